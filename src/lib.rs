@@ -154,10 +154,10 @@
 //! `unsafe` is in `table/memory.rs`, `backend/growing/site.rs` and `journal/file/mapping.rs`, and, in one place each (but for
 //! what only a checker compiles), in `backend/growing/tables.rs` and `sync.rs`.
 //!
-//! Each file whose atomics order anything has a table of its orderings, and names the twin that fails without them:
-//! `rule!` names a mistake beside each rule, and a model has to catch it.
-//! `loom-tests` runs these same files through every interleaving of small models; `tests/random`
-//! runs them through random schedules of many threads, whose histories have to be linearizable.
+//! Each ordering of an atomic says at its line what it pairs with; those of the seqlock, which several files share, are in
+//! a table in `table/stripe.rs`. `loom-tests` runs these same files through every interleaving of small models, and again
+//! with one rule broken at a time: then a model has to fail. `tests/random` runs them through random schedules of many
+//! threads, whose histories have to be linearizable.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -175,7 +175,6 @@ mod hasher_probes;
 mod journal;
 mod key;
 mod layout;
-mod rule;
 mod shard;
 mod snapshot;
 mod stable_hash;
@@ -237,8 +236,6 @@ pub mod internals {
     pub use crate::backend::growing::site::{Entry, Site};
     pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
     pub use crate::backend::incoming::{IncomingShard, MergeReport};
-    #[cfg(loom)]
-    pub use crate::backend::shards::act;
     pub use crate::backend::shards::{Located, Shards};
     pub use crate::filter::batch::bulk::{Insert, InsertIfAbsent, Operation, write as write_batch};
     #[cfg(loom)]
@@ -249,8 +246,6 @@ pub mod internals {
     pub use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
     pub use crate::layout::stagger::Stagger;
     pub use crate::layout::stamps::Moment;
-    #[cfg(loom)]
-    pub use crate::rule::BROKEN;
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, execute, kick};
     pub use crate::shard::lease::Refusal;

@@ -45,18 +45,6 @@ impl<const WIDE: bool> Fixed<WIDE> {
         Ok(Fixed { table })
     }
 
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn of(geometry: Geometry) -> Self {
-        Fixed::new(geometry).expect("memory for a small table")
-    }
-
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn table(&self) -> &Table {
-        &self.table
-    }
-
     /// Returns its shards as roots, which are never split.
     fn roots(&self) -> Roots {
         Roots { count: self.table.geometry().shards(), stagger: Stagger::NONE }

@@ -18,7 +18,6 @@ use crate::error::union::Reason;
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Parts;
-use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::kick::{Copies, kick};
 use crate::shard::lease::{Answer, Lease, Refusal};
@@ -51,7 +50,7 @@ pub trait Shards: Sized + Send + Sync {
     /// The same for an operation whose result has to be as if a passing tick had already passed.
     #[inline(always)]
     fn locate_in_time(&self, hash: Mixed) -> Located<'_, Self> {
-        if rule!("a_stripe_is_written_and_not_swept", self.is_ticking(), false) {
+        if self.is_ticking() {
             self.sweep_for(hash);
         }
         self.locate(hash)
@@ -227,17 +226,6 @@ pub trait Shards: Sized + Send + Sync {
         let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::age);
         shard.age(place).unwrap_or_else(again)
     }
-}
-
-/// Locates the item and performs the operation on it. (A function that is passed as a value may not be
-/// inlined, so the operations of filters do not use this.)
-#[cfg(any(loom, all(test, not(shuttle))))]
-pub fn act<'a, S: Shards, A>(
-    shards: &'a S,
-    hash: Mixed,
-    operation: impl FnOnce(&'a S, Located<'a, S>) -> A,
-) -> A {
-    operation(shards, shards.locate_in_time(hash))
 }
 
 /// Retries in the item's present shard, after the shard with this lease was split.

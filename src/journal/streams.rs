@@ -29,19 +29,9 @@
 //! answer would not survive. So it looks afterwards whether its stream is busy, and waits until it is not. It sees that
 //! a stream is busy if it has seen a change that was made since: the flag is set before the change, and the words of
 //! the filter are stored `Release` and loaded `Acquire`.
-//!
-//! # Orderings
-//!
-//! | access | ordering | partner, and what breaks without it |
-//! |---|---|---|
-//! | `busy` := true | `Relaxed` | before the change, which is stored `Release` in the filter; a lookup that sees the change sees the flag. Twin `a_stream_that_is_held_is_not_busy` |
-//! | `busy` := false | `Release` | a lookup that sees the flag down sees the record. Twin `a_stream_is_freed_relaxed` |
-//! | `busy`, read | `Acquire` | the same. Twin `the_flag_of_a_stream_is_read_relaxed` |
-//! | the cut | `Relaxed` | changed under the locks of all streams for whose hashes the comparison changes |
 
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
-use crate::rule::rule;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// Many more than threads, so that two threads seldom need the same.
@@ -124,11 +114,7 @@ impl<W: Sink> Held<'_, W> {
     pub fn writer(&mut self, hash: Mixed) -> &mut W {
         let Writers { present, next } = &mut *self.writers;
         match next {
-            Some(next)
-                if rule!("a_record_goes_by_the_checkpoint_alone", hash.0 < self.cut, true) =>
-            {
-                next
-            }
+            Some(next) if hash.0 < self.cut => next,
             _ => present,
         }
     }
@@ -146,8 +132,8 @@ impl<W: Sink> Held<'_, W> {
 
 impl<W> Drop for Held<'_, W> {
     fn drop(&mut self) {
-        let free = rule!("a_stream_is_freed_relaxed", Ordering::Release, Ordering::Relaxed);
-        self.busy.store(false, free);
+        // Release: pairs with `is_busy`. A lookup that sees the flag down sees the record.
+        self.busy.store(false, Ordering::Release);
     }
 }
 
@@ -170,7 +156,9 @@ impl<W: Sink> Streams<W> {
     pub fn hold(&self, number: usize) -> Held<'_, W> {
         let Stream { busy, writers } = &self.all[number];
         let writers = writers.lock();
-        rule!("a_stream_that_is_held_is_not_busy", busy.store(true, Ordering::Relaxed), ());
+        // Relaxed: it comes before the change, which is stored `Release` in the filter.
+        busy.store(true, Ordering::Relaxed);
+        // Relaxed: the cut changes only under the locks of all streams for whose hashes a comparison changes.
         Held { busy, cut: self.cut.load(Ordering::Relaxed), writers }
     }
 
@@ -182,9 +170,8 @@ impl<W: Sink> Streams<W> {
     /// Whether a change of a hash that this thread has seen may not be on record yet.
     #[inline]
     pub fn is_busy(&self, hash: Mixed) -> bool {
-        let seen =
-            rule!("the_flag_of_a_stream_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
-        self.all[Self::of(hash)].busy.load(seen)
+        // Acquire: pairs with the drop of `Held`.
+        self.all[Self::of(hash)].busy.load(Ordering::Acquire)
     }
 
     /// Locks all streams, in their order.
@@ -209,12 +196,8 @@ impl<W: Sink> Streams<W> {
         copy: impl FnOnce() -> (A, Option<Mixed>),
     ) -> A {
         let last = most.map_or(STREAMS - 1, |end| Self::of(Mixed(end.0 - 1)));
-        let hold = || (Self::of(first)..=last).map(|number| self.hold(number)).collect::<Vec<_>>();
-        #[cfg_attr(not(loom), allow(unused_mut, reason = "a rule of it is broken on purpose"))]
-        let mut held = hold();
-        rule!("a_shard_is_copied_beside_changes", (), held.clear());
+        let mut held: Vec<_> = (Self::of(first)..=last).map(|number| self.hold(number)).collect();
         let (answer, end) = copy();
-        rule!("a_shard_is_copied_beside_changes", (), held = hold());
         held.iter_mut().for_each(Held::follow);
         // Nothing is above the last hash, so the last cut is at `end_cut`.
         if let Some(end) = end {

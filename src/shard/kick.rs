@@ -130,7 +130,6 @@
 use crate::error::FullKind;
 use crate::layout::bucket::Words;
 use crate::layout::geometry::{Bucket, Place};
-use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::{Answer, Lease, Refusal};
 use crate::shard::path::{self, MAX_MOVES, Path};
@@ -164,25 +163,22 @@ pub enum Copies {
 #[cold]
 pub fn kick<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<bool, L> {
     shard.sweep_all()?;
-    let told = rule!("a_search_ends_in_a_copy", copies, Copies::Add);
-    let near = rule!("a_search_that_goes_far_ends_in_a_copy", path::find_near(shard, place), None);
-    let outcome = match near {
-        Some(path) => execute_within::<1, 3, L>(shard, &path, place, told)?,
+    let outcome = match path::find_near(shard, place) {
+        Some(path) => execute_within::<1, 3, L>(shard, &path, place, copies)?,
         None => Outcome::Stale,
     };
     match outcome {
         Outcome::Placed => Ok(true),
         Outcome::Present => Ok(false),
-        Outcome::Stale => kick_far(shard, place, told),
+        Outcome::Stale => kick_far(shard, place, copies),
     }
 }
 
 /// The same with as many moves as it takes, up to the limit of a path.
 #[cold]
 fn kick_far<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<bool, L> {
-    let told = rule!("a_search_that_goes_far_ends_in_a_copy", copies, Copies::Add);
     while let Some(path) = path::find(shard, place) {
-        match execute(shard, &path, place, told)? {
+        match execute(shard, &path, place, copies)? {
             Outcome::Placed => return Ok(true),
             Outcome::Present => return Ok(false),
             Outcome::Stale => {}
@@ -193,10 +189,6 @@ fn kick_far<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answ
     }
     // Another thread may have used the last room for this very item, or be about to: it has made the other
     // moves of its path, and stores the item last. That thread holds the stripe of the item's bucket.
-    rule!("a_refusal_is_decided_without_the_locks", (), {
-        return if shard.contains(place)? { Ok(false) } else { Err(full(shard, place)) };
-    });
-    rule!("the_loser_of_the_last_room_does_not_look", (), return Err(full(shard, place)));
     let locked = shard.lock(place)?;
     if shard.contains_locked(&locked, place) { Ok(false) } else { Err(full(shard, place)) }
 }
@@ -227,45 +219,22 @@ fn execute_within<const MOVES: usize, const MAX: usize, L: Lease>(
     copies: Copies,
 ) -> Result<Outcome, L::Lapsed> {
     // Checking for the newcomer takes the stripes of both its buckets.
-    let own = if rule!(
-        "the_newcomers_buckets_are_not_locked_on_the_path",
-        copies == Copies::UnlessPresent,
-        false
-    ) {
-        &[place.first, place.second][..]
-    } else {
-        &[]
-    };
+    let own = if copies == Copies::UnlessPresent { &[place.first, place.second][..] } else { &[] };
     let stripes = shard.stripes::<MAX>(own.iter().copied().chain(path.buckets()));
     let locked = shard.lock_many(&stripes)?;
 
-    if rule!(
-        "the_newcomer_is_not_looked_for_again_on_the_path",
-        copies == Copies::UnlessPresent,
-        false
-    ) && shard.contains_locked(&locked, place)
-    {
+    if copies == Copies::UnlessPresent && shard.contains_locked(&locked, place) {
         return Ok(Outcome::Present);
     }
     let Some(words) = check::<MOVES, MAX, L>(shard, path, place, &locked) else {
         return Ok(Outcome::Stale);
     };
-    rule!("a_path_is_walked_hand_over_hand", (), {
-        drop(locked);
-        return shard.write_hand_over_hand(&words);
-    });
     // A path of a single store moves no item.
-    let moves = rule!("versions_stay_as_they_are", words.len() > 1, false);
+    let moves = words.len() > 1;
     let _moving = moves.then(|| shard.write_section(&locked, &stripes));
-    rule!("the_version_changes_only_after_the_move", (), drop(_moving));
     for &(bucket, words) in words.iter().rev() {
         shard.write(&locked, bucket, words);
     }
-    rule!(
-        "the_version_changes_only_after_the_move",
-        (),
-        drop(shard.write_section(&locked, &stripes))
-    );
     shard.add_items(&locked, path.end(), 1);
     Ok(Outcome::Placed)
 }
@@ -287,16 +256,14 @@ fn check<const MOVES: usize, const MAX: usize, L: Lease>(
         let words = shard.read_locked(locked, step.bucket);
         let leaving = lanes.get_whole(words, step.lane)?;
         let goes_on = shard.alternate(step.bucket, leaving) == next;
-        if rule!("the_path_is_not_checked_again", !goes_on, false) {
+        if !goes_on {
             return None;
         }
         writes.push((step.bucket, lanes.with_whole(words, step.lane, arriving)));
         arriving = leaving;
     }
     let words = shard.read_locked(locked, path.end());
-    let empty = lanes.empty(words.heads).first();
-    let lane =
-        rule!("the_path_is_not_checked_again", empty, empty.or(lanes.taken(words.heads).first()))?;
+    let lane = lanes.empty(words.heads).first()?;
     writes.push((path.end(), lanes.with_whole(words, lane, arriving)));
     Some(writes)
 }

@@ -8,7 +8,6 @@ use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::Place;
 use crate::layout::shrinking::Matches;
-use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::load;
@@ -57,8 +56,6 @@ impl<L: Lease> Shard<'_, L> {
     /// the meaning of the words may have changed.
     #[inline(always)]
     pub fn look(self, place: Place) -> Option<bool> {
-        rule!("each_bucket_is_validated_by_itself", (), return self.look_at_one_by_one(place));
-        rule!("a_lookup_asks_for_its_entry_too_soon", (), return self.look_too_late(place));
         if L::IS_PERMANENT {
             let spot = (self.index(place.first), self.index(place.second), place.fp);
             return if L::WIDE { self.table.look_wide(spot) } else { self.table.look(spot) };
@@ -66,34 +63,19 @@ impl<L: Lease> Shard<'_, L> {
         let words = [self.heads(place.first), self.heads(place.second)];
         let seen = self.see(place);
         let [first, second] = words.map(load);
-        let holds = || rule!("a_miss_is_not_validated", self.still_holds(seen), true);
-        // Validation comes first, so that the comparison does not occupy registers yet.
-        let are_hits_believed = rule!("a_hit_is_believed_during_a_split", false, true);
-        if !are_hits_believed && !L::WIDE {
-            return holds().then(|| self.matches(place, first, second));
+        if !L::WIDE {
+            // Validation comes first, so that the comparison does not occupy registers yet.
+            return self.still_holds(seen).then(|| self.matches(place, first, second));
         }
         let found = self.matches(place, first, second);
-        if found && self.hits_need_no_version() {
-            return Some(true);
-        }
-        holds().then_some(found)
+        self.still_holds(seen).then_some(found)
     }
 
     /// Whether words that were read since these versions are of one moment, and were the item's shard then. The versions
     /// come last: a lease that has lapsed may be as it was before.
     #[inline(always)]
     pub fn still_holds(self, seen: SeenVersions<'_>) -> bool {
-        rule!(
-            "the_entry_is_read_after_the_last_version",
-            (),
-            return seen.still_hold() && self.lease.check().is_ok()
-        );
-        let is_same = rule!(
-            "a_lookup_does_not_ask_whether_the_shard_was_split",
-            self.lease.check().is_ok(),
-            true
-        );
-        is_same && seen.still_hold()
+        self.lease.check().is_ok() && seen.still_hold()
     }
 
     /// Reads the version for a lookup of an item, which reads the first bucket first. The version of one
@@ -110,13 +92,8 @@ impl<L: Lease> Shard<'_, L> {
             Some(view) => view.see(bucket),
             None => self.table.stripes().see(self.stripe(bucket)),
         };
-        let both = rule!(
-            "a_lookup_in_wide_buckets_reads_one_version",
-            L::WIDE && self.lanes().forgets(),
-            false
-        );
-        let last = rule!("the_version_is_that_of_the_first_bucket", place.second, place.first);
-        SeenVersions { last: of(last), first: both.then(|| of(place.first)) }
+        let both = L::WIDE && self.lanes().forgets();
+        SeenVersions { last: of(place.second), first: both.then(|| of(place.first)) }
     }
 
     /// Whether any lane of two buckets matches the item, given their first words.
@@ -140,8 +117,7 @@ impl<L: Lease> Shard<'_, L> {
     /// at once.
     #[inline]
     pub fn hits_need_no_version(self) -> bool {
-        rule!("a_hit_is_believed_during_a_split", L::IS_PERMANENT, true)
-            && rule!("a_hit_in_a_wide_bucket_needs_no_version", !L::WIDE, true)
+        L::IS_PERMANENT && !L::WIDE
     }
 
     /// Whether a lane of either wide bucket matches the item, given their first words. Both second words are
@@ -163,7 +139,6 @@ impl<L: Lease> Shard<'_, L> {
                 return Ok(found);
             }
         }
-        rule!("a_lookup_that_gives_up_says_no", (), return Ok(false));
         Ok(self.contains_locked(&self.lock(place)?, place))
     }
 
@@ -187,9 +162,8 @@ impl<L: Lease> Shard<'_, L> {
         if !self.contains(place)? {
             return Ok(0);
         }
-        rule!("copies_are_counted_without_the_locks", (), return Ok(self.matches_of(place).lanes));
         let locked = self.lock(place)?;
-        rule!("a_copy_is_counted_beside_one_that_expired", _ = self.sweep_own(&locked, place), ());
+        _ = self.sweep_own(&locked, place);
         Ok(self.count_locked(&locked, place))
     }
 

@@ -18,7 +18,6 @@
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::shrinking::merge::MergeMatches;
-use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::shard::path::{self, MAX_MOVES, Path};
@@ -114,8 +113,7 @@ impl<L: Lease> Shard<'_, L> {
         let Some((age, bucket, words, lane)) = youngest else { return Merged::Covered };
         let replaced = lanes.with_whole(words, lane, fp);
         let age = age.min(lanes.age(replaced, lane, now));
-        let widened = rule!("a_finer_lane_keeps_its_bits", replaced, words);
-        let joined = lanes.with_age(if is_covered { words } else { widened }, lane, age, now);
+        let joined = lanes.with_age(if is_covered { words } else { replaced }, lane, age, now);
         if joined != words {
             self.write(locked, bucket, joined);
         }
@@ -137,8 +135,7 @@ impl<L: Lease> Shard<'_, L> {
     pub fn move_along(self, locked: &impl Locks, path: &Path) -> Option<Bucket> {
         let lanes = self.lanes();
         let moved = self.stripes::<{ MAX_MOVES + 1 }>(path.buckets());
-        let moving = || Some(self.write_section(locked, &moved));
-        let _moving = rule!("a_union_moves_items_without_a_version", moving(), None);
+        let _moving = self.write_section(locked, &moved);
         path.steps().iter().rev().try_fold(path.end(), |to, step| {
             let (from, there) =
                 (self.read_locked(locked, step.bucket), self.read_locked(locked, to));

@@ -40,8 +40,6 @@ pub mod kick;
 pub mod lease;
 pub mod lookup;
 pub mod merge;
-#[cfg(loom)]
-mod mistakes;
 pub mod path;
 pub mod refresh;
 pub mod sweep;
@@ -50,7 +48,6 @@ pub mod write;
 
 use crate::layout::bucket::{Fingerprint, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
-use crate::rule::rule;
 use crate::shard::lease::Lease;
 use crate::shard::lease::permanent::Permanent;
 use crate::sync::AtomicU64;
@@ -163,11 +160,6 @@ impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn write(self, locked: &impl Locks, bucket: Bucket, Words { heads, tails }: Words) {
         let word = self.word(bucket);
-        rule!(
-            "the_first_word_is_stored_before_the_second",
-            (),
-            self.table.write(locked, word, heads)
-        );
         if L::WIDE {
             self.table.write(locked, word + 1, tails);
         }
@@ -228,7 +220,6 @@ impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn lock_one(self, bucket: Bucket) -> Result<LockGuard<'a>, L::Lapsed> {
         let locked = self.table.stripes().lock(self.stripe(bucket));
-        rule!("an_insert_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
         self.lease.check().map(|()| locked)
     }
 
@@ -237,7 +228,6 @@ impl<'a, L: Lease> Shard<'a, L> {
     pub fn lock(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
         let both = [self.stripe(place.first), self.stripe(place.second)];
         let locked = self.table.stripes().lock_two(both);
-        rule!("a_decision_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
         self.lease.check().map(|()| locked)
     }
 
@@ -251,7 +241,6 @@ impl<'a, L: Lease> Shard<'a, L> {
 
     pub fn lock_many<const N: usize>(self, which: &StripeSet<N>) -> Result<Many<'a, N>, L::Lapsed> {
         let locked = self.table.stripes().lock_many(which);
-        rule!("a_kick_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
         self.lease.check()?;
         self.sweep_moved(&locked, which.iter());
         Ok(locked)
@@ -261,7 +250,6 @@ impl<'a, L: Lease> Shard<'a, L> {
     pub fn lock_all(self) -> Result<Many<'a, SHARD_STRIPES>, L::Lapsed> {
         let all = self.own_stripes().collect();
         let locked = self.table.stripes().lock_many(&all);
-        rule!("who_splits_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
         self.lease.check_alone()?;
         self.sweep_moved(&locked, all.iter());
         Ok(locked)

@@ -34,7 +34,6 @@
 use crate::layout::SMALL;
 use crate::layout::bucket::Lane;
 use crate::layout::geometry::{Bucket, Place};
-use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::{Lease, MAX_NODES};
 use arrayvec::ArrayVec;
@@ -68,7 +67,7 @@ impl<const MAX: usize> Path<MAX> {
                 let comes_later = |bucket| steps[index + 1..].iter().any(|it| it.bucket == bucket);
                 step.bucket != end && !comes_later(step.bucket)
             });
-        rule!("a_path_may_come_back_to_a_bucket", is_simple, true).then_some(Path { steps, end })
+        is_simple.then_some(Path { steps, end })
     }
 
     #[inline]
@@ -151,7 +150,7 @@ fn search<L: Lease>(
         let Node { bucket, parent, moves, .. } = node;
         let word = shard.read(bucket);
         // It was full when it was listed, but other threads may have removed an item since.
-        if rule!("a_search_looks_into_a_bucket_once", !lanes.empty(word).is_empty(), false) {
+        if !lanes.empty(word).is_empty() {
             return Some(node);
         }
         // The bucket from which this node was reached has no room.

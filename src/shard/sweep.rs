@@ -75,7 +75,6 @@
 use crate::layout::either;
 use crate::layout::geometry::Place;
 use crate::layout::stamps::Moment;
-use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::clock::Clock;
@@ -108,10 +107,10 @@ impl<L: Lease> Shard<'_, L> {
     ) -> Moment {
         // A thread that reads a time also sees that its tick is passing, unless it has passed.
         let now = self.now();
-        if rule!("a_stripe_is_locked_and_not_swept", self.is_ticking(), false) {
+        if self.is_ticking() {
             self.sweep_locked(locked, stripes, now);
         }
-        rule!("the_time_is_read_after_the_sweep", now, self.now())
+        now
     }
 
     /// The same for the stripes of an item.
@@ -143,7 +142,7 @@ impl<L: Lease> Shard<'_, L> {
             return Ok(());
         }
         let locked = self.lock(place)?;
-        let now = rule!("a_sweep_goes_by_the_time_of_before_its_locks", self.now(), now);
+        let now = self.now();
         self.sweep_locked(&locked, both, now);
         Ok(())
     }
@@ -197,10 +196,9 @@ impl<L: Lease> Shard<'_, L> {
     ) {
         let (lanes, stripes) = (self.lanes(), self.table.stripes());
         let which: StripeSet<1> = [stripe].into_iter().collect();
-        let moves = rule!("items_expire_from_wide_buckets_without_a_new_version", L::WIDE, false);
-        let _moving = moves.then(|| self.write_section(locked, &which));
+        let _moving = L::WIDE.then(|| self.write_section(locked, &which));
         if !L::WIDE {
-            rule!("a_sweep_sends_no_lookup_away", stripes.invalidate_readers(locked, stripe), ());
+            stripes.invalidate_readers(locked, stripe);
         }
         let mut buckets = self.buckets_of(stripe);
         let Some(first) = buckets.next() else { return };

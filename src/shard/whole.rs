@@ -1,13 +1,11 @@
 //! Operations on a whole shard, under all its locks: clear, copy, fill and count.
 //!
 //! An item moves under the locks of both its stripes, so a copy made under all locks contains each item
-//! exactly once. A copy does not invalidate readers. Twins `a_copy_goes_stripe_by_stripe`,
-//! `a_copy_is_made_without_the_locks`.
+//! exactly once. A copy does not invalidate readers.
 
 use crate::layout::bucket::Words;
 use crate::layout::either;
 use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
-use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::shard::lease::permanent::Permanent;
@@ -39,13 +37,11 @@ impl<L: Lease> Shard<'_, L> {
     /// Empties the shard, and calls `cleared` before other threads can write to it again. All stripes are
     /// locked, so that no item moves from a segment that has not been cleared yet into one that has.
     pub fn clear(self, cleared: impl FnOnce()) -> Result<(), L::Lapsed> {
-        rule!("a_clear_goes_stripe_by_stripe", (), return self.clear_one_by_one(cleared));
         let locked = self.lock_all()?;
-        rule!("a_clear_outdates_no_reader", self.invalidate_all_readers(&locked), ());
+        self.invalidate_all_readers(&locked);
         let all = self.own_stripes().collect::<StripeSet<SHARD_STRIPES>>();
         // The two words of a wide bucket cannot be emptied in one store.
-        let moves = rule!("a_wide_shard_is_cleared_without_a_version", L::WIDE, false);
-        let _moving = moves.then(|| self.write_section(&locked, &all));
+        let _moving = L::WIDE.then(|| self.write_section(&locked, &all));
         for bucket in self.buckets() {
             if self.read_locked(&locked, bucket).heads != 0 {
                 self.write(&locked, bucket, Words::default());
@@ -65,18 +61,10 @@ impl<L: Lease> Shard<'_, L> {
     /// Copies the words of all buckets as they are at one moment. Returns the number of items that the stripes count
     /// at that moment.
     pub fn copy(self, to: &mut [u64]) -> Result<i64, L::Lapsed> {
-        rule!("a_copy_goes_stripe_by_stripe", (), return self.copy_one_by_one(to));
-        rule!("a_copy_is_made_without_the_locks", (), return self.copy_unlocked(to));
-        let locked = rule!(
-            "a_copy_does_not_ask_whether_the_shard_was_split",
-            self.lock_all()?,
-            self.table.stripes().lock_many(&self.own_stripes().collect())
-        );
-        rule!("a_copy_sends_lookups_away", (), self.invalidate_all_readers(&locked));
+        let locked = self.lock_all()?;
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             *copy = self.table.read_locked(&locked, word);
         }
-        rule!("a_copy_is_counted_after_the_locks", (), drop(locked));
         Ok(self.all_items())
     }
 

@@ -5,7 +5,6 @@
 use crate::layout::bucket::{Fingerprint, Lane, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;
-use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::kick::{Copies, kick};
 use crate::shard::lease::accounts::Removing;
@@ -84,9 +83,7 @@ impl<L: Lease> Shard<'_, L> {
         let lanes = self.lanes();
         let seen = (!self.hits_need_no_version()).then(|| self.see(place));
         let (first, second) = (self.read(place.first), self.read(place.second));
-        let holds = |seen: SeenVersions<'_>| self.still_holds(seen);
-        let is_sure =
-            || rule!("an_insert_believes_a_hit_during_a_split", seen.is_none_or(holds), true);
+        let is_sure = || seen.is_none_or(|seen: SeenVersions<'_>| self.still_holds(seen));
         if self.matches(place, first, second) && is_sure() {
             return Ok(Some(false));
         }
@@ -102,15 +99,9 @@ impl<L: Lease> Shard<'_, L> {
     /// are full.
     #[inline]
     pub fn insert_if_absent_locked(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
-        rule!(
-            "absence_is_decided_under_one_lock",
-            (),
-            return self.insert_if_absent_under_one_lock(place)
-        );
         let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
-        let is_here = self.holds(first, second, place.fp);
-        if rule!("absence_is_decided_before_the_locks", is_here, false) {
+        if self.holds(first, second, place.fp) {
             return Ok(Some(false));
         }
         let (bucket, _) = self.emptier_of(place, first.heads, second.heads);
@@ -125,11 +116,6 @@ impl<L: Lease> Shard<'_, L> {
 
     #[inline]
     pub fn remove_locked(self, place: Place) -> Result<bool, L::Lapsed> {
-        rule!(
-            "a_remove_locks_only_the_bucket_it_clears",
-            (),
-            return self.remove_under_one_lock(place)
-        );
         let lanes = self.lanes();
         let locked = self.lock(place)?;
         // The time is read once, since a tick may begin meanwhile.
@@ -150,7 +136,6 @@ impl<L: Lease> Shard<'_, L> {
             (place.first, first, in_first)
         };
         let Some((Rank { lost, age, .. }, lane)) = found else {
-            rule!("a_lock_is_leaked", (), std::mem::forget(locked));
             return Ok(false);
         };
         match self.lease.removing(lost) {
@@ -159,11 +144,10 @@ impl<L: Lease> Shard<'_, L> {
             Removing::Nothing => return Ok(false),
         }
         let stays = in_first.is_some() && in_second.is_some();
-        if rule!("a_copy_is_removed_like_the_last_one", stays, false) {
+        if stays {
             self.invalidate_readers(&locked, place);
         }
-        let moves = rule!("a_removal_from_a_wide_bucket_changes_no_version", L::WIDE, false);
-        let stripes = moves.then(|| self.stripes::<2>([place.first, place.second]));
+        let stripes = L::WIDE.then(|| self.stripes::<2>([place.first, place.second]));
         let _moving = stripes.as_ref().map(|stripes| self.write_section(&locked, stripes));
         self.write(&locked, bucket, lanes.without_whole(words, lane));
         if lanes.forgets() && !L::IS_PERMANENT {
@@ -207,14 +191,7 @@ impl<L: Lease> Shard<'_, L> {
     #[cold]
     fn invalidate_readers(self, locked: &impl Locks, place: Place) {
         let both = [place.first, place.second];
-        rule!(
-            "a_copy_in_the_same_stripe_outdates_nobody",
-            (),
-            if self.stripe(place.first) == self.stripe(place.second) {
-                return;
-            }
-        );
-        for bucket in rule!("a_copy_that_goes_outdates_one_stripe_only", both, [place.second; 2]) {
+        for bucket in both {
             self.table.stripes().invalidate_readers(locked, self.stripe(bucket));
         }
     }

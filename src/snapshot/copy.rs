@@ -6,7 +6,6 @@
 
 use crate::backend::Backend;
 use crate::backend::exchange::{Block, Copied, Loaded, Plan};
-use crate::rule::rule;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::gather::Gathered;
@@ -24,8 +23,7 @@ pub fn copy(backend: &Backend) -> Result<Backend, usize> {
 }
 
 fn loaded(backend: &Backend) -> Result<(Plan, Loaded), Reason> {
-    let no_joins = || backend.keep_shards();
-    let _no_joins = rule!("shards_are_joined_during_a_clone", no_joins(), None);
+    let _no_joins = backend.keep_shards();
     let plan = backend.plan();
     let mut loaded =
         copied(&plan, backend.shards(), |next, buckets| copy_next(backend, next, buckets))?;
@@ -62,7 +60,7 @@ fn copied(
 mod tests {
     use super::*;
     use crate::backend::growing::Growing;
-    use crate::backend::shards::{Shards, act};
+    use crate::backend::shards::Shards;
     use crate::layout::geometry::Mixed;
     use crate::layout::sizing::growth_plan;
 
@@ -77,7 +75,7 @@ mod tests {
         let mut fill_up_to = |most: usize| {
             while count < most {
                 let item = items.next().expect("an item");
-                act(&shards, Mixed::of(item), Shards::insert).expect("memory");
+                shards.insert(shards.locate(Mixed::of(item))).expect("memory");
                 count += 1;
             }
         };
@@ -98,7 +96,7 @@ mod tests {
         let Plan::Growing(plan) = plan else { panic!("it grows") };
         let copy = Growing::restore(plan, Loaded::Gathered { tables, depths, void, time });
         let Ok(Growing::Narrow(copy)) = copy else { panic!("memory") };
-        let missing = (0..50_000).filter(|item| !act(&copy, Mixed::of(*item), Shards::contains));
+        let missing = (0..50_000).filter(|item| !copy.contains(copy.locate(Mixed::of(*item))));
         assert_eq!(missing.count(), 0);
     }
 }

@@ -12,7 +12,6 @@ use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Position;
-use crate::rule::rule;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::part::blocks::Totals;
@@ -140,8 +139,7 @@ pub fn write<S: PersistentHasher>(
         true => Reason::Outgrown,
         false => Reason::NoSuchPiece { cursor: start },
     };
-    let no_joins = || backend.keep_shards();
-    let _no_joins = rule!("shards_are_joined_during_a_save", no_joins(), None);
+    let _no_joins = backend.keep_shards();
     let plan = backend.plan();
     let first = shard_at(&plan, start).ok_or_else(no_such_piece)?;
     let mut block = zeros(block_words(&plan))?;
@@ -156,10 +154,7 @@ pub fn write<S: PersistentHasher>(
         // An error means that the part would begin inside a shard.
         totals.add(depth, items, sum).map_err(|_| no_such_piece())?;
     }
-    let of_blocks = totals.end(backend.void_items(), sink.bytes);
-    let end = rule!("a_save_counts_the_items_of_the_filter", of_blocks, {
-        End { items: backend.items() as i64, ..of_blocks }
-    });
+    let end = totals.end(backend.void_items(), sink.bytes);
     let coverage = totals.coverage();
     let is_whole = coverage.is_complete() && coverage.is_balanced();
     if is_file && !is_whole {

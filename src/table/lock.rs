@@ -9,15 +9,7 @@
 //! The lock guarantees mutual exclusion, and that some waiter acquires it. It guarantees no order: many
 //! threads may overtake a waiter. It never panics, and its queue allocates only what `parking_lot` keeps for
 //! waiting threads.
-//!
-//! # Orderings
-//!
-//! | access | ordering | partner, and what breaks without it |
-//! |---|---|---|
-//! | `held` false → true | `Acquire` | the `Release` store of the last holder. Without it, the next holder may read words from before the last one's changes. Twin `the_lock_is_taken_relaxed` |
-//! | `held` := false | `Release` | the `Acquire` of the next holder: the same. Twin `the_lock_is_released_relaxed` |
 
-use crate::rule::rule;
 use crate::sync::{AtomicBool, Backoff, InQueue, Mutex, Ordering, nap, queue_first};
 
 pub struct Lock {
@@ -41,10 +33,7 @@ impl Lock {
     #[inline]
     pub fn lock(&self) -> LockGuard<'_> {
         let _queue = queue_first(&self.queue);
-        if rule!("the_lock_does_not_lock", !self.try_take(), {
-            self.try_take();
-            false
-        }) {
+        if !self.try_take() {
             self.wait();
         }
         LockGuard { lock: self, _queue }
@@ -56,8 +45,9 @@ impl Lock {
     /// would fetch it again for writing.
     #[inline]
     fn try_take(&self) -> bool {
-        let taken = rule!("the_lock_is_taken_relaxed", Ordering::Acquire, Ordering::Relaxed);
-        self.held.compare_exchange(false, true, taken, Ordering::Relaxed).is_ok()
+        // Acquire: pairs with the release of the last holder. Without it, this one may read words from before the last
+        // one's changes.
+        self.held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     #[cold]
@@ -97,8 +87,8 @@ impl<'a> LockGuard<'a> {
 impl Drop for LockGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        let released = rule!("the_lock_is_released_relaxed", Ordering::Release, Ordering::Relaxed);
-        self.lock.held.store(false, released);
+        // Release: pairs with the acquire of the next holder.
+        self.lock.held.store(false, Ordering::Release);
     }
 }
 

@@ -6,7 +6,6 @@
 
 use crate::layout::geometry::{Bucket, STRIPE_BUCKETS};
 use crate::layout::shrinking::GROWING_BUCKETS;
-use crate::rule::rule;
 use crate::sync::AtomicU64;
 use crate::table::memory::prefetch;
 use crate::table::stripe::SeenVersion;
@@ -66,12 +65,7 @@ impl<'a> LookupView<'a> {
     /// Reads the second word of a wide bucket.
     #[inline(always)]
     pub fn read_second(self, bucket: Bucket) -> u64 {
-        let word = self.word(true, bucket, 1);
-        rule!(
-            "second_words_of_a_growing_filter_are_loaded_relaxed",
-            load(word),
-            word.load(crate::sync::Ordering::Relaxed)
-        )
+        load(self.word(true, bucket, 1))
     }
 
     /// Reads the version of the bucket's stripe.

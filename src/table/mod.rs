@@ -24,7 +24,6 @@ pub mod ticking;
 
 use crate::layout::bucket::Fingerprint;
 use crate::layout::geometry::{Geometry, STRIPE_BUCKETS, Spot};
-use crate::rule::rule;
 use crate::sync::{AtomicU64, Ordering, read_owned};
 use crate::table::memory::{Words, give_back, prefetch, zeroed};
 use crate::table::stripe::{Locks, SeenVersion, Stripes};
@@ -44,13 +43,13 @@ pub struct Table {
 /// Reads a word.
 #[inline]
 pub fn load(word: &AtomicU64) -> u64 {
-    word.load(rule!("words_are_loaded_relaxed", Ordering::Acquire, Ordering::Relaxed))
+    word.load(Ordering::Acquire)
 }
 
 /// Reads the second word of a wide bucket.
 #[inline]
 pub fn load_second(word: &AtomicU64) -> u64 {
-    rule!("second_words_are_loaded_relaxed", load(word), word.load(Ordering::Relaxed))
+    load(word)
 }
 
 /// Its locks are not poisoned by panics, and no word is ever half written.
@@ -156,7 +155,6 @@ impl Table {
     /// that a copy expires in the second bucket, after another copy arrived in the first too late for the lookup to see it:
     /// then this version does not hold. If instead a copy had expired in the first bucket when the lookup read it, the
     /// lookup sees the copy that had arrived in the second.
-    #[cfg(not(loom))]
     #[inline(always)]
     pub fn look(&self, (first, second, fp): Spot) -> Option<bool> {
         let one = &self.words[first];
@@ -170,23 +168,6 @@ impl Table {
         let seen = self.stripes.see(Self::stripe_of(second));
         let words = [load(one), load(other)];
         (words == peeked && seen.still_holds()).then_some(false)
-    }
-
-    /// The same without the first look. (Of a thread's accesses to a word, loom takes only the last for a race, so it would
-    /// not see what comes between two looks. The first one may have seen anything: then the second one decides.)
-    #[cfg(loom)]
-    pub fn look(&self, (first, second, fp): Spot) -> Option<bool> {
-        let Some(other) = self.words.get(second) else {
-            return self.look_around_hole(first, second, fp);
-        };
-        let words = || [load(&self.words[first]), load(other)];
-        let early = rule!("a_version_is_read_after_the_words", None, Some(words()));
-        let bucket = rule!("the_version_is_that_of_the_first_bucket", second, first);
-        let seen = self.stripes.see(Self::stripe_of(bucket));
-        if self.geometry.lanes().either_holds(early.unwrap_or_else(words), fp) {
-            return Some(true);
-        }
-        rule!("a_miss_is_not_validated", seen.still_holds(), true).then_some(false)
     }
 
     #[cold]
@@ -203,16 +184,12 @@ impl Table {
         let Some(other) = buckets.get(second) else {
             return self.look_around_hole_wide(first, second, fp);
         };
-        if rule!("a_lookup_in_wide_buckets_reads_one_version", lanes.forgets(), false) {
+        if lanes.forgets() {
             return self.look_in_time(first, second, fp);
         }
-        let bucket = rule!("the_version_is_that_of_the_first_bucket", second, first);
-        let seen = self.stripes.see(Self::stripe_of(bucket));
+        let seen = self.stripes.see(Self::stripe_of(second));
         let found = self.either_holds([one, other], fp);
-        let holds = || seen.still_holds();
-        let is_sure =
-            || rule!("a_hit_in_a_wide_bucket_needs_no_version", holds(), found || holds());
-        rule!("a_miss_is_not_validated", is_sure(), !found || is_sure()).then_some(found)
+        seen.still_holds().then_some(found)
     }
 
     #[cold]
@@ -246,13 +223,6 @@ impl Table {
 
     #[inline]
     pub fn read(&self, word: usize) -> u64 {
-        rule!(
-            "second_words_are_loaded_relaxed",
-            (),
-            if word % 2 == 1 {
-                return self.words[word].load(Ordering::Relaxed);
-            }
-        );
         load(&self.words[word])
     }
 
@@ -260,9 +230,8 @@ impl Table {
     pub fn erase(&self, shard: usize) {
         let words = self.geometry.words();
         let all = &self.words[shard * words..(shard + 1) * words];
-        let order =
-            rule!("what_is_given_back_is_erased_relaxed", Ordering::Release, Ordering::Relaxed);
-        all.iter().for_each(|word| word.store(0, order));
+        // Release: pairs with the loads of a lookup. One that reads such a zero sees the entry of the join, too.
+        all.iter().for_each(|word| word.store(0, Ordering::Release));
     }
 
     /// Gives the memory of these shards back to the system. Returns the number of bytes that it took. All words are
@@ -278,13 +247,6 @@ impl Table {
 
     #[inline]
     pub fn read_locked(&self, locked: &impl Locks, word: usize) -> u64 {
-        rule!(
-            "the_newcomers_buckets_are_not_locked_on_the_path",
-            (),
-            if !locked.include(&self.stripes, self.stripe_of_word(word)) {
-                return self.read(word);
-            }
-        );
         debug_assert!(locked.include(&self.stripes, self.stripe_of_word(word)));
         read_owned(&self.words[word])
     }
@@ -309,10 +271,8 @@ impl Table {
             }
             // A page that is never written takes no memory.
             if replace(copies) {
-                let order =
-                    rule!("what_expired_is_erased_relaxed", Ordering::Release, Ordering::Relaxed);
                 for (copy, word) in copies.iter().zip(words).rev() {
-                    word.store(*copy, order);
+                    word.store(*copy, Ordering::Release);
                 }
             }
         }
@@ -321,20 +281,7 @@ impl Table {
     #[inline]
     pub fn write(&self, locked: &impl Locks, word: usize, value: u64) {
         debug_assert!(locked.include(&self.stripes, self.stripe_of_word(word)));
-        rule!(
-            "second_words_are_stored_relaxed",
-            (),
-            if word % 2 == 1 {
-                return self.words[word].store(value, Ordering::Relaxed);
-            }
-        );
-        rule!(
-            "only_the_mover_orders_its_stores",
-            (),
-            return self.words[word].store(value, Ordering::Relaxed)
-        );
-        let order = rule!("words_are_stored_relaxed", Ordering::Release, Ordering::Relaxed);
-        self.words[word].store(value, order);
+        self.words[word].store(value, Ordering::Release);
     }
 }
 

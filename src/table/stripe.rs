@@ -21,15 +21,15 @@
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
 //! | mover: version → odd | `Relaxed` | visible no later than the data stores, which are `Release` |
-//! | any writer: data stores (in `table`) | `Release` | the reader's data loads. Twin `words_are_stored_relaxed`; of a sweep, `what_expired_is_erased_relaxed` |
-//! | mover: version → even | `Release` | the reader's first load: a reader that starts on the new version sees all of the move. Twin `the_version_ends_relaxed` |
-//! | eraser: version + 2 | `Release` | the reader's first load: a reader that starts on the new version sees the copy that stays. Twin `a_version_is_outdated_relaxed` |
-//! | reader: version, first | `Acquire` | the even version. Twin `the_first_version_is_read_relaxed` |
-//! | reader: data loads (in `table`) | `Acquire` | the data stores: a reader that saw the word without the item sees the odd version too, and its later loads come no earlier. Twin `words_are_loaded_relaxed` |
-//! | reader: second word of a wide bucket | `Acquire` | the store of a tail that replaced another: a reader that saw it sees the odd version of the removal too. Twins `second_words_are_loaded_relaxed`, `second_words_of_a_growing_filter_are_loaded_relaxed`, `second_words_are_stored_relaxed`; of the order of both words, `the_first_word_is_stored_before_the_second` |
+//! | any writer: data stores (in `table`) | `Release` | the reader's data loads |
+//! | mover: version → even | `Release` | the reader's first load: a reader that starts on the new version sees all of the move |
+//! | eraser: version + 2 | `Release` | the reader's first load: a reader that starts on the new version sees the copy that stays |
+//! | reader: version, first | `Acquire` | the even version |
+//! | reader: data loads (in `table`) | `Acquire` | the data stores: a reader that saw the word without the item sees the odd version too, and its later loads come no earlier |
+//! | reader: second word of a wide bucket | `Acquire` | the store of a tail that replaced another: a reader that saw it sees the odd version of the removal too |
 //! | reader: version, again | `Relaxed` | ordered after the data loads, which are `Acquire` |
-//! | the mark of a sweep, set | `Release` | a thread that reads it without the lock sees that the expired lanes are gone. Twin `a_stripe_is_marked_relaxed` |
-//! | the same, read | `Acquire` | the same. Twin `the_mark_of_a_stripe_is_read_relaxed` |
+//! | the mark of a sweep, set | `Release` | a thread that reads it without the lock sees that the expired lanes are gone |
+//! | the same, read | `Acquire` | the same |
 //! | `items` | `Relaxed` | written only under the lock; a sum over stripes is a sum of recent values. A decision that depends on a sum, for a split or a removal, is made again under all locks |
 //!
 //! Every data store is `Release`. A release fence in the mover alone would not be enough: a later writer may
@@ -37,7 +37,6 @@
 //! mover, and the mover's fence does not cover its store.
 
 use crate::layout::stamps::Moment;
-use crate::rule::rule;
 use crate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering, read_owned, read_owned_u32};
 use crate::table::lock::{Lock, LockGuard};
 use crate::table::memory::prefetch;
@@ -112,15 +111,12 @@ impl Stripes {
 
     /// Whether the segment has been swept in this tick.
     pub fn is_swept(&self, stripe: usize, now: Moment) -> bool {
-        let order =
-            rule!("the_mark_of_a_stripe_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
-        self.guards[stripe].swept.load(order) == now.mark()
+        self.guards[stripe].swept.load(Ordering::Acquire) == now.mark()
     }
 
     pub fn set_swept(&self, locks: &impl Locks, stripe: usize, now: Moment) {
         debug_assert!(locks.include(self, stripe));
-        let order = rule!("a_stripe_is_marked_relaxed", Ordering::Release, Ordering::Relaxed);
-        self.guards[stripe].swept.store(now.mark(), order);
+        self.guards[stripe].swept.store(now.mark(), Ordering::Release);
     }
 
     /// Prefetches the version of a stripe.
@@ -154,10 +150,6 @@ impl Stripes {
     /// Locks two stripes, which may be the same.
     #[inline]
     pub fn lock_two(&self, [a, b]: [usize; 2]) -> Two<'_> {
-        rule!("two_stripes_are_locked_as_they_come", (), {
-            let (lower, upper) = (self.lock(a), (a != b).then(|| self.lock(b)));
-            return Two { lower, upper };
-        });
         let lower = self.lock(a.min(b));
         let upper = (a != b).then(|| self.lock(a.max(b)));
         Two { lower, upper }
@@ -182,7 +174,6 @@ impl Stripes {
             debug_assert!(locked.include(self, stripe));
             make_odd(&self.versions[stripe]);
         }
-        rule!("only_the_mover_orders_its_stores", (), crate::sync::fence(Ordering::Release));
         WriteSection { stripes: self, which }
     }
 
@@ -192,8 +183,7 @@ impl Stripes {
     pub fn invalidate_readers(&self, locked: &impl Locks, stripe: usize) {
         debug_assert!(locked.include(self, stripe));
         let even = read_owned(&self.versions[stripe]);
-        let last = rule!("a_version_is_outdated_relaxed", Ordering::Release, Ordering::Relaxed);
-        self.versions[stripe].store(even + 2, last);
+        self.versions[stripe].store(even + 2, Ordering::Release);
     }
 }
 
@@ -208,12 +198,6 @@ impl<const N: usize> FromIterator<usize> for StripeSet<N> {
     fn from_iter<I: IntoIterator<Item = usize>>(stripes: I) -> Self {
         let mut ascending = ArrayVec::<usize, N>::new();
         for stripe in stripes {
-            rule!("the_stripes_of_a_path_are_locked_as_they_come", (), {
-                if !ascending.contains(&stripe) {
-                    ascending.push(stripe);
-                }
-                continue;
-            });
             // An insertion sort: there are hardly ever more than four stripes.
             let mut at = ascending.len();
             while at > 0 && ascending[at - 1] > stripe {
@@ -238,8 +222,7 @@ impl<const N: usize> StripeSet<N> {
     /// The stripes whose versions change when items move between their buckets: all of them.
     #[inline]
     fn moved(&self) -> &[usize] {
-        let all = &self.ascending[..];
-        rule!("a_move_changes_the_version_of_one_stripe_only", all, &all[all.len() - 1..])
+        &self.ascending
     }
 }
 
@@ -252,17 +235,14 @@ pub struct SeenVersion<'a> {
 impl<'a> SeenVersion<'a> {
     #[inline]
     pub fn of(version: &'a AtomicU64) -> Self {
-        let first =
-            rule!("the_first_version_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
-        SeenVersion { version, seen: version.load(first) }
+        SeenVersion { version, seen: version.load(Ordering::Acquire) }
     }
 
     /// Returns whether no move was in progress when the version was read, and none has begun since.
     #[inline]
     pub fn still_holds(self) -> bool {
         // No version is less than one that was seen before, so it is never the even one below an odd one.
-        let odd = rule!("an_odd_version_is_not_noticed", 1, 0);
-        self.version.load(Ordering::Relaxed) == self.seen & !odd
+        self.version.load(Ordering::Relaxed) == self.seen & !1
     }
 }
 
@@ -290,9 +270,7 @@ fn make_odd(version: &AtomicU64) {
 /// Ends a move.
 #[inline]
 fn make_even(version: &AtomicU64) {
-    let last = rule!("the_version_ends_relaxed", Ordering::Release, Ordering::Relaxed);
-    let even = read_owned(version) + rule!("a_version_stays_odd", 1, 2);
-    version.store(even, last);
+    version.store(read_owned(version) + 1, Ordering::Release);
 }
 
 /// The locks of some stripes. A function that writes a bucket or changes a version takes them as proof that

@@ -21,7 +21,6 @@ pub use target::SweepTarget;
 
 use crate::layout::SMALL;
 use crate::layout::stamps::{Moment, STAMPS};
-use crate::rule::rule;
 use crate::sync::{Backoff, Mutex, nap};
 use crate::table::clock::Clock;
 use std::ops::Range;
@@ -170,7 +169,7 @@ impl Ticking {
             let is_copied = {
                 let progress = self.progress.lock();
                 due(&progress)?;
-                rule!("a_tick_begins_while_a_copy_is_made", progress.copies > 0, false)
+                progress.copies > 0
             };
             if is_copied {
                 nap();
@@ -179,7 +178,7 @@ impl Ticking {
             let mut begun = None;
             target.begin(|| {
                 let mut progress = self.progress.lock();
-                if rule!("a_tick_begins_while_a_copy_is_made", progress.copies > 0, false) {
+                if progress.copies > 0 {
                     return None;
                 }
                 begun = due(&progress);
@@ -258,7 +257,7 @@ impl Ticking {
             if start < all {
                 return Task::Wait;
             }
-            if rule!("a_tick_overtakes_the_one_before", progress.at_work > 0, false) {
+            if progress.at_work > 0 {
                 return Task::Wait;
             }
             progress.next = 0;

@@ -116,7 +116,7 @@ fn a_reader_finds_what_a_batch_moves() {
     );
 }
 
-twins! { a_reader_finds_what_a_batch_moves:
+mutants! { a_reader_finds_what_a_batch_moves:
     "a lookup missed an item that was moving" => [versions_stay_as_they_are],
 }
 
@@ -143,7 +143,7 @@ fn a_batch_and_a_single_writer_keep_each_others_items() {
     );
 }
 
-twins! { a_batch_and_a_single_writer_keep_each_others_items:
+mutants! { a_batch_and_a_single_writer_keep_each_others_items:
     "an item of the batch is not there once" => [the_lock_does_not_lock],
 }
 
@@ -179,6 +179,6 @@ fn each_item_of_racing_batches_has_one_winner() {
     }
 }
 
-twins! { each_item_of_racing_batches_has_one_winner:
+mutants! { each_item_of_racing_batches_has_one_winner:
     "not one winner for each item" => [a_batch_looks_first_and_inserts_then],
 }

@@ -19,7 +19,7 @@ fn two_inserts_into_one_bucket_both_stay() {
     );
 }
 
-twins! { two_inserts_into_one_bucket_both_stay:
+mutants! { two_inserts_into_one_bucket_both_stay:
     "Causality violation" => [the_lock_is_taken_relaxed, the_lock_is_released_relaxed],
     "an insert overwrote another" => [the_lock_does_not_lock],
 }
@@ -79,7 +79,7 @@ fn a_removed_item_leaves_no_phantom() {
     );
 }
 
-twins! { a_removed_item_leaves_no_phantom:
+mutants! { a_removed_item_leaves_no_phantom:
     "a removed item is still there" => [
         a_path_is_walked_hand_over_hand,
         a_remove_locks_only_the_bucket_it_clears,
@@ -145,7 +145,7 @@ fn two_kickers_on_one_path_lose_nothing() {
     );
 }
 
-twins! { two_kickers_on_one_path_lose_nothing:
+mutants! { two_kickers_on_one_path_lose_nothing:
     "a kick lost an item" => [the_path_is_not_checked_again],
 }
 
@@ -173,7 +173,7 @@ fn kickers_in_opposite_directions_do_not_wait_for_each_other() {
     );
 }
 
-twins! { kickers_in_opposite_directions_do_not_wait_for_each_other:
+mutants! { kickers_in_opposite_directions_do_not_wait_for_each_other:
     "deadlock" => [the_stripes_of_a_path_are_locked_as_they_come],
 }
 
@@ -194,7 +194,7 @@ fn removes_that_start_from_either_side_do_not_wait_for_each_other() {
     );
 }
 
-twins! { removes_that_start_from_either_side_do_not_wait_for_each_other:
+mutants! { removes_that_start_from_either_side_do_not_wait_for_each_other:
     "deadlock" => [two_stripes_are_locked_as_they_come],
 }
 
@@ -210,7 +210,7 @@ fn a_remove_of_what_is_absent_lets_others_in() {
     );
 }
 
-twins! { a_remove_of_what_is_absent_lets_others_in:
+mutants! { a_remove_of_what_is_absent_lets_others_in:
     "deadlock" => [a_lock_is_leaked],
 }
 
@@ -236,7 +236,7 @@ fn nothing_escapes_a_clear() {
     );
 }
 
-twins! { nothing_escapes_a_clear:
+mutants! { nothing_escapes_a_clear:
     "an item escaped the clear" => [a_clear_goes_stripe_by_stripe],
 }
 
@@ -260,7 +260,7 @@ fn room_that_appears_during_the_search_is_found() {
     );
 }
 
-twins! { room_that_appears_during_the_search_is_found:
+mutants! { room_that_appears_during_the_search_is_found:
     "refused though there was room at every moment" => [a_search_looks_into_a_bucket_once],
 }
 
@@ -282,7 +282,7 @@ fn a_path_that_comes_back_to_a_bucket_is_not_walked() {
     );
 }
 
-twins! { a_path_that_comes_back_to_a_bucket_is_not_walked:
+mutants! { a_path_that_comes_back_to_a_bucket_is_not_walked:
     "a detour was walked" => [a_path_may_come_back_to_a_bucket],
 }
 

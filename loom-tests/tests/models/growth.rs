@@ -2,8 +2,9 @@
 
 use crate::grove::{Entry, Grove, ROOT, item, items, place, split_root, there_once};
 use crate::toy::Model;
+use koel_under_loom::act;
 use koel_under_loom::internals::Shards;
-use koel_under_loom::internals::{Copies, Mixed, Outcome, Path, act, execute};
+use koel_under_loom::internals::{Copies, Mixed, Outcome, Path, execute};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -31,7 +32,7 @@ fn an_item_is_found_while_its_shard_is_split() {
     }
 }
 
-twins! { an_item_is_found_while_its_shard_is_split:
+mutants! { an_item_is_found_while_its_shard_is_split:
     "a lookup missed an item of a shard that was split" => [
         a_lookup_does_not_ask_whether_the_shard_was_split,
         a_lookup_asks_for_its_entry_too_soon,
@@ -72,7 +73,7 @@ fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
     }
 }
 
-twins! { an_item_is_found_while_its_shard_is_split_in_a_deep_directory:
+mutants! { an_item_is_found_while_its_shard_is_split_in_a_deep_directory:
     // The new shard's table.
     "Causality violation" => [an_entry_is_read_relaxed],
     "a lookup missed an item of a shard that was split" => [an_entry_is_stored_relaxed],
@@ -140,7 +141,7 @@ fn an_item_that_is_absent_is_not_found_in_the_middle_of_a_split() {
     );
 }
 
-twins! { an_item_that_is_absent_is_not_found_in_the_middle_of_a_split:
+mutants! { an_item_that_is_absent_is_not_found_in_the_middle_of_a_split:
     "a lookup found what is not there" => [a_hit_is_believed_during_a_split],
 }
 
@@ -163,7 +164,7 @@ fn an_item_that_comes_during_a_split_is_found() {
     }
 }
 
-twins! { an_item_that_comes_during_a_split_is_found:
+mutants! { an_item_that_comes_during_a_split_is_found:
     "an item is not there once after a split" => [
         an_insert_does_not_ask_whether_the_shard_was_split,
     ],
@@ -221,7 +222,7 @@ fn one_call_wins_on_either_side_of_a_split() {
     }
 }
 
-twins! { one_call_wins_on_either_side_of_a_split:
+mutants! { one_call_wins_on_either_side_of_a_split:
     "not exactly one call added the item" => [a_decision_does_not_ask_whether_the_shard_was_split],
 }
 
@@ -278,7 +279,7 @@ fn an_item_is_removed_during_a_split() {
     }
 }
 
-twins! { an_item_is_removed_during_a_split:
+mutants! { an_item_is_removed_during_a_split:
     "a present item was not removed" => [a_decision_does_not_ask_whether_the_shard_was_split],
 }
 
@@ -302,7 +303,7 @@ fn two_that_find_the_same_shard_full_split_it_once() {
     );
 }
 
-twins! { two_that_find_the_same_shard_full_split_it_once:
+mutants! { two_that_find_the_same_shard_full_split_it_once:
     "a shard was split twice" => [who_splits_does_not_ask_whether_the_shard_was_split],
 }
 
@@ -342,7 +343,7 @@ fn a_shard_is_split_while_the_directory_gets_longer() {
     );
 }
 
-twins! { a_shard_is_split_while_the_directory_gets_longer:
+mutants! { a_shard_is_split_while_the_directory_gets_longer:
     "Causality violation" => [a_list_is_made_while_entries_are_stored],
 }
 
@@ -388,7 +389,7 @@ fn a_path_of_before_a_split_is_not_walked() {
     }
 }
 
-twins! { a_path_of_before_a_split_is_not_walked:
+mutants! { a_path_of_before_a_split_is_not_walked:
     "an item is not there once after a split" => [a_kick_does_not_ask_whether_the_shard_was_split],
 }
 
@@ -479,7 +480,7 @@ fn an_insert_is_not_refused_while_its_shard_is_split() {
         );
 }
 
-twins! { an_insert_is_not_refused_while_its_shard_is_split:
+mutants! { an_insert_is_not_refused_while_its_shard_is_split:
     "refused though a split made room" => [a_refusal_is_decided_without_its_locks],
 }
 
@@ -513,7 +514,7 @@ fn an_item_is_not_refused_as_a_copy_of_another_in_the_middle_of_a_split() {
         );
 }
 
-twins! { an_item_is_not_refused_as_a_copy_of_another_in_the_middle_of_a_split:
+mutants! { an_item_is_not_refused_as_a_copy_of_another_in_the_middle_of_a_split:
     "an item was taken for a copy of another" => [a_copy_is_refused_without_its_locks],
 }
 
@@ -539,7 +540,7 @@ fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
     );
 }
 
-twins! { an_item_is_not_taken_for_another_in_the_middle_of_a_split:
+mutants! { an_item_is_not_taken_for_another_in_the_middle_of_a_split:
     "an item was taken for another" => [an_insert_believes_a_hit_during_a_split],
 }
 
@@ -572,7 +573,7 @@ fn an_item_is_found_by_an_old_list() {
     }
 }
 
-twins! { an_item_is_found_by_an_old_list:
+mutants! { an_item_is_found_by_an_old_list:
     "Causality violation" => [a_list_is_added_relaxed, the_newest_list_is_read_relaxed],
     "a lookup missed an item of a shard that was split" => [
         only_the_newest_list_learns_of_a_split,

@@ -2,7 +2,8 @@
 
 use crate::grove::{Entry, Grove, ROOT, item, place, split_root};
 use crate::toy::Model;
-use koel_under_loom::internals::{Mixed, Shards, act};
+use koel_under_loom::act;
+use koel_under_loom::internals::{Mixed, Shards};
 
 /// Looks once, without locks. The result may be undecided, but not wrong.
 fn look(grove: &Grove, hash: &Mixed) {
@@ -42,7 +43,7 @@ fn an_item_is_found_while_its_halves_are_joined() {
     }
 }
 
-twins! { an_item_is_found_while_its_halves_are_joined:
+mutants! { an_item_is_found_while_its_halves_are_joined:
     "a lookup missed an item of joined shards" => [
         versions_stay_even_in_a_join,
         an_entry_of_a_whole_is_stored_after_the_versions,
@@ -75,7 +76,7 @@ fn an_item_is_found_while_its_shard_is_split_and_joined_again() {
     }
 }
 
-twins! { an_item_is_found_while_its_shard_is_split_and_joined_again:
+mutants! { an_item_is_found_while_its_shard_is_split_and_joined_again:
     "a lookup missed an item of joined shards" => [
         the_entry_is_read_after_the_last_version,
         an_entry_is_read_again_relaxed,
@@ -107,7 +108,7 @@ fn an_item_is_found_while_its_shard_goes_to_others_and_comes_back() {
     );
 }
 
-twins! { an_item_is_found_while_its_shard_goes_to_others_and_comes_back:
+mutants! { an_item_is_found_while_its_shard_goes_to_others_and_comes_back:
     "a lookup missed an item of joined shards" => [versions_of_a_new_shard_stay_even],
 }
 
@@ -130,7 +131,7 @@ fn an_item_that_comes_during_a_join_is_found() {
     }
 }
 
-twins! { an_item_that_comes_during_a_join_is_found:
+mutants! { an_item_that_comes_during_a_join_is_found:
     "an item is not there once after a join" => [
         an_insert_does_not_ask_whether_the_shard_was_split,
     ],
@@ -205,7 +206,7 @@ fn an_item_is_copied_once_while_its_halves_are_joined() {
     }
 }
 
-twins! { an_item_is_copied_once_while_its_halves_are_joined:
+mutants! { an_item_is_copied_once_while_its_halves_are_joined:
     "an item is not in a copy once" => [shards_are_joined_while_they_are_copied],
 }
 
@@ -251,6 +252,6 @@ fn nothing_escapes_a_clear_by_a_join() {
     }
 }
 
-twins! { nothing_escapes_a_clear_by_a_join:
+mutants! { nothing_escapes_a_clear_by_a_join:
     "an item escaped a clear" => [a_clear_goes_on_after_a_join],
 }

@@ -161,7 +161,7 @@ fn a_change_is_in_the_copy_or_in_the_journal_after_it() {
     );
 }
 
-twins! {
+mutants! {
     a_change_is_in_the_copy_or_in_the_journal_after_it:
     "neither the copy nor its journal has a change" => [a_shard_is_copied_beside_changes],
     "a change is to be made again on a copy that has it" => [a_record_goes_by_the_checkpoint_alone],
@@ -233,7 +233,7 @@ fn what_a_lookup_has_seen_is_recorded() {
     );
 }
 
-twins! {
+mutants! {
     what_a_lookup_has_seen_is_recorded:
     "an answer would not survive" => [
         a_stream_that_is_held_is_not_busy,

@@ -68,7 +68,7 @@ fn an_item_that_moves_to_another_stripe_is_found() {
     }
 }
 
-twins! { an_item_that_moves_to_another_stripe_is_found:
+mutants! { an_item_that_moves_to_another_stripe_is_found:
     "a lookup missed an item that was moving" => [
         a_miss_is_not_validated,
         each_bucket_is_validated_by_itself,
@@ -116,7 +116,7 @@ fn a_lookup_that_gives_up_looking_is_right_under_the_locks() {
     );
 }
 
-twins! { a_lookup_that_gives_up_looking_is_right_under_the_locks:
+mutants! { a_lookup_that_gives_up_looking_is_right_under_the_locks:
     "a lookup missed an item that was moving" => [a_lookup_that_gives_up_says_no],
 }
 
@@ -129,7 +129,7 @@ fn an_item_that_moves_is_counted_once() {
     );
 }
 
-twins! { an_item_that_moves_is_counted_once:
+mutants! { an_item_that_moves_is_counted_once:
     "a moving item was not counted once" => [copies_are_counted_without_the_locks],
 }
 
@@ -184,7 +184,7 @@ fn a_copy_that_comes_while_another_goes_is_found() {
     }
 }
 
-twins! { a_copy_that_comes_while_another_goes_is_found:
+mutants! { a_copy_that_comes_while_another_goes_is_found:
     "a lookup missed the copy that stayed" => [
         a_version_is_outdated_relaxed,
         a_copy_is_removed_like_the_last_one,
@@ -212,7 +212,7 @@ fn an_item_is_found_whoever_wrote_last_where_it_was() {
     }
 }
 
-twins! { an_item_is_found_whoever_wrote_last_where_it_was:
+mutants! { an_item_is_found_whoever_wrote_last_where_it_was:
     "a lookup missed an item that was moving" => [only_the_mover_orders_its_stores],
 }
 
@@ -242,7 +242,7 @@ fn a_clear_takes_an_item_away_at_one_moment() {
     );
 }
 
-twins! { a_clear_takes_an_item_away_at_one_moment:
+mutants! { a_clear_takes_an_item_away_at_one_moment:
     "a cleared item came back" => [a_clear_outdates_no_reader],
 }
 

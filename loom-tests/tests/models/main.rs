@@ -1,6 +1,6 @@
 //! Models of koel's own stripes, shards and kicks, run on loom's atomics in every interleaving.
 //!
-//! Each model states one rule of the crate, or several. After it, `twins!` lists the mistakes in the sources
+//! Each model states one rule of the crate, or several. After it, `mutants!` lists the mistakes in the sources
 //! on which it has to fail.
 //!
 //! The public operations begin with unlocked reads. In models about writers, threads skip these and
@@ -9,7 +9,7 @@
 //! threads read before it.
 
 #[macro_use]
-mod twins;
+mod mutants;
 
 mod grove;
 mod toy;

@@ -99,7 +99,7 @@ fn an_item_that_moves_up_is_in_a_copy_once() {
     one_move(0, 1, 15);
 }
 
-twins! { an_item_that_moves_up_is_in_a_copy_once:
+mutants! { an_item_that_moves_up_is_in_a_copy_once:
     "an item that moves is in the copy 2 times" => [a_copy_goes_stripe_by_stripe],
 }
 
@@ -109,7 +109,7 @@ fn an_item_that_moves_down_is_in_a_copy_once() {
     one_move(1, 0, 15);
 }
 
-twins! { an_item_that_moves_down_is_in_a_copy_once:
+mutants! { an_item_that_moves_down_is_in_a_copy_once:
     "an item that moves is in the copy 0 times" => [a_copy_goes_stripe_by_stripe],
 }
 
@@ -131,7 +131,7 @@ fn items_on_a_longer_path_are_in_a_copy_once() {
     );
 }
 
-twins! { items_on_a_longer_path_are_in_a_copy_once:
+mutants! { items_on_a_longer_path_are_in_a_copy_once:
     "an item that moves is in the copy 2 times" => [a_copy_is_made_without_the_locks],
 }
 
@@ -162,7 +162,7 @@ fn a_copy_counts_what_is_in_it_while_items_come_and_go() {
     );
 }
 
-twins! { a_copy_counts_what_is_in_it_while_items_come_and_go:
+mutants! { a_copy_counts_what_is_in_it_while_items_come_and_go:
     "a copy does not count its lanes" => [a_copy_is_counted_after_the_locks],
 }
 
@@ -187,7 +187,7 @@ fn a_lookup_does_not_wait_for_a_copy() {
     );
 }
 
-twins! { a_lookup_does_not_wait_for_a_copy:
+mutants! { a_lookup_does_not_wait_for_a_copy:
     "a lookup has to wait for a copy" => [a_copy_sends_lookups_away],
 }
 
@@ -296,7 +296,7 @@ fn an_item_is_saved_once_while_its_shard_is_split() {
     }
 }
 
-twins! { an_item_is_saved_once_while_its_shard_is_split:
+mutants! { an_item_is_saved_once_while_its_shard_is_split:
     "an item is saved 0 times, in shards of depths [0]" => [
         a_copy_does_not_ask_whether_the_shard_was_split,
     ],
@@ -343,7 +343,7 @@ fn an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory() {
     }
 }
 
-twins! { an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory:
+mutants! { an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory:
     "an item is saved 0 times, in shards of depths [1, 2, 2]" => [
         a_save_goes_by_a_list_of_its_beginning,
     ],
@@ -443,7 +443,7 @@ fn an_insert_that_had_returned_from_a_split_is_saved() {
     }
 }
 
-twins! { an_insert_that_had_returned_from_a_split_is_saved:
+mutants! { an_insert_that_had_returned_from_a_split_is_saved:
     "what was inserted before is not saved" => [a_save_goes_through_the_first_shards_only],
 }
 
@@ -511,7 +511,7 @@ fn what_is_loaded_is_what_was_in_when_the_save_began() {
     );
 }
 
-twins! { what_is_loaded_is_what_was_in_when_the_save_began:
+mutants! { what_is_loaded_is_what_was_in_when_the_save_began:
     "what was saved cannot be loaded" => [a_save_counts_the_items_of_the_filter],
 }
 
@@ -548,7 +548,7 @@ fn a_save_is_whole_while_shards_are_joined() {
     });
 }
 
-twins! { a_save_is_whole_while_shards_are_joined:
+mutants! { a_save_is_whole_while_shards_are_joined:
     "items are not in a copy once" => [shards_are_joined_during_a_save],
 }
 
@@ -557,7 +557,7 @@ fn a_clone_is_whole_while_shards_are_joined() {
     copy_and_join(9, |filter, items| are_in(&filter.try_clone().expect("memory"), *items));
 }
 
-twins! { a_clone_is_whole_while_shards_are_joined:
+mutants! { a_clone_is_whole_while_shards_are_joined:
     "items are not in a copy once" => [shards_are_joined_during_a_clone],
 }
 

@@ -2,8 +2,9 @@
 
 use crate::grove::{Grove, ROOT, item, place, split_root, there_once};
 use crate::toy::{Model, Toy};
+use koel_under_loom::act;
 use koel_under_loom::internals::{
-    Bucket, Fingerprint, IncomingShard, MergeReport, Mixed, Path, Place, Shards, act,
+    Bucket, Fingerprint, IncomingShard, MergeReport, Mixed, Path, Place, Shards,
 };
 
 /// Takes over a copy of a shard of depth 0 that has this item. Returns how many entries were counted.
@@ -58,7 +59,7 @@ fn an_entry_that_comes_during_a_split_is_found() {
     }
 }
 
-twins! { an_entry_that_comes_during_a_split_is_found:
+mutants! { an_entry_that_comes_during_a_split_is_found:
     "an absent entry was not added" => [an_entry_is_given_up_when_its_shard_is_split],
     "an item is not there once after a split" => [
         who_splits_does_not_ask_whether_the_shard_was_split,
@@ -85,7 +86,7 @@ fn an_entry_that_belongs_to_both_halves_of_a_split_is_in_both() {
     );
 }
 
-twins! { an_entry_that_belongs_to_both_halves_of_a_split_is_in_both:
+mutants! { an_entry_that_belongs_to_both_halves_of_a_split_is_in_both:
     "an entry is not in each half once" => [an_entry_goes_to_the_first_of_its_shards],
     "an entry was not counted once" => [an_entry_counts_in_each_of_its_shards],
 }
@@ -109,7 +110,7 @@ fn an_entry_and_its_item_are_there_once() {
     );
 }
 
-twins! { an_entry_and_its_item_are_there_once:
+mutants! { an_entry_and_its_item_are_there_once:
     "an item is not there once after a split" => [absence_is_decided_before_the_locks],
 }
 
@@ -149,7 +150,7 @@ fn what_is_moved_out_of_the_way_of_an_entry_is_found() {
     }
 }
 
-twins! { what_is_moved_out_of_the_way_of_an_entry_is_found:
+mutants! { what_is_moved_out_of_the_way_of_an_entry_is_found:
     "a lookup missed an item that was moving" => [a_union_moves_items_without_a_version],
 }
 
@@ -173,7 +174,7 @@ fn an_entry_is_covered_only_by_what_has_lost_as_much() {
     );
 }
 
-twins! { an_entry_is_covered_only_by_what_has_lost_as_much:
+mutants! { an_entry_is_covered_only_by_what_has_lost_as_much:
     "an entry was taken for one that knows more" => [an_entry_is_covered_by_what_knows_more],
 }
 
@@ -200,6 +201,6 @@ fn a_finer_lane_becomes_like_the_entry() {
     );
 }
 
-twins! { a_finer_lane_becomes_like_the_entry:
+mutants! { a_finer_lane_becomes_like_the_entry:
     "a finer lane did not lose its bits" => [a_finer_lane_keeps_its_bits],
 }

@@ -2,7 +2,8 @@
 
 use crate::grove::{Grove, ROOT, item};
 use crate::toy::Model;
-use koel_under_loom::internals::{Bucket, Fingerprint, Mixed, Shards, act};
+use koel_under_loom::act;
+use koel_under_loom::internals::{Bucket, Fingerprint, Mixed, Shards};
 
 /// The suffix of a lane, with the last `1`.
 const SUFFIX: u32 = 1 << 16;
@@ -43,7 +44,7 @@ fn an_item_that_loses_its_last_bit_is_removed() {
     );
 }
 
-twins! { an_item_that_loses_its_last_bit_is_removed:
+mutants! { an_item_that_loses_its_last_bit_is_removed:
     "an item without bits was not removed" => [a_void_lane_is_not_counted],
 }
 
@@ -74,7 +75,7 @@ fn a_void_item_is_removed_once() {
     );
 }
 
-twins! { a_void_item_is_removed_once:
+mutants! { a_void_item_is_removed_once:
     "more void items were removed than there were" => [
         more_void_items_are_removed_than_there_are,
     ],
@@ -101,6 +102,6 @@ fn an_item_that_loses_its_last_bit_after_a_clear_is_counted() {
     );
 }
 
-twins! { an_item_that_loses_its_last_bit_after_a_clear_is_counted:
+mutants! { an_item_that_loses_its_last_bit_after_a_clear_is_counted:
     "a void item is not counted, or counted and not there" => [a_shard_is_split_during_a_clear],
 }

@@ -41,7 +41,7 @@ fn an_item_that_arrives_is_not_taken_for_one_with_its_head() {
     );
 }
 
-twins! { an_item_that_arrives_is_not_taken_for_one_with_its_head:
+mutants! { an_item_that_arrives_is_not_taken_for_one_with_its_head:
     "a lookup found an item that was never there" => [the_first_word_is_stored_before_the_second],
 }
 
@@ -69,7 +69,7 @@ fn a_lane_that_is_used_again_is_not_taken_for_a_third_item() {
     }
 }
 
-twins! { a_lane_that_is_used_again_is_not_taken_for_a_third_item:
+mutants! { a_lane_that_is_used_again_is_not_taken_for_a_third_item:
     "a lookup found an item that was never there" => [
         a_hit_in_a_wide_bucket_needs_no_version,
         a_removal_from_a_wide_bucket_changes_no_version,
@@ -114,7 +114,7 @@ fn a_copy_that_comes_while_another_goes_is_found() {
     );
 }
 
-twins! { a_copy_that_comes_while_another_goes_is_found:
+mutants! { a_copy_that_comes_while_another_goes_is_found:
     "a lookup missed an item that was there" => [a_removal_from_a_wide_bucket_changes_no_version],
 }
 
@@ -163,7 +163,7 @@ fn an_item_that_moves_is_not_taken_for_another() {
     );
 }
 
-twins! { an_item_that_moves_is_not_taken_for_another:
+mutants! { an_item_that_moves_is_not_taken_for_another:
     "a lookup found an item that was never there" => [versions_stay_as_they_are],
 }
 
@@ -185,7 +185,7 @@ fn an_item_that_is_cleared_is_not_taken_for_another() {
     );
 }
 
-twins! { an_item_that_is_cleared_is_not_taken_for_another:
+mutants! { an_item_that_is_cleared_is_not_taken_for_another:
     "a lookup found an item that was never there" => [a_wide_shard_is_cleared_without_a_version],
 }
 
@@ -240,7 +240,7 @@ fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
         );
 }
 
-twins! { an_item_is_not_taken_for_another_in_the_middle_of_a_split:
+mutants! { an_item_is_not_taken_for_another_in_the_middle_of_a_split:
     "a lookup found what is not there" => [
         second_words_of_a_growing_filter_are_loaded_relaxed,
         versions_stay_even_in_a_split,

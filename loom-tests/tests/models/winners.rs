@@ -39,7 +39,7 @@ fn one_call_wins_where_there_is_room() {
     );
 }
 
-twins! { one_call_wins_where_there_is_room:
+mutants! { one_call_wins_where_there_is_room:
     "not exactly one call added the item" => [absence_is_decided_before_the_locks],
 }
 
@@ -56,7 +56,7 @@ fn one_call_wins_under_the_locks() {
     );
 }
 
-twins! { one_call_wins_under_the_locks:
+mutants! { one_call_wins_under_the_locks:
     "not exactly one call added the item" => [absence_is_decided_under_one_lock],
 }
 
@@ -115,7 +115,7 @@ fn one_call_wins_on_the_kick_path() {
     }
 }
 
-twins! { one_call_wins_on_the_kick_path:
+mutants! { one_call_wins_on_the_kick_path:
     "not exactly one call added the item" => [
         the_newcomer_is_not_looked_for_again_on_the_path,
         the_newcomers_buckets_are_not_locked_on_the_path,
@@ -142,7 +142,7 @@ fn the_loser_of_the_last_room_is_not_refused() {
     );
 }
 
-twins! { the_loser_of_the_last_room_is_not_refused:
+mutants! { the_loser_of_the_last_room_is_not_refused:
     "refused though the item is in" => [the_loser_of_the_last_room_does_not_look],
 }
 
@@ -168,7 +168,7 @@ fn nobody_is_refused_while_the_item_comes_in() {
     );
 }
 
-twins! { nobody_is_refused_while_the_item_comes_in:
+mutants! { nobody_is_refused_while_the_item_comes_in:
     "refused though the item comes in" => [a_refusal_is_decided_without_the_locks],
 }
 
@@ -194,7 +194,7 @@ fn one_call_wins_after_a_search() {
     }
 }
 
-twins! { one_call_wins_after_a_search:
+mutants! { one_call_wins_after_a_search:
     "not exactly one call added the item" => [
         a_search_ends_in_a_copy,
         a_search_that_goes_far_ends_in_a_copy,

@@ -19,23 +19,12 @@
 //! unchanged. Splits and joins store entries while the versions of all stripes of the shards are
 //! odd; [`split`](mod@crate::backend::growing::split) and [`join`](mod@crate::backend::growing::join) explain why
 //! lookups stay right.
-//!
-//! # Orderings
-//!
-//! | access | ordering | partner, and what breaks without it |
-//! |---|---|---|
-//! | an entry, stored | `Release` | a reader of the entry sees the words of the upper half. Twin `an_entry_is_stored_relaxed` |
-//! | an entry, read | `Acquire` | the same. Twin `an_entry_is_read_relaxed` |
-//! | a list, added | `Release` (in [`AppendList`]) | a reader finds the list complete, and a reader of [`SPLIT`] finds a newer one. Twin `a_list_is_added_relaxed` |
-//! | the newest list, read | `Acquire` (in [`AppendList`]) | the same. Twin `the_newest_list_is_read_relaxed` |
-//! | an entry, again, without a lock | `Acquire` | the entry may be the same as before after a split and a join. Then the reader's last load of the version sees that of the join. Twin `an_entry_is_read_again_relaxed` |
 
 use crate::backend::growing::site::{Entry, Site};
 use crate::backend::growing::tables::Tables;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::{Position, Roots};
-use crate::rule::rule;
 use crate::sync::{AppendList, AtomicPtr, Gauge, Mutex, Ordering, read_owned_pointer};
 
 /// One more than the greatest depth of a shard.
@@ -141,20 +130,14 @@ impl Directory {
         loop {
             let list = self.lists.newest();
             let slot = &list.slots[position.range_of(list.each)];
-            let order = rule!("an_entry_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
-            let entry = Entry::of_word(slot.load(order));
+            // Acquire: pairs with `store`. A reader of the entry sees the words of the upper half, and a reader of `SPLIT`
+            // finds the list that came before it.
+            let entry = Entry::of_word(slot.load(Ordering::Acquire));
             // Before `SPLIT` was stored here, another list had come into use.
             if entry != SPLIT {
                 return SeenEntry { slot, entry, hash };
             }
         }
-    }
-
-    /// Returns what a lookup saw that read this entry in the list of this level.
-    #[cfg(loom)]
-    pub fn assume(&self, hash: Mixed, level: u32, entry: Entry) -> SeenEntry<'_> {
-        let slot = &self.list(level)[self.index(hash, level)];
-        SeenEntry { slot, entry, hash }
     }
 
     /// Returns the index of a hash's entry in the list of a level.
@@ -212,18 +195,15 @@ impl Directory {
     /// Replaces the entries of the seen shard by those of its two halves. The caller holds the shard's locks,
     /// and a list for the halves' depth has to exist.
     pub fn replace(&self, seen: SeenEntry<'_>, lower: Entry, upper: Entry) {
-        let alone = || Some(self.changes.lock());
-        let _alone = rule!("a_list_is_made_while_entries_are_stored", alone(), None);
+        let _alone = self.changes.lock();
         let depth = seen.depth();
         let index = self.index(seen.hash, depth);
         let newest = self.lists.newest_alone().level();
-        let first = rule!("only_the_newest_list_learns_of_a_split", depth + 1, newest);
-        for level in first..=newest {
+        for level in depth + 1..=newest {
             self.store(level, (2 * index, depth + 1), lower);
             self.store(level, (2 * index + 1, depth + 1), upper);
         }
-        let old = self.list(depth).get(index);
-        if let Some(slot) = rule!("an_old_list_keeps_the_entry_of_a_split_shard", old, None) {
+        if let Some(slot) = self.list(depth).get(index) {
             slot.store(SPLIT.word(), Ordering::Release);
         }
         self.shards_of_depth[lower.depth() as usize % MAX_LEVELS].add(2);
@@ -248,8 +228,8 @@ impl Directory {
         let each = 1 << (level - depth);
         let slots = self.list(level).get(each * index..each * (index + 1));
         for slot in slots.unwrap_or(&[]) {
-            let order = rule!("an_entry_is_stored_relaxed", Ordering::Release, Ordering::Relaxed);
-            slot.store(entry.word(), order);
+            // Release: pairs with `look_up_at` and `holds`.
+            slot.store(entry.word(), Ordering::Release);
         }
     }
 
@@ -338,8 +318,9 @@ impl<'a> SeenEntry<'a> {
     /// Whether the entry is unchanged, or the same again.
     #[inline]
     pub fn holds(self) -> bool {
-        let order = rule!("an_entry_is_read_again_relaxed", Ordering::Acquire, Ordering::Relaxed);
-        self.slot.load(order) == self.entry.word()
+        // Acquire: the entry may be the same as before because of a split and a join. Then the reader's last load of the
+        // version sees that of the join.
+        self.slot.load(Ordering::Acquire) == self.entry.word()
     }
 
     /// The same for a caller that holds a lock of the shard; the entry changes only under all of its locks. (To loom this

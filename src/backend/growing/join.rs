@@ -42,12 +42,6 @@
 //!
 //! The zeros are stored. That the system then takes the page changes no value that anybody reads.
 //!
-//! # Orderings
-//!
-//! | access | ordering | partner, and what breaks without it |
-//! |---|---|---|
-//! | words of the upper shard, made zero | `Release` | the `Acquire` of L3: a lookup that reads such a zero sees J3, and L4 finds another entry. Twin `what_is_given_back_is_erased_relaxed` |
-//!
 //! # And writers?
 //!
 //! They check the entry under a lock of the shard, as on the page on splits. The entry that they find then is the present
@@ -65,7 +59,6 @@
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, SHARD_STRIPES};
 use crate::layout::shrinking::Shrinking;
-use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::stripe::{Locks, StripeSet};
@@ -168,7 +161,6 @@ impl<const WIDE: bool> Whole<WIDE> {
         publish: impl FnOnce(),
     ) {
         let all: StripeSet<SHARD_STRIPES> = lower.own_stripes().collect();
-        let all = rule!("versions_stay_even_in_a_join", all, [].into_iter().collect());
         let _moving = lower.write_section(lower_locked, &all);
         for (words, bucket) in self.words.iter().zip(lower.buckets()) {
             if lower.read_locked(lower_locked, bucket) != *words {
@@ -177,7 +169,6 @@ impl<const WIDE: bool> Whole<WIDE> {
         }
         lower.share_out(lower_locked, counted, Bucket(0));
         upper.share_out(upper_locked, 0, Bucket(0));
-        rule!("an_entry_of_a_whole_is_stored_after_the_versions", (), drop(_moving));
         publish();
     }
 }

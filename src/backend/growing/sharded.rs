@@ -11,10 +11,6 @@
 mod expiry;
 mod joins;
 mod merge;
-#[cfg(loom)]
-mod mistakes;
-#[cfg(loom)]
-mod models;
 mod shards;
 pub mod split_policy;
 
@@ -32,7 +28,6 @@ use crate::error::{Full, FullKind, Reason};
 use crate::layout::geometry::{Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;
 use crate::layout::sizing::GrowthPlan;
-use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::path;
 use crate::sync::{Gauge, Mutex, RwLock};
@@ -180,11 +175,6 @@ impl<const WIDE: bool> Sharded<WIDE> {
     fn split(&self, shard: Leased<'_, WIDE>, place: Place) -> Result<(), Full> {
         let (seen, shrinking) = (shard.lease().seen, &self.shared.shrinking);
         let site = self.site(seen);
-        rule!("a_refusal_is_decided_without_its_locks", (), {
-            if 2 * shard.all_items() < 16 && path::find(shard, place).is_none() {
-                return Err(Full::new(FullKind::NoMemory));
-            }
-        });
         {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of the
             // shard, so neither is half done then, and the writes of earlier ones are visible.
@@ -203,7 +193,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
         let void = || site.void_lanes(shrinking, None);
         let helps = split_helps(shard, &locked, place, void, || self.is_dense()).is_ok();
-        if !rule!("who_splits_does_not_ask_whether_the_shard_was_split", helps, true) {
+        if !helps {
             return Ok(());
         }
         self.split_locked(shard, &locked)
@@ -231,7 +221,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
                 .iter()
                 .zip(surplus)
                 .for_each(|(site, surplus)| site.surplus_gauge().set(surplus));
-            rule!("a_void_lane_is_not_counted", self.shared.void.add(newly_void), ());
+            self.shared.void.add(newly_void);
             let [lower, upper] = halves.map(|site| Entry::new(site, depth));
             self.directory.replace(seen, lower, upper);
         });
@@ -275,9 +265,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let tables = &self.shared.tables;
         let spare = tables.next_unused(for_a_table).map_err(Full::new)?;
         self.directory.deepen(depth).map_err(|NoMemory| Full::new(FullKind::NoMemory))?;
-        rule!("a_new_shard_is_counted_before_it_is_locked", (), tables.take_into_use(spare));
         let Ok(locked) = spare.site.shard::<WIDE>().lock_all();
-        rule!("a_new_shard_is_counted_before_it_is_locked", tables.take_into_use(spare), ());
+        tables.take_into_use(spare);
         Ok((spare.site, locked))
     }
 }

@@ -79,7 +79,6 @@ use crate::layout::bucket::Words;
 use crate::layout::geometry::Bucket;
 use crate::layout::geometry::SHARD_STRIPES;
 use crate::layout::shrinking::{Halves, Shrinking};
-use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::shard::lease::permanent::Permanent;
@@ -107,7 +106,6 @@ pub fn split<const WIDE: bool, L: Lease>(
     publish: impl FnOnce(Sorted),
 ) {
     let all: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
-    let all = rule!("versions_stay_even_in_a_split", all, [].into_iter().collect());
     if !SMALL {
         // The system provides memory when it is first written, which may take milliseconds. Here, no lookup
         // has to wait for it.
@@ -117,7 +115,6 @@ pub fn split<const WIDE: bool, L: Lease>(
     }
     let _moving = shard.write_section(locked, &all);
     let of_upper: StripeSet<SHARD_STRIPES> = upper.own_stripes().collect();
-    let of_upper = rule!("versions_of_a_new_shard_stay_even", of_upper, [].into_iter().collect());
     let _coming = upper.write_section(upper_locked, &of_upper);
     let lanes = shard.lanes();
     let mut sorted = Sorted::default();
@@ -144,7 +141,6 @@ pub fn split<const WIDE: bool, L: Lease>(
         }
     }
     upper.share_out(upper_locked, counted[1], Bucket(0));
-    rule!("items_are_not_shared_out", shard.share_out(locked, counted[0], Bucket(0)), ());
-    rule!("entries_are_stored_after_the_versions", (), drop(_moving));
+    shard.share_out(locked, counted[0], Bucket(0));
     publish(sorted);
 }

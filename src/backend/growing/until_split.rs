@@ -36,13 +36,6 @@ pub struct Shared<const WIDE: bool> {
     pub ticking: Option<Box<Ticking>>,
 }
 
-#[cfg(loom)]
-impl<const WIDE: bool> UntilSplit<'_, WIDE> {
-    pub fn depth(self) -> u32 {
-        self.seen.depth()
-    }
-}
-
 /// The error that the shard has been split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WasSplit;

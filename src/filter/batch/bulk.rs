@@ -19,7 +19,6 @@ use crate::key::Prehashed;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Parts;
-use crate::rule::rule;
 
 /// The number of items that one thread sorts at once: enough to touch every cache line of a 1 MiB
 /// shard, and few enough to stay in the caches themselves.
@@ -139,25 +138,8 @@ pub fn act_on<S: Shards, O: Operation>(
     }
     let ahead = items.iter().map(|&item| (item, shards.fetch(item.hash())));
     for_each_ahead(ahead, |(item, ahead)| {
-        rule!("a_batch_looks_first_and_inserts_then", (), {
-            return answer(item, look_then_insert(shards, ahead, operation));
-        });
         answer(item, operation.at(shards, shards.fetched(ahead)));
     });
-}
-
-/// The mistake of a batch that looks for an item and then inserts it, for the [rule](crate::rule) against that.
-#[cfg(loom)]
-fn look_then_insert<'a, S: Shards, O: Operation>(
-    shards: &'a S,
-    ahead: S::Ahead<'a>,
-    operation: O,
-) -> O::Answer {
-    let is_there = shards.contains(shards.fetched(ahead));
-    shards.insert(shards.fetched(ahead)).expect("there is room");
-    let answer = operation.at(shards, shards.fetched(ahead));
-    let _ = is_there && !shards.remove(shards.fetched(ahead));
-    answer
 }
 
 /// One item of a round. It has 12 bytes, because the hash is split in two halves.

@@ -2,7 +2,6 @@
 
 use crate::layout::bucket::{Fingerprint, LaneSet, Words};
 use crate::layout::shrinking::Shrinking;
-use crate::rule::rule;
 
 /// The lanes that agree with an entry of another filter in all bits that neither has lost.
 #[derive(Clone, Copy, Debug)]
@@ -27,9 +26,9 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         };
         let last_one = lost & !(lost >> 1);
         // A lane that has lost as many bits has flipped this bit, too.
-        let bit = rule!("an_entry_is_covered_by_what_knows_more", last_one, self.unit.get());
-        let to_top = self.lanes.bits() - 1 - (bit | 1).ilog2();
-        let covering = ((flipped & (self.lanes.ones() * u64::from(bit))) << to_top) & among.tops();
+        let to_top = self.lanes.bits() - 1 - (last_one | 1).ilog2();
+        let covering =
+            ((flipped & (self.lanes.ones() * u64::from(last_one))) << to_top) & among.tops();
         let finer = self.lanes.set_of(among.tops() ^ covering);
         MergeMatches { covering: self.lanes.set_of(covering), finer }
     }

@@ -7,7 +7,6 @@
 //! that make one copy after another.
 
 use crate::layout::stamps::Moment;
-use crate::rule::rule;
 use crate::sync::nap;
 use crate::table::ticking::{Progress, SweepTarget, TickPause, Ticking, Time};
 
@@ -88,7 +87,7 @@ impl Ticking {
 
     /// Returns the pause with its time, once a tick that is passing has passed.
     fn after_ticks<'a>(&'a self, held: TickPause<'a>, target: &impl SweepTarget) -> TickPause<'a> {
-        rule!("a_copy_is_made_while_a_tick_passes", self.finish(target), ());
+        self.finish(target);
         if self.own_time().ends_all() {
             self.end_of_all(target);
         }

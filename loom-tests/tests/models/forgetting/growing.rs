@@ -5,9 +5,10 @@
 
 use crate::forgetting::MISSED;
 use crate::toy::{Model, World};
+use koel_under_loom::act;
 use koel_under_loom::internals::{
     Fingerprint, Geometry, GrowthPlan, Lanes, Mixed, Moment, Sharded, Shards, Site, Stagger,
-    SweepTarget, Ticking, act,
+    SweepTarget, Ticking,
 };
 
 struct Grove {
@@ -131,7 +132,7 @@ fn a_tick_passes_while_a_shard_is_split() {
     );
 }
 
-twins! { a_tick_passes_while_a_shard_is_split:
+mutants! { a_tick_passes_while_a_shard_is_split:
     "something that expired is left" => [a_tick_passes_by_what_is_split_off],
 }
 
@@ -204,7 +205,7 @@ fn a_tick_comes_to_a_new_shard_first() {
     );
 }
 
-twins! { a_tick_comes_to_a_new_shard_first:
+mutants! { a_tick_comes_to_a_new_shard_first:
     "Causality violation" => [a_new_shard_is_counted_before_it_is_locked],
 }
 
@@ -237,7 +238,7 @@ fn an_item_that_came_again_is_found_while_a_writer_sweeps() {
     );
 }
 
-twins! { an_item_that_came_again_is_found_while_a_writer_sweeps:
+mutants! { an_item_that_came_again_is_found_while_a_writer_sweeps:
     "a lookup missed an item that was within its window" => [a_sweep_sends_no_lookup_away],
 }
 
@@ -340,7 +341,7 @@ fn an_item_without_bits_is_refreshed_or_expires() {
         );
 }
 
-twins! { an_item_without_bits_is_refreshed_or_expires:
+mutants! { an_item_without_bits_is_refreshed_or_expires:
     "an item is counted that expired, or not counted" => [
         void_lanes_are_counted_without_locks,
     ],
@@ -385,7 +386,7 @@ fn a_tick_passes_while_halves_are_joined() {
     );
 }
 
-twins! { a_tick_passes_while_halves_are_joined:
+mutants! { a_tick_passes_while_halves_are_joined:
     "Causality violation" => [a_shard_is_given_back_without_its_locks],
 }
 
@@ -425,7 +426,7 @@ fn an_item_that_loses_its_last_bit_as_it_expires_is_not_counted() {
     );
 }
 
-twins! { an_item_that_loses_its_last_bit_as_it_expires_is_not_counted:
+mutants! { an_item_that_loses_its_last_bit_as_it_expires_is_not_counted:
     "an item is counted that expired" => [a_shard_is_split_as_a_tick_begins],
 }
 
@@ -453,6 +454,6 @@ fn a_writer_sweeps_while_halves_are_joined() {
     );
 }
 
-twins! { a_writer_sweeps_while_halves_are_joined:
+mutants! { a_writer_sweeps_while_halves_are_joined:
     "something that expired is left" => [a_writer_sweeps_the_shard_that_was],
 }

@@ -2,10 +2,11 @@
 
 mod growing;
 
+use crate::mutants::alone;
 use crate::toy::{Forgetful, Model};
-use crate::twins::alone;
+use koel_under_loom::act;
 use koel_under_loom::internals::{
-    Bucket, Clock, Copies, Mixed, Moment, Path, Place, Shards, act, execute,
+    Bucket, Clock, Copies, Mixed, Moment, Path, Place, Shards, execute,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -87,7 +88,7 @@ fn an_item_that_came_again_is_found_while_its_older_copy_expires() {
     }
 }
 
-twins! { an_item_that_came_again_is_found_while_its_older_copy_expires:
+mutants! { an_item_that_came_again_is_found_while_its_older_copy_expires:
     "a lookup missed an item that was within its window" => [
         a_sweep_sends_no_lookup_away,
         what_expired_is_erased_relaxed,
@@ -147,7 +148,7 @@ fn a_lane_in_which_an_item_expired_is_not_taken_for_a_third_item() {
     }
 }
 
-twins! { a_lane_in_which_an_item_expired_is_not_taken_for_a_third_item:
+mutants! { a_lane_in_which_an_item_expired_is_not_taken_for_a_third_item:
     "a lookup found an item that was never there" => [
         items_expire_from_wide_buckets_without_a_new_version,
         a_lookup_in_wide_buckets_reads_one_version,
@@ -186,7 +187,7 @@ fn an_item_that_expires_does_not_escape_by_a_move() {
     );
 }
 
-twins! { an_item_that_expires_does_not_escape_by_a_move:
+mutants! { an_item_that_expires_does_not_escape_by_a_move:
     "an item that expired is still there" => [a_stripe_is_locked_and_not_swept],
 }
 
@@ -218,7 +219,7 @@ fn an_item_that_has_just_come_is_not_taken_for_one_that_expired() {
     );
 }
 
-twins! { an_item_that_has_just_come_is_not_taken_for_one_that_expired:
+mutants! { an_item_that_has_just_come_is_not_taken_for_one_that_expired:
     "an item within its window is lost" => [a_sweep_goes_by_the_time_of_before_its_locks],
 }
 
@@ -243,7 +244,7 @@ fn an_item_that_came_again_is_found_while_a_kick_sweeps_its_older_copy() {
     );
 }
 
-twins! { an_item_that_came_again_is_found_while_a_kick_sweeps_its_older_copy:
+mutants! { an_item_that_came_again_is_found_while_a_kick_sweeps_its_older_copy:
     "a lookup missed an item that was within its window" => [a_sweep_sends_no_lookup_away],
 }
 
@@ -291,7 +292,7 @@ fn tick_on(toy: &Narrow) {
     [0, 1].iter().for_each(|stripe| toy.0.shard().sweep(*stripe, now, |_| 0));
 }
 
-twins! { an_item_that_came_again_before_a_tick_is_found_by_who_sweeps:
+mutants! { an_item_that_came_again_before_a_tick_is_found_by_who_sweeps:
     "a lookup missed an item that was within its window" => [
         the_time_is_set_relaxed,
         the_time_is_read_relaxed,
@@ -314,7 +315,7 @@ fn an_item_that_came_again_is_found_while_a_whole_tick_passes() {
     );
 }
 
-twins! { an_item_that_came_again_is_found_while_a_whole_tick_passes:
+mutants! { an_item_that_came_again_is_found_while_a_whole_tick_passes:
     "a lookup missed an item that was within its window" => [a_sweep_sends_no_lookup_away],
 }
 
@@ -357,7 +358,7 @@ fn an_item_that_expired_is_new_while_the_tick_passes() {
     );
 }
 
-twins! { an_item_that_expired_is_new_while_the_tick_passes:
+mutants! { an_item_that_expired_is_new_while_the_tick_passes:
     "an item that expired is in the way" => [
         a_stripe_is_written_and_not_swept,
         the_end_of_a_tick_is_set_relaxed,
@@ -421,7 +422,7 @@ fn an_item_that_was_refreshed_stays() {
     );
 }
 
-twins! { an_item_that_was_refreshed_stays:
+mutants! { an_item_that_was_refreshed_stays:
     "a refreshed item is not there once" => [an_item_that_was_found_is_not_stamped],
 }
 
@@ -454,7 +455,7 @@ fn no_copy_is_refreshed_beside_one_that_expired() {
     );
 }
 
-twins! { no_copy_is_refreshed_beside_one_that_expired:
+mutants! { no_copy_is_refreshed_beside_one_that_expired:
     "a copy is there without the other" => [a_lane_is_stamped_beside_one_that_expired],
 }
 
@@ -474,7 +475,7 @@ fn no_copy_is_counted_beside_one_that_expired() {
     );
 }
 
-twins! { no_copy_is_counted_beside_one_that_expired:
+mutants! { no_copy_is_counted_beside_one_that_expired:
     "a copy is counted without the other" => [a_copy_is_counted_beside_one_that_expired],
 }
 
@@ -493,7 +494,7 @@ fn an_item_is_not_older_than_items_can_be() {
     );
 }
 
-twins! { an_item_is_not_older_than_items_can_be:
+mutants! { an_item_is_not_older_than_items_can_be:
     "an item is older than it can be" => [the_time_is_read_after_the_sweep],
 }
 
@@ -514,7 +515,7 @@ fn who_knows_the_time_knows_that_the_tick_is_passing() {
     );
 }
 
-twins! { who_knows_the_time_knows_that_the_tick_is_passing:
+mutants! { who_knows_the_time_knows_that_the_tick_is_passing:
     "it is not known that a tick is passing" => [a_tick_passes_after_its_time],
 }
 
@@ -548,7 +549,7 @@ fn ticks_pass_one_after_the_other() {
     );
 }
 
-twins! { ticks_pass_one_after_the_other:
+mutants! { ticks_pass_one_after_the_other:
     "an item within its window is lost" => [a_tick_overtakes_the_one_before],
 }
 
@@ -569,7 +570,7 @@ fn a_copy_is_made_between_two_ticks() {
     );
 }
 
-twins! { a_copy_is_made_between_two_ticks:
+mutants! { a_copy_is_made_between_two_ticks:
     "a copy is not of the time that it tells" => [
         a_copy_is_made_while_a_tick_passes,
         a_tick_begins_while_a_copy_is_made,
@@ -595,7 +596,7 @@ fn a_shard_is_copied_while_a_tick_passes() {
     );
 }
 
-twins! { a_shard_is_copied_while_a_tick_passes:
+mutants! { a_shard_is_copied_while_a_tick_passes:
     "a copy is not of the time that it tells" => [
         a_stripe_is_locked_and_not_swept,
         a_tick_begins_while_a_copy_is_made,

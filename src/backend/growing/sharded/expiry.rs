@@ -15,7 +15,6 @@ use crate::backend::growing::site::Site;
 use crate::backend::growing::until_split::Shared;
 use crate::layout::bucket::Lanes;
 use crate::layout::stamps::Moment;
-use crate::rule::rule;
 use crate::table::ticking::SweepTarget;
 use std::ops::Range;
 
@@ -41,14 +40,12 @@ impl<const WIDE: bool> SweepTarget for Sharded<WIDE> {
     /// progress of the tick.
     fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
         let Shared { void, tables, shrinking, .. } = &self.shared;
-        let no_split = || Some(void.splits.write());
-        let _no_split = rule!("a_shard_is_split_as_a_tick_begins", no_split(), None);
+        let _no_split = void.splits.write();
         let Some(now) = set() else { return };
         let mut stay = 0;
         for (_, site) in tables.sites_from(0).filter(|(_, site)| site.may_have_void(shrinking)) {
             // A writer that holds a lock may refresh a lane by the time before.
-            let locks = || Some(site.shard::<WIDE>().lock_all());
-            let _locked = rule!("void_lanes_are_counted_without_locks", locks(), None);
+            let _locked = site.shard::<WIDE>().lock_all();
             stay += site.void_lanes(shrinking, Some(now)) as u64;
         }
         void.limit(stay);
@@ -56,9 +53,6 @@ impl<const WIDE: bool> SweepTarget for Sharded<WIDE> {
 
     /// Returns the number of segments of all shards that are in use, or were.
     fn segments(&self) -> usize {
-        rule!("a_tick_passes_by_what_is_split_off", (), {
-            return self.plan.geometry.stripes() as usize;
-        });
         self.shared.tables.segments()
     }
 

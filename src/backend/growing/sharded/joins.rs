@@ -37,7 +37,6 @@ use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::Entry;
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::{rate_of_a_lane, unsplit_load};
-use crate::rule::rule;
 use crate::sync::RwLockReadGuard;
 
 /// The part of the load up to which shards are not split that a joined shard may have: one that the filter began with,
@@ -130,7 +129,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         }
         let Some(whole) = whole else { return false };
         let no_copy = self.copies.try_write();
-        if rule!("shards_are_joined_while_they_are_copied", no_copy.is_none(), false) {
+        if no_copy.is_none() {
             return false;
         }
         let (Ok(lower_locked), Ok(upper_locked)) = (in_lower.lock_all(), in_upper.lock_all())
@@ -156,7 +155,6 @@ impl<const WIDE: bool> Sharded<WIDE> {
             self.directory.unite(lower, Entry::new(sites[0], depth));
         });
         drop(lower_locked);
-        rule!("a_shard_is_given_back_without_its_locks", (), drop(upper_locked));
         let _alone = self.growth.lock();
         self.shared.tables.take_out_of_use(sites[1]);
         true

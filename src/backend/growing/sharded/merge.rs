@@ -23,7 +23,6 @@ use crate::backend::growing::until_split::{Shared, WasSplit};
 use crate::backend::incoming::{IncomingShard, MergeReport, Unplaced, zeros};
 use crate::error::union::Reason;
 use crate::layout::geometry::Mixed;
-use crate::rule::rule;
 use crate::shard::merge::Merged;
 
 /// A copy that is being merged.
@@ -63,7 +62,6 @@ impl<const WIDE: bool> Sharded<WIDE> {
             if seen.depth() > depth {
                 depth += 1;
                 self.merge_range(merge, (start, depth), next)?;
-                rule!("an_entry_goes_to_the_first_of_its_shards", (), return Ok(()));
                 let upper = self.directory.roots().first_hash(position.range(depth) + 1, depth);
                 let Some(upper) = upper else { return Ok(()) };
                 start = upper;
@@ -93,7 +91,6 @@ impl<const WIDE: bool> Sharded<WIDE> {
                         }
                     },
                     Err(WasSplit) => {
-                        rule!("an_entry_is_given_up_when_its_shard_is_split", (), return Ok(()));
                         continue 'shards;
                     }
                 }
@@ -119,8 +116,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let (mut surplus, mut newly_void) = (0i64, 0);
         let unplaced = incoming.merge(next, shard, |place, top| {
             let counted = &mut counted[place.first.0 as usize];
-            let is_first =
-                rule!("an_entry_counts_in_each_of_its_shards", *counted & top == 0, true);
+            let is_first = *counted & top == 0;
             let lost = shrinking.lost_by(place.fp);
             let is_void = shrinking.is_void(lost);
             // A lane keeps its place in its bucket when the copy is converted.

@@ -12,7 +12,6 @@ use crate::layout::geometry::{Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
 use crate::layout::sizing::rate_of_a_lane;
 use crate::layout::stamps::{ByStamp, STAMPS};
-use crate::rule::rule;
 
 /// The number of shards from which the rate is estimated, if there are more: a power of two.
 const SAMPLE: u64 = 128;
@@ -43,15 +42,13 @@ impl<const WIDE: bool> Sharded<WIDE> {
 
     pub fn clear(&self) {
         let void = &self.shared.void;
-        let no_split = || Some(void.splits.write());
-        let _no_split = rule!("a_shard_is_split_during_a_clear", no_split(), None);
+        let _no_split = void.splits.write();
         let mut next = Some(Mixed(0));
         while let Some(hash) = next {
             let seen = self.directory.look_up(hash);
             let nothing = || self.site(seen).surplus_gauge().set(0);
             // If the shard has been joined meanwhile, the whole is cleared.
-            let is_done = self.shard(seen).clear(nothing).is_ok();
-            if rule!("a_clear_goes_on_after_a_join", is_done, true) {
+            if self.shard(seen).clear(nothing).is_ok() {
                 next = self.directory.end(seen);
             }
         }
@@ -109,10 +106,7 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
             shard.sweep_both(place)
         };
         // If the shard has been split meanwhile, its halves are swept.
-        while rule!("a_writer_sweeps_the_shard_that_was", swept().is_err(), {
-            let _ = swept();
-            false
-        }) {}
+        while swept().is_err() {}
     }
 
     #[inline(always)]
@@ -143,13 +137,9 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
         while !shrinking.takes_another(shard.matches_of(place)) {
             // Words that a split is changing may be compared with one bit too few, so a refusal is decided
             // under the locks.
-            let is_refused = rule!(
-                "a_copy_is_refused_without_its_locks",
-                shard
-                    .lock(place)
-                    .is_ok_and(|_own| !shrinking.takes_another(shard.matches_of(place))),
-                true
-            );
+            let is_refused = shard
+                .lock(place)
+                .is_ok_and(|_own| !shrinking.takes_another(shard.matches_of(place)));
             if is_refused {
                 return Err(Full::new(FullKind::TooManyCopies));
             }
@@ -194,34 +184,13 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
     }
 
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
-        rule!("a_save_goes_by_a_list_of_its_beginning", (), {
-            return self.copy_as_listed(next, buckets);
-        });
         loop {
             let seen = self.directory.look_up(Mixed((*next)?));
-            rule!("a_save_goes_through_the_first_shards_only", (), {
-                if let Some(copied) = self.copy_first(next, buckets) {
-                    return Some(copied);
-                }
-            });
             // If the shard has been split meanwhile, its halves are copied one after the other.
             let copied = self.shard(seen).copy(buckets);
-            rule!("a_save_passes_over_a_shard_that_was_split", (), {
-                *next = self.directory.end(seen).map(|hash| hash.0);
-            });
             if let Ok(items) = copied {
-                let copy = rule!(
-                    "the_end_of_a_shard_is_looked_up_after_its_copy",
-                    seen,
-                    self.directory.look_up(seen.hash())
-                );
-                *next = self.directory.end(copy).map(|hash| hash.0);
-                let copy = rule!(
-                    "the_depth_of_a_shard_is_looked_up_after_its_copy",
-                    seen,
-                    self.directory.look_up(seen.hash())
-                );
-                return Some(Copied { depth: copy.depth(), items });
+                *next = self.directory.end(seen).map(|hash| hash.0);
+                return Some(Copied { depth: seen.depth(), items });
             }
         }
     }

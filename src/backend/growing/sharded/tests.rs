@@ -1,5 +1,5 @@
 use super::*;
-use crate::backend::shards::{Shards, act};
+use crate::backend::shards::Shards;
 use crate::layout::SMALL;
 use crate::layout::geometry::{Bucket, MULTIPLIER};
 use crate::layout::sizing::growth_plan;
@@ -11,7 +11,7 @@ use std::time::Duration;
 fn an_insert_is_refused_without_the_locks_of_its_shard() {
     let plan = growth_plan(100, 0.03, 0, 1_024.0, [0, usize::MAX]).expect("a layout");
     let filter = Sharded::<false>::of(plan);
-    let insert = |hash| act(&filter, hash, Shards::insert);
+    let insert = |hash| filter.insert(filter.locate(hash));
     // Buckets are derived from a hash times an odd number. These products differ only in their last bits.
     let inverse =
         (0..6).fold(1u64, |x, _| x.wrapping_mul(2u64.wrapping_sub(MULTIPLIER.wrapping_mul(x))));
@@ -45,7 +45,7 @@ fn what_some_shards_tell_of_the_rate_is_near_what_all_do() {
     let mut hashes = (0..).map(Mixed::of);
     for _ in 0..10 {
         let next = hashes.by_ref().take(most / 3);
-        next.for_each(|hash| act(&filter, hash, Shards::insert).expect("memory"));
+        next.for_each(|hash| filter.insert(filter.locate(hash)).expect("memory"));
         let (some, all) = (filter.match_weight_of_some(), filter.match_weight_of_all());
         assert!((some / all - 1.0).abs() < 0.02, "{some} instead of {all}");
     }

@@ -1,4 +1,4 @@
-//! Broken variants for [rules](crate::rule) where a variant takes more than one line. Under loom only.
+//! What mutants of a shard do in more than a line.
 
 use crate::layout::bucket::Words;
 use crate::layout::geometry::{Bucket, Place};

@@ -1,0 +1,15 @@
+//! What models ask of a fixed filter.
+
+use crate::backend::fixed::Fixed;
+use crate::layout::geometry::Geometry;
+use crate::table::Table;
+
+impl<const WIDE: bool> Fixed<WIDE> {
+    pub fn of(geometry: Geometry) -> Self {
+        Fixed::new(geometry).expect("memory for a small table")
+    }
+
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+}

@@ -1,8 +1,9 @@
-//! The errors of building a filter, and of running out of room.
-
-pub mod union;
+//! The errors of operations in memory: of building a filter, of running out of room, and of a union.
+//!
+//! An error has a kind, and a text that says what happened and what to do. The text is written where that happens.
 
 use crate::key::Prehashed;
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
@@ -215,9 +216,10 @@ impl Error for Refused {}
 ///     "the false-positive rate has to be more than 0 and less than 1, and 1.5 is not (1 % is 0.01)",
 /// );
 /// ```
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BuildError {
-    reason: Reason,
+    kind: BuildErrorKind,
+    text: Cow<'static, str>,
 }
 
 /// The reason for a [`BuildError`].
@@ -251,20 +253,11 @@ pub enum BuildErrorKind {
     NotGrowing,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Reason {
-    NoCapacity,
-    InvalidRate { rate: f64 },
-    RateTooSmall { rate: f64, least: f64 },
-    CapacityOverflow { capacity: usize },
-    OutOfMemory { bytes: usize },
-    InvalidGrowth { growth: f64, most: f64 },
-    LimitTooSmall { least: usize, most: usize },
-    InvalidTicks { ticks: u32 },
-    NotGrowing { setting: &'static str },
-}
-
 impl BuildError {
+    pub(crate) fn new(kind: BuildErrorKind, text: impl Into<Cow<'static, str>>) -> Self {
+        BuildError { kind, text: text.into() }
+    }
+
     /// Returns the reason why the filter could not be built.
     ///
     /// ```
@@ -274,87 +267,161 @@ impl BuildError {
     /// assert_eq!(builder.build().unwrap_err().kind(), BuildErrorKind::RateTooSmall);
     /// ```
     pub fn kind(&self) -> BuildErrorKind {
-        match self.reason {
-            Reason::NoCapacity => BuildErrorKind::NoCapacity,
-            Reason::InvalidRate { .. } => BuildErrorKind::InvalidRate,
-            Reason::RateTooSmall { .. } => BuildErrorKind::RateTooSmall,
-            Reason::CapacityOverflow { .. } => BuildErrorKind::CapacityOverflow,
-            Reason::OutOfMemory { .. } => BuildErrorKind::OutOfMemory,
-            Reason::InvalidGrowth { .. } => BuildErrorKind::InvalidGrowth,
-            Reason::LimitTooSmall { .. } => BuildErrorKind::LimitTooSmall,
-            Reason::InvalidTicks { .. } => BuildErrorKind::InvalidTicks,
-            Reason::NotGrowing { .. } => BuildErrorKind::NotGrowing,
-        }
-    }
-}
-
-impl From<Reason> for BuildError {
-    fn from(reason: Reason) -> Self {
-        BuildError { reason }
-    }
-}
-
-impl fmt::Debug for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.reason, f)
+        self.kind
     }
 }
 
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.reason {
-            Reason::NoCapacity => {
-                f.write_str("no capacity was given: set the number of items with .capacity(n)")
-            }
-            Reason::InvalidRate { rate } => write!(
-                f,
-                "the false-positive rate has to be more than 0 and less than 1, and {rate} is not \
-                 (1 % is 0.01)"
-            ),
-            Reason::RateTooSmall { rate, least } => write!(
-                f,
-                "a false-positive rate of {rate:e} is out of reach: ask for {:.1e} or more, \
-                 or for less growth if the filter grows, or use an exact set",
-                rounded_up(least)
-            ),
-            Reason::CapacityOverflow { capacity } => {
-                write!(
-                    f,
-                    "a filter for {capacity} items would exceed the address space: \
-                     ask for a smaller capacity"
-                )
-            }
-            Reason::OutOfMemory { bytes } => write!(
-                f,
-                "the {bytes} bytes of the table could not be allocated: \
-                 ask for a smaller capacity or a higher false-positive rate"
-            ),
-            Reason::InvalidGrowth { growth, most } => write!(
-                f,
-                "the expected growth has to be from 1 to {most}, and {growth:e} is not (a filter that \
-                 becomes a thousand times as large grows by 1000)"
-            ),
-            Reason::InvalidTicks { ticks } => {
-                write!(f, "a filter remembers items for 1 to 62 ticks, not for {ticks}")
-            }
-            Reason::NotGrowing { setting } => write!(
-                f,
-                ".{setting} is for a filter that grows, and this one does not: call .growing() as well, or \
-                 leave it out"
-            ),
-            Reason::LimitTooSmall { least, most } => write!(
-                f,
-                "a limit of {most} bytes is too small: a filter of this capacity and rate begins \
-                 with {least}, so allow at least that"
-            ),
-        }
+        f.write_str(&self.text)
     }
 }
 
-/// Rounds up to two digits, so that the filter can be built with the printed rate.
-fn rounded_up(rate: f64) -> f64 {
-    let unit = 10f64.powf(rate.log10().floor() - 1.0);
-    (rate / unit).ceil() * unit
+impl Error for BuildError {}
+
+/// The number of bytes that could not be allocated.
+#[derive(Clone, Copy, Debug)]
+pub struct NoMemory(pub usize);
+
+impl NoMemory {
+    /// The error when `count` values cannot be allocated.
+    pub fn for_values<T>(count: usize) -> Self {
+        NoMemory(count.saturating_mul(size_of::<T>()))
+    }
 }
 
-impl Error for BuildError {}
+impl From<NoMemory> for BuildError {
+    fn from(NoMemory(bytes): NoMemory) -> Self {
+        let text = format!(
+            "the {bytes} bytes of the table could not be allocated: \
+             ask for a smaller capacity or a higher false-positive rate"
+        );
+        BuildError::new(BuildErrorKind::OutOfMemory, text)
+    }
+}
+
+impl From<NoMemory> for UnionError {
+    fn from(NoMemory(bytes): NoMemory) -> Self {
+        let text = format!("the {bytes} bytes for the copy of a shard could not be allocated");
+        UnionError::new(UnionErrorKind::OutOfMemory, text)
+    }
+}
+
+/// Allocates `words` zeros.
+pub(crate) fn zeros(words: usize) -> Result<Vec<u64>, NoMemory> {
+    let mut zeros = Vec::new();
+    reserve(&mut zeros, words)?;
+    zeros.resize(words, 0);
+    Ok(zeros)
+}
+
+/// Reserves memory for `more` values.
+pub(crate) fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<(), NoMemory> {
+    values.try_reserve(more).map_err(|_| NoMemory::for_values::<T>(more))
+}
+
+/// The error returned when a filter cannot take over all entries of another one. The other filter is unchanged, and
+/// this filter has lost nothing.
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, UnionErrorKind};
+///
+/// let one = ConcurrentCuckooFilter::with_capacity(100);
+/// let other = ConcurrentCuckooFilter::with_capacity(100);
+/// let error = one.union(&other).unwrap_err(); // their hashers have different random keys
+/// assert_eq!(error.kind(), UnionErrorKind::DifferentHasher);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnionError {
+    kind: UnionErrorKind,
+    text: Cow<'static, str>,
+    full: Option<Full>,
+    added: usize,
+    refused: usize,
+}
+
+/// The reason for a [`UnionError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum UnionErrorKind {
+    /// The hashers give an item different hashes.
+    DifferentHasher,
+    /// One of the filters grows, and the other does not.
+    DifferentKind,
+    /// The fingerprints have different sizes: the filters were built for different rates.
+    DifferentLayout,
+    /// The filters were built for different capacities: they have different fixed sizes, or they grow and [began with
+    /// different numbers of shards](crate::guide::growth#filters-that-meet).
+    DifferentSize,
+    /// The filters do not [remember](crate::Builder::remembers) items for the same number of ticks.
+    DifferentWindow,
+    /// There was no room for some entries.
+    Full,
+    /// There is no memory to copy a shard to.
+    OutOfMemory,
+}
+
+impl UnionError {
+    pub(crate) fn new(kind: UnionErrorKind, text: impl Into<Cow<'static, str>>) -> Self {
+        UnionError { kind, text: text.into(), full: None, added: 0, refused: 0 }
+    }
+
+    /// The error of a union that could not add some entries. `is_all` says whether all entries were tried.
+    pub(crate) fn of_full(full: Full, added: usize, refused: usize, is_all: bool) -> Self {
+        let most = if is_all { "" } else { "the first " };
+        let rest = if is_all { "" } else { ", and what came after was not tried" };
+        let text = format!(
+            "{most}{refused} entries of the other filter were refused ({added} were added, \
+             and stay{rest}): {full}"
+        );
+        UnionError {
+            full: Some(full),
+            added,
+            refused,
+            ..UnionError::new(UnionErrorKind::Full, text)
+        }
+    }
+
+    /// Returns the reason why the filters could not be united.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash, UnionErrorKind};
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(1));
+    /// let small = builder.clone().capacity(1_000).build()?;
+    /// let large = builder.capacity(2_000).build()?;
+    /// assert_eq!(large.union(&small).unwrap_err().kind(), UnionErrorKind::DifferentSize);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn kind(&self) -> UnionErrorKind {
+        self.kind
+    }
+
+    /// Returns why there was no room for the last entry that was refused, if any was.
+    #[must_use]
+    pub fn full(&self) -> Option<Full> {
+        self.full
+    }
+
+    /// Returns the number of entries that were added all the same. They stay.
+    #[must_use]
+    pub fn added(&self) -> usize {
+        self.added
+    }
+
+    /// Returns the number of entries that were refused: all that did not fit, or the first thousand, after which the
+    /// union ends.
+    #[must_use]
+    pub fn refused(&self) -> usize {
+        self.refused
+    }
+}
+
+impl fmt::Display for UnionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Error for UnionError {}

@@ -186,8 +186,7 @@ mod table;
 pub use backend::growing::{join, split};
 #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
 pub use durable::{DurableError, DurableErrorKind, DurableFilter, FilterView, SyncPolicy};
-pub use error::union::{UnionError, UnionErrorKind};
-pub use error::{BuildError, BuildErrorKind, Full, FullKind, Refused};
+pub use error::{BuildError, BuildErrorKind, Full, FullKind, Refused, UnionError, UnionErrorKind};
 pub use filter::ConcurrentCuckooFilter;
 pub use filter::builder::Builder;
 pub use filter::pieces::PieceLoader;

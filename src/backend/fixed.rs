@@ -3,7 +3,7 @@
 use crate::backend::exchange::{Copied, Loaded};
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::{Located, Shards};
-use crate::error::{Full, FullKind, Reason, union};
+use crate::error::{BuildError, Full, FullKind, NoMemory, UnionError};
 use crate::key::Prehashed;
 use crate::layout::bucket::{Fingerprint, Lanes};
 use crate::layout::geometry::{Bucket, Geometry, Mixed, Place, Spot};
@@ -30,8 +30,8 @@ pub struct Fixed<const WIDE: bool> {
 }
 
 impl<const WIDE: bool> Fixed<WIDE> {
-    pub(crate) fn new(geometry: Geometry) -> Result<Self, Reason> {
-        let table = Table::new(geometry).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+    pub(crate) fn new(geometry: Geometry) -> Result<Self, BuildError> {
+        let table = Table::new(geometry).map_err(NoMemory)?;
         Ok(Fixed { table: table.of_fixed_filter() })
     }
 
@@ -267,7 +267,7 @@ impl<const WIDE: bool> Shards for Fixed<WIDE> {
         &self,
         incoming: &IncomingShard<'_>,
         report: &mut MergeReport,
-    ) -> Result<(), union::Reason> {
+    ) -> Result<(), UnionError> {
         let shard = self.locate(incoming.start).0;
         let mut next = 0;
         while next < incoming.end() {

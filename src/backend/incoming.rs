@@ -1,7 +1,6 @@
 //! A copied shard of a filter that is being merged into another one, and the outcome of its entries.
 
-use crate::error::Full;
-use crate::error::union::Reason;
+use crate::error::{Full, UnionError};
 use crate::layout::bucket::{Lanes, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place, STRIPE_BUCKETS};
 use crate::layout::stamps::Moment;
@@ -35,7 +34,7 @@ pub struct Unplaced {
 
 impl Unplaced {
     /// Refuses these entries for good. Returns an error if the union has to give up.
-    pub fn refuse(self, full: Full, report: &mut MergeReport) -> Result<(), Reason> {
+    pub fn refuse(self, full: Full, report: &mut MergeReport) -> Result<(), UnionError> {
         (0..self.count).try_for_each(|_| report.refuse(full))
     }
 }
@@ -184,29 +183,20 @@ pub struct MergeReport {
 
 impl MergeReport {
     /// Notes an entry that was refused. Returns an error if the union has to give up.
-    fn refuse(&mut self, full: Full) -> Result<(), Reason> {
+    fn refuse(&mut self, full: Full) -> Result<(), UnionError> {
         self.refused += 1;
         self.full = Some(full);
         if self.refused < MAX_REFUSED { Ok(()) } else { self.result() }
     }
 
     /// Returns an error if any entry was refused.
-    pub fn result(&self) -> Result<(), Reason> {
+    pub fn result(&self) -> Result<(), UnionError> {
         let &MergeReport { added, refused, full, .. } = self;
         full.map_or(Ok(()), |full| {
             let is_all = refused < MAX_REFUSED;
-            Err(Reason::Full { full, added, refused, is_all })
+            Err(UnionError::of_full(full, added, refused, is_all))
         })
     }
-}
-
-/// Allocates `count` zeroed words.
-pub fn zeros(count: usize) -> Result<Vec<u64>, Reason> {
-    let mut words = Vec::new();
-    let bytes = size_of::<u64>() * count;
-    words.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes })?;
-    words.resize(count, 0);
-    Ok(words)
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -31,7 +31,7 @@ use crate::backend::exchange::{Loaded, Plan};
 use crate::backend::fixed::Fixed;
 use crate::backend::growing::Growing;
 use crate::backend::shards::Shards;
-use crate::error::{Full, Reason};
+use crate::error::{BuildError, Full};
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::{Geometry, Mixed};
 use crate::layout::sizing::GrowthPlan;
@@ -160,14 +160,14 @@ impl Backend {
 }
 
 impl Backend {
-    pub(crate) fn fixed(geometry: Geometry) -> Result<Self, Reason> {
+    pub(crate) fn fixed(geometry: Geometry) -> Result<Self, BuildError> {
         Ok(match geometry.lanes().is_wide() {
             false => Backend::Fixed(Fixed::new(geometry)?),
             true => Backend::FixedWide(Fixed::new(geometry)?),
         })
     }
 
-    pub(crate) fn growing(plan: GrowthPlan) -> Result<Self, Reason> {
+    pub(crate) fn growing(plan: GrowthPlan) -> Result<Self, BuildError> {
         Growing::new(plan).map(Backend::Growing)
     }
 

@@ -14,7 +14,7 @@
 
 use crate::backend::exchange::Copied;
 use crate::backend::incoming::{IncomingShard, MergeReport};
-use crate::error::union::Reason;
+use crate::error::UnionError;
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Parts;
@@ -128,7 +128,7 @@ pub trait Shards: Sized + Send + Sync {
         &self,
         incoming: &IncomingShard<'_>,
         report: &mut MergeReport,
-    ) -> Result<(), Reason>;
+    ) -> Result<(), UnionError>;
 
     // The operations on a located item.
 

@@ -12,15 +12,15 @@
 //! ticks, the difference of the numbers is added to its age here.
 
 use crate::backend::exchange::Plan;
-use crate::backend::incoming::{AgeMap, IncomingShard, MergeReport, zeros};
+use crate::backend::incoming::{AgeMap, IncomingShard, MergeReport};
 use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
-use crate::error::union::{Different, Reason};
+use crate::error::{UnionError, UnionErrorKind, zeros};
 use crate::table::ticking::TickPause;
 
 /// Merges the entries of another filter into this one. Returns the number of entries added. The hashers have
 /// to be the same, and the filters have to be [alike](check).
-pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, Reason> {
+pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, UnionError> {
     let plan = other.plan();
     let lanes = plan.geometry().lanes();
     let held = backend
@@ -36,7 +36,7 @@ pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, Reason> {
 }
 
 /// Checks that the filters have the same kind, window, size and layout.
-pub fn check(backend: &Backend, other: &Backend) -> Result<(), Reason> {
+pub fn check(backend: &Backend, other: &Backend) -> Result<(), UnionError> {
     let plans = [backend.plan(), other.plan()];
     let [one, other] = plans.each_ref().map(|plan| plan.geometry());
     let [lanes, other_lanes] = [one.lanes(), other.lanes()];
@@ -54,18 +54,25 @@ pub fn check(backend: &Backend, other: &Backend) -> Result<(), Reason> {
             (lanes != other_lanes || are_sizes_alike, lanes == other_lanes)
         }
     };
-    let different = if plans[0].grows() != plans[1].grows() {
-        Different::Kind
+    let (kind, text) = if plans[0].grows() != plans[1].grows() {
+        let text = "one of the filters grows and the other does not: build both with .growing(), or neither";
+        (UnionErrorKind::DifferentKind, text)
     } else if lanes.remembers() != other_lanes.remembers() {
-        Different::Window
+        let text = "the filters remember items for different numbers of ticks: build both with one \
+                    .remembers(ticks)";
+        (UnionErrorKind::DifferentWindow, text)
     } else if !is_one_size {
-        Different::Size
+        let text = "the filters have different sizes, or began with different numbers of shards if they \
+                    grow: build both for one capacity";
+        (UnionErrorKind::DifferentSize, text)
     } else if !is_one_layout {
-        Different::Layout
+        let text = "the filters have fingerprints of different sizes: build both for one \
+                    false-positive rate, and one expected growth if they grow";
+        (UnionErrorKind::DifferentLayout, text)
     } else {
         return Ok(());
     };
-    Err(Reason::Different(different))
+    Err(UnionError::new(kind, text))
 }
 
 /// Merges all shards of another filter.
@@ -75,7 +82,7 @@ fn merge_shards(
     plan: &Plan,
     times: &AgeMap,
     report: &mut MergeReport,
-) -> Result<(), Reason> {
+) -> Result<(), UnionError> {
     let lanes = plan.geometry().lanes();
     let mut words = zeros(plan.geometry().words())?;
     let _no_joins = other.keep_shards();

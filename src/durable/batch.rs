@@ -2,7 +2,7 @@
 //!
 //! A batch is sorted by streams. Each stream is locked for some hundred items at a time.
 
-use crate::durable::error::{DurableError, no_space};
+use crate::durable::error::DurableError;
 use crate::durable::filter::DurableFilter;
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
@@ -126,7 +126,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         let mut all = Vec::with_capacity(hashes.len());
         for hashes in hashes.chunks(MAX_RESERVED) {
             let mut held = self.shared.streams.hold(stream);
-            held.reserve(hashes.len()).map_err(no_space)?;
+            held.reserve(hashes.len()).map_err(DurableError::no_space)?;
             let answers = O::perform(&self.shared.filter, hashes);
             for (hash, answer) in hashes.iter().zip(&answers) {
                 let change = O::change(answer);

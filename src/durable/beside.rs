@@ -10,7 +10,7 @@ pub use crate::journal::file::read::open_journal;
 
 use crate::filter::ConcurrentCuckooFilter;
 use crate::journal::file::read::Reader;
-use crate::snapshot::error::{Reason, SnapshotError};
+use crate::snapshot::error::SnapshotError;
 use crate::snapshot::file::info::SnapshotInfo;
 use crate::snapshot::file::replace::replace;
 use crate::snapshot::part::format::End;
@@ -50,12 +50,12 @@ pub fn replace_state<S: PersistentHasher>(
     let replaced = replace(path, |file| {
         let write_all = |bytes: &[u8]| {
             let written = goes_on().and_then(|()| file.write_all(bytes));
-            written.map_err(Reason::io("cannot write"))
+            written.map_err(SnapshotError::io("cannot write"))
         };
         let about = (filter.capacity(), filter.hasher());
         let (end, _) = write(filter.backend(), about, Part::FILE, &(), write_all)?;
-        last(id_in(end)).map_err(Reason::io("cannot write a journal"))?;
+        last(id_in(end)).map_err(SnapshotError::io("cannot write a journal"))?;
         Ok(end.into())
     });
-    replaced.map_err(|reason| reason.of(Some(path)))
+    replaced.map_err(|error| error.of_file(path))
 }

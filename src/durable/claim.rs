@@ -46,7 +46,54 @@ impl Claim {
     ///
     /// Returns an error if another process uses the file all that time, or if the claim cannot be laid.
     pub fn lay(state: &Path, wait: Duration) -> Result<Claim, ClaimError> {
-        lay(state, wait).map_err(|reason| ClaimError { state: state.to_path_buf(), reason })
+        let until = Instant::now() + wait;
+        let name = state;
+        let state = real_path_of(name)?;
+        let path = beside(&state, ".koel-claim").ok_or_else(|| no_file_name(name))?;
+        let doing = format!("cannot create its lock file {}: ", path.display());
+        let cannot = ClaimError::io(name, doing);
+        let in_the_way = || {
+            let what =
+                "is in the way, where its lock file has to be, and is no lock file; remove it";
+            ClaimError::new(name, format_args!("{} {what}", path.display()))
+        };
+        // The previous owner may remove the file between two steps, so try again.
+        let mut tries = 0;
+        while tries < 100 {
+            tries += 1;
+            let mut file = match open(&path) {
+                Ok(file) => file,
+                // What cannot be opened as a file, because it is none.
+                Err(_) if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file()) => {
+                    return Err(in_the_way());
+                }
+                Err(error) => return Err(cannot(error)),
+            };
+            let about = file.metadata().map_err(&cannot)?;
+            if !about.is_file() || about.nlink() > 1 {
+                return Err(in_the_way());
+            }
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    thread::sleep(PERIOD.min(until.saturating_duration_since(Instant::now())));
+                    tries = 0;
+                    continue;
+                }
+                Err(TryLockError::WouldBlock) => return Err(taken(name, owner(&file))),
+                Err(TryLockError::Error(error)) => return Err(cannot(error)),
+            }
+            if is_at(&file, &path).is_ok_and(|it_is| it_is) {
+                if !is_claim(&file) {
+                    return Err(in_the_way());
+                }
+                // The process id is only for messages. If the disk is full, saving the filter
+                // reports it.
+                let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", process::id()));
+                return Ok(Claim { state, path, file, process: process::id() });
+            }
+        }
+        Err(ClaimError::taken(name, "other processes keep claiming it; try again later"))
     }
 
     /// Returns the path of the claimed file, without links.
@@ -62,132 +109,50 @@ impl Claim {
     }
 }
 
-fn lay(state: &Path, wait: Duration) -> Result<Claim, Reason> {
-    let until = Instant::now() + wait;
-    let state = real_path_of(state)?;
-    let path = beside(&state, ".koel-claim").ok_or(Reason::NoFileName)?;
-    let cannot = |error| Reason::CannotCreate { claim: path.clone(), error };
-    let in_the_way = || Reason::InTheWay { claim: path.clone() };
-    // The previous owner may remove the file between two steps, so try again.
-    let mut tries = 0;
-    while tries < 100 {
-        tries += 1;
-        let mut file = match open(&path) {
-            Ok(file) => file,
-            // What cannot be opened as a file, because it is none.
-            Err(_) if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file()) => {
-                return Err(in_the_way());
-            }
-            Err(error) => return Err(cannot(error)),
-        };
-        let about = file.metadata().map_err(cannot)?;
-        if !about.is_file() || about.nlink() > 1 {
-            return Err(in_the_way());
-        }
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) if Instant::now() < until => {
-                thread::sleep(PERIOD.min(until.saturating_duration_since(Instant::now())));
-                tries = 0;
-                continue;
-            }
-            Err(TryLockError::WouldBlock) => return Err(Reason::Taken { by: owner(&file) }),
-            Err(TryLockError::Error(error)) => return Err(cannot(error)),
-        }
-        if is_at(&file, &path).is_ok_and(|it_is| it_is) {
-            if !is_claim(&file) {
-                return Err(in_the_way());
-            }
-            // The process id is only for messages. If the disk is full, saving the filter
-            // reports it.
-            let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", process::id()));
-            return Ok(Claim { state, path, file, process: process::id() });
-        }
-    }
-    Err(Reason::Contended)
-}
-
 /// Why a file could not be claimed. Its text names the file and says what to do.
 #[derive(Debug)]
 pub struct ClaimError {
-    state: PathBuf,
-    reason: Reason,
-}
-
-#[derive(Debug)]
-enum Reason {
-    /// Another process uses the file, with this number if it is known.
-    Taken {
-        by: Option<u32>,
-    },
-    /// Other processes lay their claims and end all the time.
-    Contended,
-    /// Something that is no claim has its name.
-    InTheWay {
-        claim: PathBuf,
-    },
-    CannotCreate {
-        claim: PathBuf,
-        error: io::Error,
-    },
-    CannotUse {
-        error: io::Error,
-    },
-    CannotUseFolder {
-        folder: PathBuf,
-        error: io::Error,
-    },
-    NoFileName,
+    text: String,
+    /// Whether another process uses the file.
+    is_taken: bool,
+    cause: Option<io::Error>,
 }
 
 impl ClaimError {
+    fn new(state: &Path, what: impl fmt::Display) -> Self {
+        let text = format!("{}: {what}", state.display());
+        ClaimError { text, is_taken: false, cause: None }
+    }
+
+    fn taken(state: &Path, what: impl fmt::Display) -> Self {
+        ClaimError { is_taken: true, ..ClaimError::new(state, what) }
+    }
+
+    /// The error of the system. `doing` says what failed.
+    fn io(state: &Path, doing: impl fmt::Display) -> impl Fn(io::Error) -> Self {
+        let doing = format!("{doing}");
+        move |error| {
+            let error_of = ClaimError::new(state, format_args!("{doing}{error}"));
+            ClaimError { cause: Some(error), ..error_of }
+        }
+    }
+
     /// Returns `true` if another process uses the file.
     #[must_use]
     pub fn is_taken(&self) -> bool {
-        matches!(self.reason, Reason::Taken { .. } | Reason::Contended)
+        self.is_taken
     }
 
     /// Returns the error of the system, if the system reported one.
     #[must_use]
     pub fn io_error(&self) -> Option<&io::Error> {
-        match &self.reason {
-            Reason::CannotCreate { error, .. }
-            | Reason::CannotUse { error }
-            | Reason::CannotUseFolder { error, .. } => Some(error),
-            _ => None,
-        }
+        self.cause.as_ref()
     }
 }
 
 impl fmt::Display for ClaimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.state.display())?;
-        match &self.reason {
-            Reason::Taken { by } => {
-                match by {
-                    Some(number) if *number == process::id() => {
-                        return f.write_str("this process is using it already");
-                    }
-                    Some(number) => write!(f, "process {number}")?,
-                    None => f.write_str("another process")?,
-                }
-                f.write_str(" is using it; wait for it to end, or use another file")
-            }
-            Reason::Contended => f.write_str("other processes keep claiming it; try again later"),
-            Reason::InTheWay { claim } => write!(
-                f,
-                "{} is in the way, where its lock file has to be, and is no lock file; remove it",
-                claim.display()
-            ),
-            Reason::CannotCreate { claim, error } => {
-                write!(f, "cannot create its lock file {}: {error}", claim.display())
-            }
-            Reason::CannotUse { error } => error.fmt(f),
-            Reason::CannotUseFolder { folder, error } => {
-                write!(f, "cannot use its folder {}: {error}", folder.display())
-            }
-            Reason::NoFileName => f.write_str("this is not the name of a file"),
-        }
+        f.write_str(&self.text)
     }
 }
 
@@ -235,18 +200,38 @@ fn owner(claim: &File) -> Option<u32> {
     process.trim().parse().ok()
 }
 
+/// The error of a file that is in use, by this process if its number is known.
+fn taken(state: &Path, by: Option<u32>) -> ClaimError {
+    let other = match by {
+        Some(number) if number == process::id() => {
+            return ClaimError::taken(state, "this process is using it already");
+        }
+        Some(number) => format!("process {number}"),
+        None => "another process".into(),
+    };
+    let what = format_args!("{other} is using it; wait for it to end, or use another file");
+    ClaimError::taken(state, what)
+}
+
+fn no_file_name(state: &Path) -> ClaimError {
+    ClaimError::new(state, "this is not the name of a file")
+}
+
 /// Returns the path of a state without links, which is the same for all names of it. It need not be there.
-fn real_path_of(state: &Path) -> Result<PathBuf, Reason> {
-    match fs::canonicalize(state) {
+fn real_path_of(name: &Path) -> Result<PathBuf, ClaimError> {
+    match fs::canonicalize(name) {
         Ok(real) => Ok(real),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let state = follow(state).map_err(|error| Reason::CannotUse { error: error.into() })?;
+            let state =
+                follow(name).map_err(|error| ClaimError::io(name, "")(error.into_io_error()))?;
             let folder = folder_of(&state);
-            let real = fs::canonicalize(folder)
-                .map_err(|error| Reason::CannotUseFolder { folder: folder.to_path_buf(), error })?;
-            Ok(real.join(state.file_name().ok_or(Reason::NoFileName)?))
+            let real = fs::canonicalize(folder).map_err(ClaimError::io(
+                name,
+                format_args!("cannot use its folder {}: ", folder.display()),
+            ))?;
+            Ok(real.join(state.file_name().ok_or_else(|| no_file_name(name))?))
         }
-        Err(error) => Err(Reason::CannotUse { error }),
+        Err(error) => Err(ClaimError::io(name, "")(error)),
     }
 }
 

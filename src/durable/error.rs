@@ -3,6 +3,7 @@
 use crate::durable::claim::ClaimError;
 use crate::error::{BuildError, BuildErrorKind, Full, FullKind};
 use crate::snapshot::{SnapshotError, SnapshotErrorKind};
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -11,37 +12,23 @@ use std::sync::Arc;
 
 /// The error returned when a [`DurableFilter`](crate::DurableFilter) could not make a change, or not make it last.
 #[derive(Clone, Debug)]
-pub struct DurableError {
-    reason: Reason,
+pub struct DurableError(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: DurableErrorKind,
+    text: Cow<'static, str>,
+    path: Option<PathBuf>,
+    cause: Cause,
 }
 
-#[derive(Clone, Debug)]
-pub(super) enum Reason {
-    Full(Full),
-    /// The journal cannot be made longer. Nothing has changed.
-    NoSpace(Arc<io::Error>),
-    /// The journal cannot be synced. The change is made, and survives the end of the process.
-    NotSynced(Arc<io::Error>),
-    Build(BuildError),
-    State(Arc<SnapshotError>),
-    InUse(Arc<ClaimError>),
-    Journal {
-        doing: &'static str,
-        path: PathBuf,
-        error: Arc<io::Error>,
-    },
-    /// The filter was opened by the parent of this process.
-    Forked,
-    /// Not all items fit again.
-    TooFull(Full),
-    /// This journal is of another state, and has changes.
-    OtherState {
-        journal: PathBuf,
-    },
-    /// These journals have one key, and both have changes.
-    CopiedJournal {
-        journals: [PathBuf; 2],
-    },
+#[derive(Debug)]
+enum Cause {
+    None,
+    /// Shared by all errors of a sync that failed.
+    System(Arc<io::Error>),
+    State(SnapshotError),
+    Claim(ClaimError),
 }
 
 /// The kinds of [`DurableError`].
@@ -75,126 +62,125 @@ pub enum DurableErrorKind {
 }
 
 impl DurableError {
+    pub(super) fn new(kind: DurableErrorKind, text: impl Into<Cow<'static, str>>) -> Self {
+        Self::with(kind, text, None, Cause::None)
+    }
+
+    fn with(
+        kind: DurableErrorKind,
+        text: impl Into<Cow<'static, str>>,
+        path: Option<&Path>,
+        cause: Cause,
+    ) -> Self {
+        let (text, path) = (text.into(), path.map(Path::to_path_buf));
+        DurableError(Arc::new(Inner { kind, text, path, cause }))
+    }
+
+    /// The error when the journal cannot be made longer.
+    pub(super) fn no_space(error: io::Error) -> Self {
+        let text = format!("the journal cannot be made longer, so nothing has changed: {error}");
+        Self::with(DurableErrorKind::NoSpace, text, None, Cause::System(Arc::new(error)))
+    }
+
+    /// The error when the journal cannot be synced.
+    pub(super) fn not_synced(error: Arc<io::Error>) -> Self {
+        let text = format!(
+            "the journal cannot be synced: {error}; what has changed since the last sync would not survive \
+             a power failure, so end this process and open the filter again"
+        );
+        Self::with(DurableErrorKind::NotSynced, text, None, Cause::System(error))
+    }
+
+    /// The error of an operation on the journal, or on the state with its journals, at this path.
+    pub(super) fn journal(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| {
+            let text = format!("{}: {doing}: {error}", path.display());
+            let cause = Cause::System(Arc::new(error));
+            Self::with(DurableErrorKind::Journal, text, Some(path), cause)
+        }
+    }
+
+    /// The error of a journal with the changes of another state.
+    pub(super) fn other_state(journal: &Path) -> Self {
+        let text = format!(
+            "{} has changes of a state that is not beside it; restore that state, or remove this file, and \
+             the changes with it",
+            journal.display()
+        );
+        Self::with(DurableErrorKind::OtherState, text, Some(journal), Cause::None)
+    }
+
+    /// The error of two journals with one key, both with changes.
+    pub(super) fn copied_journal([one, other]: [PathBuf; 2]) -> Self {
+        let text = format!(
+            "{} and {} are copies of one journal, and both have changes; leave the newer one here, and move \
+             the other elsewhere",
+            one.display(),
+            other.display()
+        );
+        Self::with(DurableErrorKind::CopiedJournal, text, Some(&one), Cause::None)
+    }
+
     /// Returns the kind of this error.
     #[must_use]
     pub fn kind(&self) -> DurableErrorKind {
-        match &self.reason {
-            Reason::Full(full) => DurableErrorKind::Full(full.kind()),
-            Reason::NoSpace(_) => DurableErrorKind::NoSpace,
-            Reason::NotSynced(_) => DurableErrorKind::NotSynced,
-            Reason::Build(error) => DurableErrorKind::Build(error.kind()),
-            Reason::State(error) => DurableErrorKind::State(error.kind()),
-            Reason::InUse(_) => DurableErrorKind::InUse,
-            Reason::Journal { .. } => DurableErrorKind::Journal,
-            Reason::Forked => DurableErrorKind::Forked,
-            Reason::TooFull(_) => DurableErrorKind::TooFull,
-            Reason::OtherState { .. } => DurableErrorKind::OtherState,
-            Reason::CopiedJournal { .. } => DurableErrorKind::CopiedJournal,
-        }
+        self.0.kind
     }
 
     /// Returns `true` if another process has the state open, so that it may be free later.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
-        matches!(&self.reason, Reason::InUse(error) if error.is_taken())
+        matches!(&self.0.cause, Cause::Claim(error) if error.is_taken())
     }
 
     /// Returns the path of the file that could not be used, or of the first of two.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        match &self.reason {
-            Reason::State(error) => error.path(),
-            Reason::Journal { path, .. }
-            | Reason::OtherState { journal: path }
-            | Reason::CopiedJournal { journals: [path, _] } => Some(path),
-            _ => None,
-        }
+        self.0.path.as_deref()
     }
 
     /// Returns the system's error, if there is one.
     #[must_use]
     pub fn io_error(&self) -> Option<&io::Error> {
-        match &self.reason {
-            Reason::State(error) => error.io_error(),
-            Reason::InUse(error) => error.io_error(),
-            Reason::NoSpace(error) | Reason::NotSynced(error) | Reason::Journal { error, .. } => {
-                Some(error)
-            }
-            _ => None,
+        match &self.0.cause {
+            Cause::None => None,
+            Cause::System(error) => Some(error),
+            Cause::State(error) => error.io_error(),
+            Cause::Claim(error) => error.io_error(),
         }
-    }
-}
-
-impl From<Reason> for DurableError {
-    fn from(reason: Reason) -> Self {
-        DurableError { reason }
     }
 }
 
 impl From<Full> for DurableError {
     fn from(full: Full) -> Self {
-        Reason::Full(full).into()
+        DurableError::new(DurableErrorKind::Full(full.kind()), full.to_string())
     }
 }
 
 impl From<BuildError> for DurableError {
     fn from(error: BuildError) -> Self {
-        Reason::Build(error).into()
+        DurableError::new(DurableErrorKind::Build(error.kind()), error.to_string())
     }
 }
 
 impl From<SnapshotError> for DurableError {
     fn from(error: SnapshotError) -> Self {
-        Reason::State(Arc::new(error)).into()
+        let (kind, text) = (DurableErrorKind::State(error.kind()), error.to_string());
+        let path = error.path().map(Path::to_path_buf);
+        DurableError::with(kind, text, path.as_deref(), Cause::State(error))
     }
 }
 
 impl From<ClaimError> for DurableError {
     fn from(error: ClaimError) -> Self {
-        Reason::InUse(Arc::new(error)).into()
+        let text = error.to_string();
+        DurableError::with(DurableErrorKind::InUse, text, None, Cause::Claim(error))
     }
 }
 
 impl fmt::Display for DurableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.reason {
-            Reason::Full(full) => full.fmt(f),
-            Reason::NoSpace(error) => {
-                write!(f, "the journal cannot be made longer, so nothing has changed: {error}")
-            }
-            Reason::NotSynced(error) => write!(
-                f,
-                "the journal cannot be synced: {error}; what has changed since the last sync would not survive a power \
-                 failure, so end this process and open the filter again"
-            ),
-            Reason::Build(error) => error.fmt(f),
-            Reason::State(error) => error.fmt(f),
-            Reason::InUse(error) => error.fmt(f),
-            Reason::Journal { doing, path, error } => {
-                write!(f, "{}: {doing}: {error}", path.display())
-            }
-            Reason::Forked => f.write_str(
-                "the filter was opened before this process was forked, and only the process that opened it may change it",
-            ),
-            Reason::TooFull(full) => write!(
-                f,
-                "the filter was so full that not all of its items fit when the changes in its journals are made again \
-                 ({full}); load the state alone, which is as old as the last checkpoint, or build a larger filter"
-            ),
-            Reason::OtherState { journal } => write!(
-                f,
-                "{} has changes of a state that is not beside it; restore that state, or remove this file, and the \
-                 changes with it",
-                journal.display()
-            ),
-            Reason::CopiedJournal { journals: [one, other] } => write!(
-                f,
-                "{} and {} are copies of one journal, and both have changes; leave the newer one here, and move the \
-                 other elsewhere",
-                one.display(),
-                other.display()
-            ),
-        }
+        f.write_str(&self.0.text)
     }
 }
 
@@ -203,8 +189,4 @@ impl Error for DurableError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.io_error().map(|error| error as _)
     }
-}
-
-pub(super) fn no_space(error: io::Error) -> DurableError {
-    Reason::NoSpace(Arc::new(error)).into()
 }

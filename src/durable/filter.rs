@@ -1,6 +1,6 @@
 //! The filter, its operations and their records.
 
-use crate::durable::error::{DurableError, no_space};
+use crate::durable::error::DurableError;
 use crate::durable::keeper::Keeper;
 use crate::durable::shared::Shared;
 use crate::durable::view::FilterView;
@@ -93,7 +93,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ) -> Result<A, DurableError> {
         self.keeper.check_process()?;
         let mut held = self.shared.streams.hold(Streams::<Writer>::of(hash));
-        held.reserve(1).map_err(no_space)?;
+        held.reserve(1).map_err(DurableError::no_space)?;
         let (answer, done) = change()?;
         let Some(done) = done else { return Ok(answer) };
         held.writer(hash).write(hash, done);
@@ -290,7 +290,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
             let _no_checkpoint = self.keeper.pause();
             let mut held = self.shared.streams.hold_all();
             for stream in &mut held {
-                stream.reserve(1).map_err(no_space)?;
+                stream.reserve(1).map_err(DurableError::no_space)?;
             }
             let done = act();
             if done {

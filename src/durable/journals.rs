@@ -8,7 +8,7 @@ use crate::journal::file::record::PAGE_BYTES;
 use crate::journal::file::space::allocate;
 use crate::journal::file::write::{Journal, Writer};
 use crate::layout::geometry::Mixed;
-use crate::snapshot::error::{Reason, SnapshotError};
+use crate::snapshot::error::SnapshotError;
 use crate::snapshot::file::new_file::copy_permissions;
 use crate::snapshot::file::replace::{replace, sync_folder_of};
 use crate::snapshot::part::format::End;
@@ -129,16 +129,16 @@ impl Journals {
         for journal in earlier {
             let synced = journal.sync();
             synced.map_err(|error| {
-                Reason::io("cannot sync a journal")(error).of(Some(&self.state))
+                SnapshotError::io("cannot sync a journal")(error).of_file(&self.state)
             })?;
         }
         let Header { key, number, .. } = last.header();
         let replaced = replace(&self.state, |file| {
             // First, so that a full disk does not leave a journal more at each try. (Other failures do.)
             allocate(file, 0, shared.filter.backend().heap_bytes() as u64)
-                .map_err(Reason::io("cannot write"))?;
+                .map_err(SnapshotError::io("cannot write"))?;
             let journal = journal_after(&self.state, key, number.saturating_add(1))
-                .map_err(Reason::io("cannot create a journal"))?;
+                .map_err(SnapshotError::io("cannot create a journal"))?;
             self.all.lock().push(Journaled::Written(Arc::clone(&journal)));
             let cut = EndOfCut(shared);
             shared.streams.begin_cut(|stream| Writer::new(&journal, stream));
@@ -149,20 +149,20 @@ impl Journals {
                     true => Err(io::Error::other("as the caller wishes")),
                     false => file.write_all(bytes),
                 };
-                written.map_err(Reason::io("cannot write"))
+                written.map_err(SnapshotError::io("cannot write"))
             };
             let about = (shared.filter.capacity(), shared.filter.hasher());
             let (end, _) =
                 write(shared.filter.backend(), about, Part::unique_file(), shared, write_all)?;
             drop(cut);
             // What was allocated behind the end goes.
-            file.set_len(bytes_written).map_err(Reason::io("cannot write"))?;
+            file.set_len(bytes_written).map_err(SnapshotError::io("cannot write"))?;
             let End { sums, bytes, .. } = end;
             let set = journal.set_state(StateId { sums, bytes });
-            set.map_err(Reason::io("cannot write the header of a journal"))
+            set.map_err(SnapshotError::io("cannot write the header of a journal"))
         });
         // If it is in place, and only its folder could not be synced, the old state may come back.
-        replaced.map_err(|reason| reason.of(Some(&self.state)))?;
+        replaced.map_err(|error| error.of_file(&self.state))?;
         let mut all = self.all.lock();
         let last = all.pop();
         let old = std::mem::replace(&mut *all, last.into_iter().collect());
@@ -212,11 +212,12 @@ pub fn save_state<S: PersistentHasher>(
     path: &Path,
 ) -> Result<(), SnapshotError> {
     let replaced = replace(path, |file| {
-        let write_all = |bytes: &[u8]| file.write_all(bytes).map_err(Reason::io("cannot write"));
+        let write_all =
+            |bytes: &[u8]| file.write_all(bytes).map_err(SnapshotError::io("cannot write"));
         let about = (filter.capacity(), filter.hasher());
         write(filter.backend(), about, Part::unique_file(), &(), write_all).map(|_| ())
     });
-    replaced.map_err(|reason| reason.of(Some(path)))
+    replaced.map_err(|error| error.of_file(path))
 }
 
 /// Where a checkpoint cuts the journal.

@@ -6,7 +6,7 @@
 //! meanwhile.
 
 use crate::durable::claim::Claim;
-use crate::durable::error::{DurableError, Reason};
+use crate::durable::error::{DurableError, DurableErrorKind};
 use crate::durable::journals::Journals;
 use crate::durable::shared::{Shared, SyncPolicy};
 use crate::journal::file::mapping::Origin;
@@ -79,7 +79,7 @@ impl Drop for Quiet {
 
 impl Syncs {
     fn result(&self) -> Result<(), DurableError> {
-        self.failed.clone().map_or(Ok(()), |error| Err(Reason::NotSynced(error).into()))
+        self.failed.clone().map_or(Ok(()), |error| Err(DurableError::not_synced(error)))
     }
 }
 
@@ -202,7 +202,12 @@ impl Keeper {
     /// Fails in a child of the process that opened the filter.
     #[inline]
     pub fn check_process(&self) -> Result<(), DurableError> {
-        if self.own.origin.is_here() { Ok(()) } else { Err(Reason::Forked.into()) }
+        if self.own.origin.is_here() {
+            return Ok(());
+        }
+        let text = "the filter was opened before this process was forked, and only the process that opened it \
+                    may change it";
+        Err(DurableError::new(DurableErrorKind::Forked, text))
     }
 
     /// Holds off checkpoints of the thread, and waits for the one that it makes.

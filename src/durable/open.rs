@@ -1,7 +1,7 @@
 //! From a state and its journals to a filter.
 
 use crate::durable::claim::Claim;
-use crate::durable::error::{DurableError, Reason as DurableReason};
+use crate::durable::error::{DurableError, DurableErrorKind};
 use crate::durable::filter::DurableFilter;
 use crate::durable::journals::{Journaled, Journals, journal_after, save_state};
 use crate::durable::keeper::Keeper;
@@ -53,32 +53,27 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         // The one name of the file, whatever becomes of the folder of this process.
         let path = claim.claimed();
         let path = &path;
-        let failed_at = |doing, path: &Path| {
-            let path = path.to_path_buf();
-            move |error| {
-                DurableError::from(DurableReason::Journal { doing, path, error: Arc::new(error) })
-            }
-        };
-        let failed = |doing| failed_at(doing, path);
+        let failed = |doing| DurableError::journal(doing, path);
         let (mut found, mut without_header) = (Vec::new(), Vec::new());
         for journal in journals_of(path).map_err(failed("cannot list its journals"))? {
-            let reader = Reader::open(&journal).map_err(failed_at("cannot read it", &journal))?;
+            let reader = Reader::open(&journal)
+                .map_err(DurableError::journal("cannot read it", &journal))?;
             match reader {
                 Some((header, reader)) => found.push((header, journal, reader)),
                 None => without_header.push(journal),
             }
         }
         let copies = sort_journals(&mut found, |reader: &Reader| !reader.is_empty());
-        copies.map_err(|journals| DurableReason::CopiedJournal { journals })?;
+        copies.map_err(DurableError::copied_journal)?;
         // A process has created it, and ended before it wrote the header.
         for journal in &without_header {
-            fs::remove_file(journal).map_err(failed_at("cannot remove it", journal))?;
+            fs::remove_file(journal).map_err(DurableError::journal("cannot remove it", journal))?;
         }
         let filter = match ConcurrentCuckooFilter::load(path) {
             Ok(filter) => filter,
             Err(error) if error.kind() == SnapshotErrorKind::NotFound => {
                 if let Some((_, journal, _)) = found.iter().find(|(.., it)| !it.is_empty()) {
-                    return Err(DurableReason::OtherState { journal: journal.clone() }.into());
+                    return Err(DurableError::other_state(journal));
                 }
                 let filter = make()?;
                 save_state(&filter, path)?;
@@ -95,24 +90,24 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         if chain.is_empty()
             && let Some((_, journal, _)) = others.iter().find(|(.., it)| !it.is_empty())
         {
-            return Err(DurableReason::OtherState { journal: journal.clone() }.into());
+            return Err(DurableError::other_state(journal));
         }
         // What is replayed is answered again, so it has to survive a power failure as far as anything that follows.
         for (_, journal, reader) in &chain {
-            reader.sync().map_err(failed_at("cannot sync it", journal))?;
+            reader.sync().map_err(DurableError::journal("cannot sync it", journal))?;
         }
         sync_folder_of(path).map_err(failed("cannot sync its folder"))?;
         // Of before the state was replaced.
         let first = chain.first().map_or(u64::MAX, |(header, ..)| header.number);
         for (header, journal, reader) in &others {
             if header.number > first && !reader.is_empty() {
-                return Err(DurableReason::OtherState { journal: journal.clone() }.into());
+                return Err(DurableError::other_state(journal));
             }
             // Beside one of the state, it is known for what it is.
             if let Err(error) = fs::remove_file(journal)
                 && chain.is_empty()
             {
-                return Err(failed_at("cannot remove it", journal)(error));
+                return Err(DurableError::journal("cannot remove it", journal)(error));
             }
         }
         let (counts, lost) = replay(&filter, &chain)?;
@@ -209,14 +204,18 @@ fn replay_all<S: PersistentHasher + Sync>(
         streams.iter_mut().for_each(Progress::go_on);
         let replayed = replay_one(filter, reader, &mut streams)
             .and_then(|()| reader.lost(streams.iter().map(|progress| progress.place)));
-        lost += replayed.map_err(|error| {
-            let (doing, path, error) = ("cannot read it", path.clone(), Arc::new(error));
-            DurableReason::Journal { doing, path, error }
-        })?;
+        lost += replayed.map_err(DurableError::journal("cannot read it", path))?;
     }
     match streams.iter().find_map(|stream| stream.refused.first()) {
         None => Ok((streams.iter().map(|stream| stream.place as u64).collect(), lost)),
-        Some((_, full)) => Err(DurableReason::TooFull(*full).into()),
+        Some((_, full)) => {
+            let text = format!(
+                "the filter was so full that not all of its items fit when the changes in its journals are made \
+                 again ({full}); load the state alone, which is as old as the last checkpoint, or build a larger \
+                 filter"
+            );
+            Err(DurableError::new(DurableErrorKind::TooFull, text))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The builder and the constructors. What the caller asks for is checked once, in `build`.
 
 use crate::backend::Backend;
-use crate::error::{BuildError, Reason};
+use crate::error::{BuildError, BuildErrorKind};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::layout::sizing::{geometry_for, growth_plan};
 use crate::layout::stamps::MAX_TICKS;
@@ -198,10 +198,13 @@ impl<S> Builder<S> {
     }
 
     /// For how many ticks the filter remembers items, or 0 if for ever.
-    fn ticks(&self) -> Result<u8, Reason> {
+    fn ticks(&self) -> Result<u8, BuildError> {
         let Some(ticks) = self.settings.remembers else { return Ok(0) };
         let as_byte = u8::try_from(ticks).ok().filter(|ticks| (1..=MAX_TICKS).contains(ticks));
-        as_byte.ok_or(Reason::InvalidTicks { ticks })
+        as_byte.ok_or_else(|| {
+            let text = format!("a filter remembers items for 1 to 62 ticks, not for {ticks}");
+            BuildError::new(BuildErrorKind::InvalidTicks, text)
+        })
     }
 
     /// Makes the filter [grow](ConcurrentCuckooFilter#growth) when it is full.
@@ -303,7 +306,17 @@ impl<S> Builder<S> {
     pub fn build(self) -> Result<ConcurrentCuckooFilter<S>, BuildError> {
         let Settings { false_positive_rate: rate, grows, expected_growth, max_bytes, .. } =
             self.settings;
-        let capacity = self.settings.capacity.ok_or(Reason::NoCapacity)?;
+        let capacity = self.settings.capacity.ok_or_else(|| {
+            let text = "no capacity was given: set the number of items with .capacity(n)";
+            BuildError::new(BuildErrorKind::NoCapacity, text)
+        })?;
+        let not_growing = |setting| {
+            let text = format!(
+                ".{setting} is for a filter that grows, and this one does not: call .growing() as \
+                 well, or leave it out"
+            );
+            Err(BuildError::new(BuildErrorKind::NotGrowing, text))
+        };
         let ticks = self.ticks()?;
         let backend = if grows {
             let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
@@ -311,9 +324,9 @@ impl<S> Builder<S> {
             let bytes = [own_bytes, max_bytes.unwrap_or(usize::MAX)];
             Backend::growing(growth_plan(capacity, rate, ticks, growth, bytes)?)?
         } else if expected_growth.is_some() {
-            return Err(Reason::NotGrowing { setting: "expected_growth" }.into());
+            return not_growing("expected_growth");
         } else if max_bytes.is_some() {
-            return Err(Reason::NotGrowing { setting: "max_bytes" }.into());
+            return not_growing("max_bytes");
         } else {
             Backend::fixed(geometry_for(capacity, rate, ticks)?)?
         };

@@ -1,7 +1,7 @@
 //! Saving and loading filters. The work is done in [`snapshot`](crate::snapshot).
 
 use crate::filter::ConcurrentCuckooFilter;
-use crate::snapshot::error::{Reason, SnapshotError};
+use crate::snapshot::error::SnapshotError;
 use crate::snapshot::file::load::load;
 use crate::snapshot::file::lookup::SnapshotFile;
 use crate::snapshot::file::replace::replace;
@@ -72,7 +72,7 @@ impl<S> ConcurrentCuckooFilter<S> {
         S: PersistentHasher,
     {
         let path = path.as_ref();
-        replace(path, |file| self.write_parts(file)).map_err(|reason| reason.of(Some(path)))
+        replace(path, |file| self.write_parts(file)).map_err(|error| error.of_file(path))
     }
 
     /// Writes the filter to any writer, such as a socket or an archive, in the format of
@@ -98,16 +98,17 @@ impl<S> ConcurrentCuckooFilter<S> {
     where
         S: PersistentHasher,
     {
-        let report = self.write_parts(&mut writer).map_err(|reason| reason.of(None))?;
-        writer.flush().map_err(|error| Reason::io("cannot write")(error).of(None))?;
+        let report = self.write_parts(&mut writer)?;
+        writer.flush().map_err(SnapshotError::io("cannot write"))?;
         Ok(report)
     }
 
-    fn write_parts(&self, writer: &mut impl Write) -> Result<SaveReport, Reason>
+    fn write_parts(&self, writer: &mut impl Write) -> Result<SaveReport, SnapshotError>
     where
         S: PersistentHasher,
     {
-        let write_all = |bytes: &[u8]| writer.write_all(bytes).map_err(Reason::io("cannot write"));
+        let write_all =
+            |bytes: &[u8]| writer.write_all(bytes).map_err(SnapshotError::io("cannot write"));
         let about = (self.capacity(), self.hasher());
         write(self.backend(), about, Part::FILE, &(), write_all).map(|(end, _)| end.into())
     }
@@ -156,9 +157,9 @@ impl<S> ConcurrentCuckooFilter<S> {
         S: PersistentHasher,
     {
         let path = path.as_ref();
-        let file = File::open(path).map_err(Reason::opening);
+        let file = File::open(path).map_err(SnapshotError::opening);
         let filter = file.and_then(Self::of_file);
-        filter.map_err(|reason| reason.of(Some(path)))
+        filter.map_err(|error| error.of_file(path))
     }
 
     /// Reads a filter that [`write_to`](Self::write_to) or [`save`](Self::save) has written, and
@@ -194,18 +195,18 @@ impl<S> ConcurrentCuckooFilter<S> {
         S: PersistentHasher,
     {
         let filter = read(reader, Self::OWN_BYTES).and_then(Self::of_read);
-        filter.map(Self::shrunk).map_err(|reason| reason.of(None))
+        filter.map(Self::shrunk)
     }
 
     /// What a filter takes without its heap.
     pub(crate) const OWN_BYTES: usize = size_of::<Self>();
 
-    pub(crate) fn of_read(read: ReadFilter<S>) -> Result<Self, Reason> {
+    pub(crate) fn of_read(read: ReadFilter<S>) -> Result<Self, SnapshotError> {
         let (capacity, backend, hasher) = read.into_backend()?;
         Ok(Self::from_parts(capacity, backend, hasher))
     }
 
-    fn of_file(file: File) -> Result<Self, Reason>
+    fn of_file(file: File) -> Result<Self, SnapshotError>
     where
         S: PersistentHasher,
     {
@@ -229,6 +230,6 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// Returns an error in the same cases as [`ConcurrentCuckooFilter::load`].
     pub fn load(&self) -> Result<ConcurrentCuckooFilter<S>, SnapshotError> {
         let loaded = self.reopened().and_then(ConcurrentCuckooFilter::of_file);
-        loaded.map_err(|reason| reason.of(Some(self.path())))
+        loaded.map_err(|error| error.of_file(self.path()))
     }
 }

@@ -24,7 +24,7 @@ mod files;
 pub mod pieces;
 
 use crate::backend::Backend;
-use crate::error::{BuildError, Reason};
+use crate::error::BuildError;
 use crate::snapshot::copy::copy;
 use crate::snapshot::part::origin::Origin;
 use crate::stats::Stats;
@@ -264,7 +264,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     where
         S: Clone,
     {
-        let backend = copy(&self.backend).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+        let backend = copy(&self.backend)?;
         Ok(Self::from_parts(self.capacity, backend, self.hasher.clone()))
     }
 

@@ -70,7 +70,7 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
     pub fn piece_at(&self, cursor: u64, most_bytes: usize) -> Result<Piece, SnapshotError> {
         let about = (self.capacity(), self.hasher());
         let piece = piece_of(self.backend(), about, self.origin().provenance(), cursor, most_bytes);
-        piece.map_err(|reason| reason.of(None))
+        piece
     }
 
     /// Makes all pieces, one after the other, as [`piece_at`](Self::piece_at) does.
@@ -175,7 +175,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn push(&mut self, piece: &[u8]) -> Result<(), SnapshotError> {
-        self.loading.push(piece).map_err(|reason| reason.of(None))
+        self.loading.push(piece)
     }
 
     /// Reads the next piece from a stream in which pieces follow one another, and takes it over, as
@@ -200,7 +200,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn read_from(&mut self, stream: impl Read) -> Result<bool, SnapshotError> {
-        self.loading.read(Source::stream(stream)).map_err(|reason| reason.of(None))
+        self.loading.read(Source::stream(stream))
     }
 
     /// Returns the cursor of the piece that comes next, or `None` if all have been pushed.
@@ -254,7 +254,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// ```
     pub fn finish(self) -> Result<ConcurrentCuckooFilter<S>, SnapshotError> {
         let filter = self.loading.finish().and_then(ConcurrentCuckooFilter::of_read);
-        filter.map_err(|reason| reason.of(None))
+        filter
     }
 }
 

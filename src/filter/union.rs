@@ -1,7 +1,7 @@
 //! Merging one filter into another.
 
 use crate::backend::union;
-use crate::error::union::{Different, Reason, UnionError};
+use crate::error::{UnionError, UnionErrorKind};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::hasher_probes;
 use std::hash::BuildHasher;
@@ -71,7 +71,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         if std::ptr::eq(self, other) {
             return Ok(0);
         }
-        Ok(union::union_with(self.backend(), other.backend())?)
+        union::union_with(self.backend(), other.backend())
     }
 
     /// Checks that the filters were made alike, so that [`union`](Self::union) fails only for room or memory.
@@ -96,8 +96,10 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     pub fn check_union(&self, other: &Self) -> Result<(), UnionError> {
         // Before anything is locked: a hasher may panic.
         if !hasher_probes::agree(self.hasher(), other.hasher()) {
-            return Err(Reason::Different(Different::Hasher).into());
+            let text = "the filters have different hashers (or different seeds), so neither can tell what \
+                        the other knows: build both with one StableHash::with_seed";
+            return Err(UnionError::new(UnionErrorKind::DifferentHasher, text));
         }
-        Ok(union::check(self.backend(), other.backend())?)
+        union::check(self.backend(), other.backend())
     }
 }

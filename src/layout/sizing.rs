@@ -5,7 +5,7 @@
 //! reaches on average before it first refuses an item, but the one it reaches in the worst of very
 //! many fills.
 
-use crate::error::{BuildError, Reason};
+use crate::error::{BuildError, BuildErrorKind};
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS};
 use crate::layout::roots::Roots;
@@ -135,7 +135,7 @@ pub fn rate_at(lanes: Lanes, load: f64) -> f64 {
 /// keeps `rate`.
 pub fn geometry_for(capacity: usize, rate: f64, ticks: u8) -> Result<Geometry, BuildError> {
     let layout = layout_for(rate, ticks, 1.0, |full| rate_at(full.lanes, full.load))?;
-    layout.geometry(capacity).ok_or(Reason::CapacityOverflow { capacity }.into())
+    layout.geometry(capacity).ok_or_else(|| too_large(capacity))
 }
 
 /// Returns the layout with the fewest bits that keeps `rate` in a filter that grows by this factor, and in which no lane
@@ -145,9 +145,12 @@ fn layout_for(
     ticks: u8,
     growth: f64,
     rate_of: impl Fn(&Layout) -> f64,
-) -> Result<Layout, Reason> {
+) -> Result<Layout, BuildError> {
     if !(rate > 0.0 && rate < 1.0) {
-        return Err(Reason::InvalidRate { rate });
+        let text = format!(
+            "the false-positive rate has to be more than 0 and less than 1, and {rate} is not (1 % is 0.01)"
+        );
+        return Err(BuildError::new(BuildErrorKind::InvalidRate, text));
     }
     let lasting = || {
         let layouts = LAYOUTS.iter().filter_map(|layout| layout.remembering(ticks));
@@ -156,8 +159,26 @@ fn layout_for(
     let layout = lasting().find(|layout| rate_of(layout) <= rate);
     layout.ok_or_else(|| {
         let least = lasting().next_back().map_or(1.0, |layout| rate_of(&layout));
-        Reason::RateTooSmall { rate, least }
+        let text = format!(
+            "a false-positive rate of {rate:e} is out of reach: ask for {:.1e} or more, or for less \
+             growth if the filter grows, or use an exact set",
+            rounded_up(least)
+        );
+        BuildError::new(BuildErrorKind::RateTooSmall, text)
     })
+}
+
+/// Rounds up to two digits, so that the filter can be built with the printed rate.
+fn rounded_up(rate: f64) -> f64 {
+    let unit = 10f64.powf(rate.log10().floor() - 1.0);
+    (rate / unit).ceil() * unit
+}
+
+fn too_large(capacity: usize) -> BuildError {
+    let text = format!(
+        "a filter for {capacity} items would exceed the address space: ask for a smaller capacity"
+    );
+    BuildError::new(BuildErrorKind::CapacityOverflow, text)
 }
 
 /// Returns the greatest growth for which any layout has enough bits.
@@ -218,7 +239,11 @@ pub fn growth_plan(
 ) -> Result<GrowthPlan, BuildError> {
     let most = most_growth(ticks);
     if !(1.0..=most).contains(&expected_growth) {
-        return Err(Reason::InvalidGrowth { growth: expected_growth, most }.into());
+        let text = format!(
+            "the expected growth has to be from 1 to {most}, and {expected_growth:e} is not (a filter that \
+             becomes a thousand times as large grows by 1000)"
+        );
+        return Err(BuildError::new(BuildErrorKind::InvalidGrowth, text));
     }
     let rate_of = |layout: &Layout| {
         let full = layout.lanes.slots() as f64 * (layout.load + LOAD_ABOVE_PLAN).min(1.0);
@@ -228,8 +253,7 @@ pub fn growth_plan(
         full * rate_of_a_lane(layout.lanes) * (1.0 + expected_growth.log2() / 2.0)
     };
     let layout = layout_for(rate, ticks, expected_growth, rate_of)?;
-    let geometry =
-        layout.growing_geometry(capacity).ok_or(Reason::CapacityOverflow { capacity })?;
+    let geometry = layout.growing_geometry(capacity).ok_or_else(|| too_large(capacity))?;
     let (stagger, rate) = (Stagger::FULL, rate_of(&layout));
     Ok(GrowthPlan { geometry, stagger, max_bytes, own_bytes, expected_growth, rate })
 }

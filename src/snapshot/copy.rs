@@ -6,23 +6,14 @@
 
 use crate::backend::Backend;
 use crate::backend::exchange::{Block, Copied, Loaded, Plan};
-use crate::snapshot::allocate::zeros;
-use crate::snapshot::error::Reason;
+use crate::error::{NoMemory, zeros};
 use crate::snapshot::gather::Gathered;
 use crate::snapshot::part::blocks::BlockReader;
 use crate::snapshot::write::copy_next;
 use crate::table::ticking::Time;
 
-/// Copies a filter. The error is the number of bytes that could not be allocated.
-pub fn copy(backend: &Backend) -> Result<Backend, usize> {
-    let (plan, loaded) = loaded(backend).map_err(|reason| match reason {
-        Reason::OutOfMemory { bytes } => bytes,
-        _ => usize::MAX,
-    })?;
-    Backend::restore(plan, loaded)
-}
-
-fn loaded(backend: &Backend) -> Result<(Plan, Loaded), Reason> {
+/// Copies a filter.
+pub fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
     let _no_joins = backend.keep_shards();
     let plan = backend.plan();
     let mut loaded =
@@ -30,7 +21,7 @@ fn loaded(backend: &Backend) -> Result<(Plan, Loaded), Reason> {
     if let Loaded::Gathered { void, .. } = &mut loaded {
         *void = backend.void_items();
     }
-    Ok((plan, loaded))
+    Backend::restore(plan, loaded).map_err(NoMemory)
 }
 
 /// Builds a backend's contents from the shards that `copy_next` copies. The filter has `shards` shards at the
@@ -39,7 +30,7 @@ fn copied(
     plan: &Plan,
     shards: usize,
     mut copy_next: impl FnMut(&mut Option<u64>, &mut [u64]) -> Option<(Copied, Option<Time>)>,
-) -> Result<Loaded, Reason> {
+) -> Result<Loaded, NoMemory> {
     let (reader, mut copy) = (BlockReader::new(plan), Gathered::with_memory(plan, shards)?);
     let mut buckets = zeros(plan.geometry().words())?;
     let (mut next, mut now) = (Some(0), None);

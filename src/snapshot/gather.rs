@@ -14,10 +14,10 @@ use crate::backend::exchange::{Block, Loaded, Plan};
 use crate::backend::growing::sharded::bytes_beside;
 use crate::backend::growing::site::Site;
 use crate::backend::growing::tables::Tables;
+use crate::error::{NoMemory, reserve, zeros};
 use crate::shard::whole::{clear, fill, read_shard};
-use crate::snapshot::allocate::{no_memory_for, reserve, table_of, zeros};
-use crate::snapshot::error::Reason;
 use crate::snapshot::part::blocks::BlockReader;
+use crate::snapshot::part::header::check_fits;
 use crate::snapshot::part::time::age_shift;
 use crate::table::Table;
 use crate::table::ticking::Time;
@@ -37,7 +37,7 @@ impl Gathered {
     }
 
     /// Begins with memory for `shards` shards.
-    pub fn with_memory(plan: &Plan, shards: usize) -> Result<Self, Reason> {
+    pub fn with_memory(plan: &Plan, shards: usize) -> Result<Self, NoMemory> {
         Ok(match plan {
             Plan::Fixed(_) => {
                 let table = Some(table_of(plan, shards)?);
@@ -51,7 +51,7 @@ impl Gathered {
     }
 
     /// Adds the next shard, which has these buckets.
-    pub fn add(&mut self, plan: &Plan, block: Block, buckets: &[u64]) -> Result<(), Reason> {
+    pub fn add(&mut self, plan: &Plan, block: Block, buckets: &[u64]) -> Result<(), NoMemory> {
         match self {
             Gathered::Fixed(shards) => shards.add(plan, block, buckets),
             Gathered::Growing(shards) => shards.add(plan, &block, buckets),
@@ -72,7 +72,7 @@ impl Gathered {
         plan: &Plan,
         reader: &BlockReader,
         (void, time): (u64, Option<Time>),
-    ) -> Result<Loaded, Reason> {
+    ) -> Result<Loaded, NoMemory> {
         match self {
             Gathered::Fixed(shards) => shards.finish(plan, reader, time),
             Gathered::Growing(shards) => shards.finish(plan, reader, (void, time)),
@@ -93,7 +93,7 @@ pub struct InOneTable {
 }
 
 impl InOneTable {
-    fn add(&mut self, plan: &Plan, block: Block, buckets: &[u64]) -> Result<(), Reason> {
+    fn add(&mut self, plan: &Plan, block: Block, buckets: &[u64]) -> Result<(), NoMemory> {
         let (shards, come) = (plan.geometry().shards(), self.blocks.len() + 1);
         reserve(&mut self.blocks, 1)?;
         if self.table.is_none() && come >= shards.div_ceil(2) {
@@ -107,7 +107,7 @@ impl InOneTable {
         let mut own = Vec::new();
         reserve(&mut own, buckets.len())?;
         own.extend_from_slice(buckets);
-        self.waiting.try_reserve(1).map_err(|_| no_memory_for::<Vec<u64>>(1))?;
+        self.waiting.try_reserve(1).map_err(|_| NoMemory::for_values::<Vec<u64>>(1))?;
         self.waiting.push_back(own);
         self.blocks.push(block);
         for _ in 0..2 {
@@ -144,16 +144,21 @@ impl InOneTable {
         plan: &Plan,
         reader: &BlockReader,
         time: Option<Time>,
-    ) -> Result<Loaded, Reason> {
+    ) -> Result<Loaded, NoMemory> {
         while let Some(buckets) = self.waiting.pop_front() {
             self.place(&buckets);
         }
         // A filter has at least one shard, so a complete one has its table.
-        let (table, mut blocks) =
-            (self.table.ok_or(Reason::OutOfMemory { bytes: 0 })?, self.blocks);
+        let (table, mut blocks) = (self.table.ok_or(NoMemory(0))?, self.blocks);
         make_older(&table, plan, reader, &mut blocks, time)?;
         Ok(Loaded::Shards { table, blocks, void: 0, time })
     }
+}
+
+/// Allocates an empty table with this number of shards.
+pub fn table_of(plan: &Plan, shards: usize) -> Result<Table, NoMemory> {
+    check_fits(&plan.geometry().with_shards(1), shards)?;
+    Table::new(plan.geometry().with_shards(shards)).map_err(NoMemory)
 }
 
 /// Brings the shards of a table, which were copied at different times, to this time.
@@ -163,7 +168,7 @@ pub fn make_older(
     reader: &BlockReader,
     blocks: &mut [Block],
     time: Option<Time>,
-) -> Result<(), Reason> {
+) -> Result<(), NoMemory> {
     let mut words = Vec::new();
     for (shard, block) in blocks.iter_mut().enumerate() {
         // The shards that follow were copied at this time.
@@ -192,7 +197,7 @@ pub struct InTables {
 }
 
 impl InTables {
-    fn add(&mut self, plan: &Plan, block: &Block, buckets: &[u64]) -> Result<(), Reason> {
+    fn add(&mut self, plan: &Plan, block: &Block, buckets: &[u64]) -> Result<(), NoMemory> {
         reserve(&mut self.depths, 1)?;
         reserve(&mut self.times, 1)?;
         let tables = match &mut self.tables {
@@ -201,7 +206,7 @@ impl InTables {
         };
         let deepest = self.deepest.max(block.depth);
         let Some(site) = take(tables, plan, deepest) else {
-            return Err(no_memory_for::<u64>(plan.geometry().words()));
+            return Err(NoMemory::for_values::<u64>(plan.geometry().words()));
         };
         site.fill(buckets, block.items);
         site.surplus_gauge().set(block.surplus);
@@ -228,7 +233,7 @@ impl InTables {
         plan: &Plan,
         reader: &BlockReader,
         (void, time): (u64, Option<Time>),
-    ) -> Result<Loaded, Reason> {
+    ) -> Result<Loaded, NoMemory> {
         let tables = match self.tables {
             Some(tables) => tables,
             None => tables_for(plan, 0)?,
@@ -250,9 +255,9 @@ impl InTables {
 }
 
 /// Returns tables whose first one has `shards` shards. None of the shards is in use.
-fn tables_for(plan: &Plan, shards: usize) -> Result<Box<Tables>, Reason> {
+fn tables_for(plan: &Plan, shards: usize) -> Result<Box<Tables>, NoMemory> {
     let tables = Tables::for_shards(plan.geometry(), shards);
-    tables.map(Box::new).map_err(|bytes| Reason::OutOfMemory { bytes })
+    tables.map(Box::new).map_err(NoMemory)
 }
 
 /// Takes a shard into use, if there is memory. If the filter has a limit, a new table keeps it below the limit as long

@@ -5,12 +5,10 @@
 //! * [`read`] makes a filter from its parts, which come from a [`source`], and [`gather`] holds the shards read so far.
 //! * [`copy`] copies a filter in memory.
 //! * [`file`](mod@file) has the operations that need a file.
-//! * `allocate` allocates the memory for what a file claims to hold.
-//! * [`error`] has the errors of all of these, and their texts.
+//! * [`error`] has the error of all of these.
 //!
 //! The types that backends and files share are in [`backend::exchange`](crate::backend::exchange).
 
-mod allocate;
 pub mod copy;
 pub mod error;
 pub mod file;

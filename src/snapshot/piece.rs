@@ -1,8 +1,8 @@
 //! Makes one piece of a filter.
 
 use crate::backend::Backend;
-use crate::snapshot::allocate::reserve;
-use crate::snapshot::error::Reason;
+use crate::error::reserve;
+use crate::snapshot::error::SnapshotError;
 use crate::snapshot::part::format::{END_WORDS, HEADER_WORDS, PIECE_MAGIC, block_bytes};
 use crate::snapshot::part::header::WORDS_OF_FILTER;
 use crate::snapshot::part::origin::Provenance;
@@ -123,7 +123,7 @@ pub fn piece_of<S: PersistentHasher>(
     provenance: Provenance,
     cursor: u64,
     most_bytes: usize,
-) -> Result<Piece, Reason> {
+) -> Result<Piece, SnapshotError> {
     let part = Part { start: cursor, provenance, most_bytes };
     let mut bytes = Vec::new();
     let plan = backend.plan();

@@ -5,8 +5,8 @@
 
 use crate::backend::Backend;
 use crate::backend::exchange::Loaded;
-use crate::snapshot::allocate::zeros;
-use crate::snapshot::error::Reason;
+use crate::error::{NoMemory, zeros};
+use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::gather::Gathered;
 use crate::snapshot::part::blocks::{BlockReader, Totals};
 use crate::snapshot::part::coverage::Coverage;
@@ -25,12 +25,11 @@ pub struct ReadFilter<S> {
 
 impl<S> ReadFilter<S> {
     /// Returns the filter's capacity, its backend, and its hasher.
-    pub fn into_backend(self) -> Result<(usize, Backend, S), Reason> {
+    pub fn into_backend(self) -> Result<(usize, Backend, S), SnapshotError> {
         let ReadFilter { header: Header { plan, capacity, hasher, .. }, mut loaded } = self;
         let (Loaded::Shards { time, .. } | Loaded::Gathered { time, .. }) = &mut loaded;
         *time = time.map(from_here);
-        let backend =
-            Backend::restore(plan, loaded).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+        let backend = Backend::restore(plan, loaded).map_err(NoMemory)?;
         Ok((capacity, backend, hasher))
     }
 }
@@ -39,9 +38,9 @@ impl<S> ReadFilter<S> {
 pub fn read<S: PersistentHasher>(
     reader: impl Read,
     own_bytes: usize,
-) -> Result<ReadFilter<S>, Reason> {
+) -> Result<ReadFilter<S>, SnapshotError> {
     let mut source = Source::stream(reader);
-    let words = source.header()?.ok_or(Reason::NotASnapshot)?;
+    let words = source.header()?.ok_or(SnapshotError::not_a_snapshot())?;
     read_after(words, source, own_bytes)
 }
 
@@ -50,13 +49,13 @@ pub fn read_after<S: PersistentHasher>(
     words: Words<HEADER_WORDS>,
     source: Source<impl Read>,
     own_bytes: usize,
-) -> Result<ReadFilter<S>, Reason> {
+) -> Result<ReadFilter<S>, SnapshotError> {
     let mut loading = Loading::new(own_bytes);
-    let read = loading.add(words, source).and_then(|()| loading.finish());
-    read.map_err(|reason| match reason {
-        Reason::Misplaced { .. } | Reason::PiecesMissing { .. } => Reason::OnlyAPiece,
-        other => other,
-    })
+    loading.add(words, source).map_err(|error| match error.kind() {
+        SnapshotErrorKind::OutOfOrder => SnapshotError::only_a_piece(),
+        _ => error,
+    })?;
+    if loading.next().is_some() { Err(SnapshotError::only_a_piece()) } else { loading.finish() }
 }
 
 /// A filter whose parts are being read.
@@ -88,16 +87,16 @@ impl<S: PersistentHasher> Loading<S> {
     }
 
     /// Adds a part. If it is refused, nothing has changed.
-    pub fn push(&mut self, part: &[u8]) -> Result<(), Reason> {
+    pub fn push(&mut self, part: &[u8]) -> Result<(), SnapshotError> {
         match self.read(Source::of_length(part, 0, part.len() as u64))? {
             true => Ok(()),
-            false => Err(Reason::NotASnapshot),
+            false => Err(SnapshotError::not_a_snapshot()),
         }
     }
 
     /// Reads the next part, and nothing after it. If it is refused, nothing has changed. Returns whether there was
     /// anything to read.
-    pub fn read<R: Read>(&mut self, mut source: Source<R>) -> Result<bool, Reason> {
+    pub fn read<R: Read>(&mut self, mut source: Source<R>) -> Result<bool, SnapshotError> {
         let Some(words) = source.header()? else { return Ok(false) };
         self.add(words, source).map(|()| true)
     }
@@ -107,7 +106,7 @@ impl<S: PersistentHasher> Loading<S> {
         &mut self,
         mut words: Words<HEADER_WORDS>,
         mut source: Source<impl Read>,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), SnapshotError> {
         let (header, sum) = read_header(&mut words, self.own_bytes)?;
         match &mut self.begun {
             Some((begun, last)) => {
@@ -134,14 +133,18 @@ impl<S: PersistentHasher> Loading<S> {
     }
 
     /// Returns the filter, if all of its parts have been read.
-    pub fn finish(self) -> Result<ReadFilter<S>, Reason> {
+    pub fn finish(self) -> Result<ReadFilter<S>, SnapshotError> {
         let next = self.next();
         match (self.begun, next) {
             (Some((Begun { reader, times, void, gathered, .. }, header)), None) => {
                 let loaded = gathered.finish(&header.plan, &reader, (void, times.last()))?;
                 Ok(ReadFilter { header, loaded })
             }
-            (_, next) => Err(Reason::PiecesMissing { next: next.unwrap_or(0) }),
+            (_, next) => {
+                let next = next.unwrap_or(0);
+                let text = format!("the pieces from cursor {next} on are missing: push them first");
+                Err(SnapshotError::new(SnapshotErrorKind::Incomplete, text))
+            }
         }
     }
 }
@@ -167,7 +170,7 @@ impl Begun {
         words: &Words<HEADER_WORDS>,
         header_sum: u64,
         source: &mut Source<impl Read>,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), SnapshotError> {
         // If the source panicked in the previous part, some shards of that part are still here.
         self.gathered.truncate(self.coverage.blocks());
         self.check_order(header, words)?;
@@ -191,17 +194,32 @@ impl Begun {
         &self,
         header: &Header<S>,
         words: &Words<HEADER_WORDS>,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), SnapshotError> {
         if !are_of_one_filter(words, &self.header) {
-            return Err(Reason::OtherFilter);
+            let text = "the piece is of another filter than those that were pushed before it: push the \
+                        pieces of one filter";
+            return Err(SnapshotError::new(SnapshotErrorKind::OtherFilter, text));
         }
         let (start, wanted) = (header.start, self.coverage.next());
         let is_later = self.turn.is_none_or(|last| header.provenance.turn > last);
-        match wanted {
-            Some(place) if start == place && !is_later => Err(Reason::EarlierDump),
-            Some(place) if start == place => Ok(()),
-            _ => Err(Reason::Misplaced { start, wanted }),
-        }
+        let text = match wanted {
+            Some(place) if start == place && is_later => return Ok(()),
+            Some(place) if start == place => {
+                "the piece was made before the one before it, so it is from an \
+                 earlier dump, and what was inserted since is missing: push the pieces of one dump"
+                    .into()
+            }
+            Some(place) => {
+                let what = if start < place { "pushed already" } else { "pushed too soon" };
+                format!(
+                    "the piece begins at cursor {start}, so it was {what}: the next one begins at {place}"
+                )
+            }
+            None => format!(
+                "the piece begins at cursor {start}, but all pieces have been pushed: finish the filter"
+            ),
+        };
+        Err(SnapshotError::new(SnapshotErrorKind::OutOfOrder, text))
     }
 
     /// Reads and validates what follows a header. Returns the coverage, the times, and the number of items of void lanes
@@ -211,7 +229,7 @@ impl Begun {
         Header { plan, .. }: &Header<S>,
         mut totals: Totals,
         source: &mut Source<impl Read>,
-    ) -> Result<(Coverage, Times, u64), Reason> {
+    ) -> Result<(Coverage, Times, u64), SnapshotError> {
         // The next word: the number of a block, or the first word of the end.
         let mut next = [0];
         let mut words = zeros(self.reader.block_words())?;

@@ -1,9 +1,9 @@
 //! The source from which parts are read.
 
-use crate::snapshot::error::Reason;
+use crate::snapshot::error::SnapshotError;
 use crate::snapshot::part::format::{HEADER_WORDS, Words, bytes_of};
 use crate::snapshot::part::header::is_snapshot;
-use std::io::{self, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 
 /// A stream of words.
 pub struct Source<R> {
@@ -31,43 +31,46 @@ impl<R: Read> Source<R> {
     }
 
     /// Reads words, in the byte order of a file.
-    pub fn read(&mut self, words: &mut [u64]) -> Result<(), Reason> {
+    pub fn read(&mut self, words: &mut [u64]) -> Result<(), SnapshotError> {
         let bytes = bytes_of(words);
-        let got = read_up_to(&mut self.reader, bytes).map_err(Reason::io("cannot read"))?;
+        match self.read_up_to(bytes)? == bytes.len() {
+            true => Ok(()),
+            false => Err(SnapshotError::cut_off(self.at)),
+        }
+    }
+
+    /// Reads until `bytes` is full or the stream ends. Returns the number of bytes read.
+    fn read_up_to(&mut self, bytes: &mut [u8]) -> Result<usize, SnapshotError> {
+        let mut got = 0;
+        while got < bytes.len() {
+            match self.reader.read(&mut bytes[got..]) {
+                Ok(0) => break,
+                Ok(more) => got += more,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(SnapshotError::io("cannot read")(error)),
+            }
+        }
         self.at += got as u64;
-        if got == bytes.len() { Ok(()) } else { Err(Reason::CutOff { at: self.at }) }
+        Ok(got)
     }
 
     /// Reads the words of a header, without validating them. Returns `None` if the source is empty.
-    pub fn header(&mut self) -> Result<Option<Words<HEADER_WORDS>>, Reason> {
+    pub fn header(&mut self) -> Result<Option<Words<HEADER_WORDS>>, SnapshotError> {
         let mut words = [0; HEADER_WORDS];
-        match self.read(&mut words) {
-            Err(Reason::CutOff { .. }) if self.at == 0 => Ok(None),
+        match self.read_up_to(bytes_of(&mut words))? {
+            0 => Ok(None),
             // Data that is not a filter is reported as such, however short it is.
-            Err(Reason::CutOff { .. }) if !is_snapshot(&words) => Err(Reason::NotASnapshot),
-            result => result.map(|()| Some(words)),
+            _ if !is_snapshot(&words) => Err(SnapshotError::not_a_snapshot()),
+            got if got < size_of_val(&words) => Err(SnapshotError::cut_off(self.at)),
+            _ => Ok(Some(words)),
         }
     }
 
     /// Checks that nothing follows the part, if nothing may.
-    pub fn check_end(&self) -> Result<(), Reason> {
+    pub fn check_end(&self) -> Result<(), SnapshotError> {
         match self.length {
-            Some(bytes) if bytes != self.at => Err(Reason::WrongLength { bytes, wanted: self.at }),
+            Some(bytes) if bytes != self.at => Err(SnapshotError::wrong_length(bytes, self.at)),
             _ => Ok(()),
         }
     }
-}
-
-/// Reads until `bytes` is full or the stream ends. Returns the number of bytes read.
-fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
-    let mut got = 0;
-    while got < bytes.len() {
-        match reader.read(&mut bytes[got..]) {
-            Ok(0) => break,
-            Ok(more) => got += more,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(got)
 }

@@ -10,10 +10,10 @@
 use crate::backend::exchange::{Copied, Plan};
 use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
+use crate::error::zeros;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Position;
-use crate::snapshot::allocate::zeros;
-use crate::snapshot::error::Reason;
+use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::part::blocks::Totals;
 use crate::snapshot::part::coverage::{Coverage, UNITS};
 use crate::snapshot::part::format::{
@@ -95,9 +95,9 @@ struct Sink<W> {
     bytes: u64,
 }
 
-impl<W: FnMut(&[u8]) -> Result<(), Reason>> Sink<W> {
+impl<W: FnMut(&[u8]) -> Result<(), SnapshotError>> Sink<W> {
     /// Seals words and writes them. Returns their checksum.
-    fn write(&mut self, words: &mut [u64]) -> Result<u64, Reason> {
+    fn write(&mut self, words: &mut [u64]) -> Result<u64, SnapshotError> {
         let (bytes, sum) = seal(words);
         (self.write)(bytes)?;
         self.bytes += bytes.len() as u64;
@@ -130,14 +130,20 @@ pub fn write<S: PersistentHasher>(
     (capacity, hasher): (usize, &S),
     part: Part,
     cut: &impl Cut,
-    write: impl FnMut(&[u8]) -> Result<(), Reason>,
-) -> Result<(End, Option<u64>), Reason> {
+    write: impl FnMut(&[u8]) -> Result<(), SnapshotError>,
+) -> Result<(End, Option<u64>), SnapshotError> {
     let Part { start, provenance, .. } = part;
     let is_file = provenance.is_file();
     let mut sink = Sink { write, bytes: 0 };
     let no_such_piece = || match is_file {
-        true => Reason::Outgrown,
-        false => Reason::NoSuchPiece { cursor: start },
+        true => SnapshotError::outgrown(),
+        false => {
+            let text = format!(
+                "no piece of this filter begins at cursor {start}: begin at 0, and go on with the cursor \
+                 that came with the last piece"
+            );
+            SnapshotError::new(SnapshotErrorKind::NoSuchPiece, text)
+        }
     };
     let _no_joins = backend.keep_shards();
     let plan = backend.plan();
@@ -158,7 +164,7 @@ pub fn write<S: PersistentHasher>(
     let coverage = totals.coverage();
     let is_whole = coverage.is_complete() && coverage.is_balanced();
     if is_file && !is_whole {
-        return Err(Reason::Outgrown);
+        return Err(SnapshotError::outgrown());
     }
     sink.write(&mut end.words())?;
     Ok((end, coverage.next()))

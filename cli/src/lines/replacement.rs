@@ -8,6 +8,7 @@
 //! killed. Elsewhere, it has a name of its own.
 
 use crate::failure::Failure;
+use koel::SnapshotError;
 use koel::files::{NewFile, beside, copy_permissions, folder_of, follow};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -34,7 +35,7 @@ impl Replacement {
     pub fn begin(path: &Path) -> Result<Replacement, Failure> {
         let cannot = |error| Failure::about(path, &error);
         // Links are followed, so that the file is replaced and not the link.
-        let target = follow(path).map_err(|error| cannot(error.into()))?;
+        let target = follow(path).map_err(|error| cannot(error.into_io_error()))?;
         let old = match OpenOptions::new().write(true).open(&target) {
             Ok(old) => Some(old.metadata().map_err(cannot)?),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -51,9 +52,9 @@ impl Replacement {
                     "{name}: cannot create a file in its folder {folder}, where the lines are \
                      written before they replace it (standard output needs no such file)"
                 );
-                Err(Failure::of(what, &error.into()))
+                Err(Failure::of(what, &error.into_io_error()))
             }
-            Err(error) => Err(cannot(error.into())),
+            Err(error) => Err(cannot(error.into_io_error())),
         }
     }
 
@@ -76,10 +77,10 @@ impl Replacement {
         let finish = || match new {
             New::Unnamed(file) => take_place(&file, &path),
             New::Named(new) => {
-                if new.keep_permissions()? {
+                if new.keep_permissions().map_err(SnapshotError::into_io_error)? {
                     new.file.sync_data()?;
                 }
-                new.take_place().map_err(io::Error::from)
+                new.take_place().map_err(SnapshotError::into_io_error)
             }
         };
         finish()

@@ -26,7 +26,7 @@ use crate::backend::exchange::Loaded;
 use crate::backend::growing::directory::Directory;
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::tables::Tables;
-use crate::error::Reason;
+use crate::error::BuildError;
 use crate::layout::sizing::GrowthPlan;
 use crate::sync::RwLockReadGuard;
 
@@ -47,7 +47,7 @@ macro_rules! on_width {
 }
 
 impl Growing {
-    pub(crate) fn new(plan: GrowthPlan) -> Result<Self, Reason> {
+    pub(crate) fn new(plan: GrowthPlan) -> Result<Self, BuildError> {
         Ok(match plan.geometry.lanes().is_wide() {
             false => Growing::Narrow(Sharded::new(plan)?),
             true => Growing::Wide(Sharded::new(plan)?),

@@ -24,7 +24,7 @@ use crate::backend::growing::tables::Tables;
 use crate::backend::growing::until_split::{Shared, UntilSplit};
 use crate::backend::growing::void::VoidItems;
 use crate::backend::shards::{Located, Shards};
-use crate::error::{Full, FullKind, Reason};
+use crate::error::{self, BuildError, BuildErrorKind, Full, FullKind};
 use crate::layout::geometry::{Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;
 use crate::layout::sizing::GrowthPlan;
@@ -68,16 +68,21 @@ type Leased<'a, const WIDE: bool> = Shard<'a, UntilSplit<'a, WIDE>>;
 
 impl<const WIDE: bool> Sharded<WIDE> {
     /// Makes the shards that a filter begins with.
-    pub(crate) fn new(plan: GrowthPlan) -> Result<Self, Reason> {
-        let no_memory = |bytes| Reason::OutOfMemory { bytes };
+    pub(crate) fn new(plan: GrowthPlan) -> Result<Self, BuildError> {
         let least = plan.own_bytes + bytes_when_restored(&plan, plan.geometry.shards(), 0);
         if least > plan.max_bytes {
-            return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
+            let text = format!(
+                "a limit of {} bytes is too small: a filter of this capacity and rate begins with \
+                 {least}, so allow at least that",
+                plan.max_bytes
+            );
+            return Err(BuildError::new(BuildErrorKind::LimitTooSmall, text));
         }
         // The tables first: if the system refuses them, nothing has been written yet. The directory is
         // written when it is made.
-        let tables = Box::new(Tables::new(plan.geometry.clone()).map_err(|_| no_memory(least))?);
-        let directory = Directory::new(plan.roots(), &tables).ok_or(no_memory(least))?;
+        let tables =
+            Box::new(Tables::new(plan.geometry.clone()).map_err(|_| error::NoMemory(least))?);
+        let directory = Directory::new(plan.roots(), &tables).ok_or(error::NoMemory(least))?;
         Ok(Self::with(plan, directory, tables, 0))
     }
 

@@ -1,8 +1,9 @@
 //! The index of a file's blocks: the place where each block begins, and its checksum.
 
 use crate::backend::exchange::Plan;
+use crate::error::NoMemory;
 use crate::layout::roots::Position;
-use crate::snapshot::error::Reason;
+use crate::snapshot::error::SnapshotError;
 use crate::snapshot::file::load::read_at;
 use crate::snapshot::part::blocks::{BlockReader, Totals};
 use crate::snapshot::part::coverage::UNITS;
@@ -31,14 +32,14 @@ impl BlockIndex {
         reader: &BlockReader,
         header_sum: u64,
         end: End,
-    ) -> Result<Self, Reason> {
+    ) -> Result<Self, SnapshotError> {
         let roots = plan.geometry().shards();
-        let too_many = |_| Reason::OutOfMemory { bytes: usize::MAX };
+        let too_many = |_| NoMemory(usize::MAX);
         let count = usize::try_from(end.blocks).map_err(too_many)?;
         let mut index = BlockIndex { starts: Vec::new(), sums: Vec::new(), deepest: 0, time: None };
         for list in [&mut index.starts, &mut index.sums] {
             let bytes = count.saturating_mul(size_of::<u64>());
-            list.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes })?;
+            list.try_reserve_exact(count).map_err(|_| NoMemory(bytes))?;
         }
         let mut totals = Totals::of_file(header_sum, roots);
         let mut around = Neighbours::read(file, reader, 0)?;
@@ -92,7 +93,7 @@ struct Neighbours {
 }
 
 impl Neighbours {
-    fn read(file: &File, reader: &BlockReader, number: u64) -> Result<Self, Reason> {
+    fn read(file: &File, reader: &BlockReader, number: u64) -> Result<Self, SnapshotError> {
         let mut words = [0; AROUND];
         read_at(file, &mut words, reader.at(number) - 8 * (TIME_WORDS as u64 + 1))?;
         let [a, b, c, sum_before, head @ ..] = words.map(u64::from_le);

@@ -1,7 +1,7 @@
 //! The description of a filter in its file.
 
 use crate::backend::exchange::Plan;
-use crate::snapshot::error::{Reason, SnapshotError};
+use crate::snapshot::error::SnapshotError;
 use crate::snapshot::file::load::{check_whole, end_of, header_words, read_at};
 use crate::snapshot::part::format::{END_WORDS, End, HEADER_WORDS, MAGIC, block_bytes};
 use crate::snapshot::part::header::{Header, read_anonymous};
@@ -102,24 +102,24 @@ impl SnapshotInfo {
     /// unknown version of the format; or if its beginning or its end is damaged.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(Reason::opening);
+        let file = File::open(path).map_err(SnapshotError::opening);
         let info = file.and_then(|file| Self::of(&file).map(|(info, _)| info));
-        info.map_err(|reason| reason.of(Some(path)))
+        info.map_err(|error| error.of_file(path))
     }
 
     /// What identifies the file as the state of a journal.
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     pub(crate) fn end(path: &Path) -> Result<End, SnapshotError> {
-        let file = File::open(path).map_err(Reason::opening);
+        let file = File::open(path).map_err(SnapshotError::opening);
         let end = file.and_then(|file| Self::of(&file).map(|(_, end)| end));
-        end.map_err(|reason| reason.of(Some(path)))
+        end.map_err(|error| error.of_file(path))
     }
 
     /// Reads the description in an open file. Also returns the file's end.
-    pub(super) fn of(file: &File) -> Result<(Self, End), Reason> {
-        let about = file.metadata().map_err(Reason::io("cannot read"))?;
+    pub(super) fn of(file: &File) -> Result<(Self, End), SnapshotError> {
+        let about = file.metadata().map_err(SnapshotError::io("cannot read"))?;
         if !about.is_file() {
-            return Err(Reason::NotAFile);
+            return Err(SnapshotError::not_a_file());
         }
         let length = about.len();
         let (header, _) = read_anonymous(&mut header_words(file, length)?, 0)?;
@@ -133,12 +133,12 @@ impl SnapshotInfo {
         };
         if !has_blocks {
             let what = "no such filter has so many blocks";
-            return Err(Reason::damaged(at + 8, what));
+            return Err(SnapshotError::damaged(at + 8, what));
         }
         let around = 8 * (HEADER_WORDS + END_WORDS) as u64;
         let wanted = end.blocks.saturating_mul(block_bytes(&plan)).saturating_add(around);
         if wanted != length {
-            return Err(Reason::WrongLength { bytes: length, wanted });
+            return Err(SnapshotError::wrong_length(length, wanted));
         }
         let (geometry, shards) = (plan.geometry(), end.blocks as usize);
         let (lanes, roots) = (geometry.lanes(), geometry.shards());
@@ -164,7 +164,7 @@ impl SnapshotInfo {
 }
 
 /// Returns the number of the last block's tick, in a file of this length.
-fn number_in(file: &File, plan: &Plan, length: u64) -> Result<Option<u64>, Reason> {
+fn number_in(file: &File, plan: &Plan, length: u64) -> Result<Option<u64>, SnapshotError> {
     let lanes = plan.geometry().lanes();
     if !lanes.forgets() {
         return Ok(None);
@@ -173,6 +173,6 @@ fn number_in(file: &File, plan: &Plan, length: u64) -> Result<Option<u64>, Reaso
     let at = length - 8 * (TIME_WORDS + 1 + END_WORDS) as u64;
     read_at(file, &mut words, at)?;
     let time = time_in(lanes, words.map(u64::from_le));
-    let time = time.map_err(|_| Reason::damaged(at, "the block cannot be of this time"))?;
+    let time = time.map_err(|_| SnapshotError::damaged(at, "the block cannot be of this time"))?;
     Ok(time.number)
 }

@@ -5,10 +5,10 @@
 //! claim more than it has.
 
 use crate::backend::exchange::{Block, Loaded};
+use crate::error::{NoMemory, zeros};
 use crate::shard::whole::fill;
-use crate::snapshot::allocate::{table_of, zeros};
-use crate::snapshot::error::Reason;
-use crate::snapshot::gather::make_older;
+use crate::snapshot::error::SnapshotError;
+use crate::snapshot::gather::{make_older, table_of};
 use crate::snapshot::part::blocks::{BlockReader, Totals};
 use crate::snapshot::part::coverage::UNITS;
 use crate::snapshot::part::format::{
@@ -36,8 +36,11 @@ const PARTS: usize = 16;
 const BYTES_FOR_A_THREAD: u64 = 4 << 20;
 
 /// Loads a file. `own_bytes` is the size of the filter without its heap.
-pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFilter<S>, Reason> {
-    let about = file.metadata().map_err(Reason::io("cannot read"))?;
+pub fn load<S: PersistentHasher>(
+    file: File,
+    own_bytes: usize,
+) -> Result<ReadFilter<S>, SnapshotError> {
+    let about = file.metadata().map_err(SnapshotError::io("cannot read"))?;
     if !about.is_file() {
         return read(&file, own_bytes);
     }
@@ -53,7 +56,7 @@ pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFil
         let bytes = blocks.checked_mul(block_bytes(plan));
         bytes.and_then(|bytes| bytes.checked_add(8 * (HEADER_WORDS + END_WORDS) as u64))
     };
-    let wrong_length = |wanted| Err(Reason::WrongLength { bytes: length, wanted });
+    let wrong_length = |wanted| Err(SnapshotError::wrong_length(length, wanted));
     if let Some(wanted) = with_blocks(roots as u64)
         && header.is_file()
         && (if plan.grows() { length < wanted } else { length != wanted })
@@ -64,14 +67,16 @@ pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFil
     match with_blocks(end.blocks) {
         Some(wanted) if wanted == length => {}
         Some(wanted) => return wrong_length(wanted),
-        None => return Err(Reason::damaged(at + 8, "the number of blocks is too large")),
+        None => return Err(SnapshotError::damaged(at + 8, "the number of blocks is too large")),
     }
     check_whole(&header, end)?;
 
-    let count =
-        usize::try_from(end.blocks).map_err(|_| Reason::OutOfMemory { bytes: usize::MAX })?;
+    let count = usize::try_from(end.blocks).map_err(|_| NoMemory(usize::MAX))?;
     if !plan.grows() && count != roots {
-        return Err(Reason::damaged(at + 8, "a fixed filter has a block for each of its shards"));
+        return Err(SnapshotError::damaged(
+            at + 8,
+            "a fixed filter has a block for each of its shards",
+        ));
     }
     let table = table_of(plan, count)?;
     let mut blocks = in_turns(file, length, count, &reader, |number, words| {
@@ -90,10 +95,10 @@ pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFil
 }
 
 /// Checks that a piece that is read as a file holds all of its filter. (A file that does not is damaged.)
-pub fn check_whole<H>(header: &Header<H>, end: End) -> Result<(), Reason> {
+pub fn check_whole<H>(header: &Header<H>, end: End) -> Result<(), SnapshotError> {
     let last = (header.plan.geometry().shards() as u64).saturating_mul(UNITS);
     let is_whole = header.start == 0 && end.place == last;
-    if header.is_file() || is_whole { Ok(()) } else { Err(Reason::OnlyAPiece) }
+    if header.is_file() || is_whole { Ok(()) } else { Err(SnapshotError::only_a_piece()) }
 }
 
 /// A file from a byte on, independent of other readers.
@@ -117,18 +122,18 @@ impl Read for At<'_> {
 }
 
 /// Reads the words of the header of a file of this length.
-pub fn header_words(file: &File, length: u64) -> Result<Words<HEADER_WORDS>, Reason> {
+pub fn header_words(file: &File, length: u64) -> Result<Words<HEADER_WORDS>, SnapshotError> {
     let mut words = [0; HEADER_WORDS];
     let part = (length / 8).min(HEADER_WORDS as u64) as usize;
     read_at(file, &mut words[..part], 0)?;
     if !is_snapshot(&words) {
-        return Err(Reason::NotASnapshot);
+        return Err(SnapshotError::not_a_snapshot());
     }
-    if part < HEADER_WORDS { Err(Reason::CutOff { at: length }) } else { Ok(words) }
+    if part < HEADER_WORDS { Err(SnapshotError::cut_off(length)) } else { Ok(words) }
 }
 
 /// Reads the end of a file of this length, of a filter that may or may not have void lanes. Returns it with the byte at which it begins.
-pub fn end_of(file: &File, length: u64, may_have_void: bool) -> Result<(End, u64), Reason> {
+pub fn end_of(file: &File, length: u64, may_have_void: bool) -> Result<(End, u64), SnapshotError> {
     let at = length.saturating_sub(8 * END_WORDS as u64);
     let mut words = [0; END_WORDS];
     read_at(file, &mut words, at)?;
@@ -136,11 +141,11 @@ pub fn end_of(file: &File, length: u64, may_have_void: bool) -> Result<(End, u64
 }
 
 /// Fills `words` with the bytes from byte `at` on.
-pub fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), Reason> {
+pub fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), SnapshotError> {
     At { file, at }.read_exact(bytes_of(words)).map_err(|error| match error.kind() {
         // The file was truncated after its length was read.
-        ErrorKind::UnexpectedEof => Reason::CutOff { at },
-        _ => Reason::io("cannot read")(error),
+        ErrorKind::UnexpectedEof => SnapshotError::cut_off(at),
+        _ => SnapshotError::io("cannot read")(error),
     })
 }
 
@@ -163,18 +168,18 @@ fn in_turns(
     length: u64,
     count: usize,
     reader: &BlockReader,
-    work: impl Fn(usize, &mut [u64]) -> Result<Block, Reason> + Sync,
-) -> Result<Vec<Block>, Reason> {
+    work: impl Fn(usize, &mut [u64]) -> Result<Block, SnapshotError> + Sync,
+) -> Result<Vec<Block>, SnapshotError> {
     let block_words = reader.block_words();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let others = (length / BYTES_FOR_A_THREAD).min(cores as u64 - 1);
     let in_a_turn = (TURN / block_words).min(count / PARTS / (others as usize + 1)).max(1);
     let bytes = count.saturating_mul(size_of::<Option<Block>>());
     let mut found = Vec::new();
-    found.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes })?;
+    found.try_reserve_exact(count).map_err(|_| NoMemory(bytes))?;
     found.resize_with(count, || None);
     let turns = Mutex::new(Turns { file, next: 0, found });
-    let thread = |buffer: Result<Vec<u64>, Reason>| -> Result<(), (usize, Reason)> {
+    let thread = |buffer: Result<Vec<u64>, SnapshotError>| -> Result<(), (usize, SnapshotError)> {
         let mut buffer = buffer.map_err(|error| (0, error))?;
         loop {
             let mut turn = turns.lock();
@@ -203,9 +208,9 @@ fn in_turns(
             }
         }
     };
-    let buffer = || zeros(in_a_turn * block_words);
+    let buffer = || zeros(in_a_turn * block_words).map_err(SnapshotError::from);
     let own = buffer();
-    let done: Vec<Result<(), (usize, Reason)>> = thread::scope(|scope| {
+    let done: Vec<Result<(), (usize, SnapshotError)>> = thread::scope(|scope| {
         // If the system refuses another thread or its buffer, fewer threads do the work.
         let start = |_| {
             let (buffer, thread) = (buffer().ok()?, &thread);

@@ -2,13 +2,13 @@
 
 use crate::backend::exchange::Plan;
 use crate::backend::growing::sharded::bytes_when_restored;
+use crate::error::zeros;
 use crate::key::{Key, Prehashed};
 use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::layout::sizing::{rate_at, rate_of_a_lane};
-use crate::snapshot::allocate::zeros;
-use crate::snapshot::error::{Reason, SnapshotError};
+use crate::snapshot::error::SnapshotError;
 use crate::snapshot::file::block_index::BlockIndex;
 use crate::snapshot::file::info::SnapshotInfo;
 use crate::snapshot::file::load::{header_words, read_at};
@@ -73,11 +73,11 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// hasher or another version; or if it is damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        Self::of(path).map_err(|reason| reason.of(Some(path)))
+        Self::of(path).map_err(|error| error.of_file(path))
     }
 
-    fn of(path: &Path) -> Result<Self, Reason> {
-        let file = File::open(path).map_err(Reason::opening)?;
+    fn of(path: &Path) -> Result<Self, SnapshotError> {
+        let file = File::open(path).map_err(SnapshotError::opening)?;
         let (info, end) = SnapshotInfo::of(&file)?;
         let (header, sum) = read_header::<S>(&mut header_words(&file, info.bytes)?, 0)?;
         let reader = BlockReader::new(&header.plan);
@@ -102,10 +102,10 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     ///
     /// Returns an error in the same cases as [`contains`](Self::contains).
     pub fn contains_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, SnapshotError> {
-        self.look_up(items).map_err(|reason| reason.of(Some(&self.path)))
+        self.look_up(items).map_err(|error| error.of_file(&self.path))
     }
 
-    fn look_up<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, Reason> {
+    fn look_up<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, SnapshotError> {
         let hashes = items.iter().map(|item| item.hash_with(&self.header.hasher));
         let places = hashes.map(|hash| self.located(hash));
         let mut asked: Vec<_> = places.enumerate().collect();
@@ -163,13 +163,13 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     }
 
     /// Reads the buckets of a block.
-    fn buckets<'a>(&self, block: u64, words: &'a mut [u64]) -> Result<&'a [u64], Reason> {
+    fn buckets<'a>(&self, block: u64, words: &'a mut [u64]) -> Result<&'a [u64], SnapshotError> {
         let at = self.reader.at(block);
         read_at(&self.file.lock(), words, at)?;
         let read = self.reader.read(block, words)?;
         // An undamaged block may belong to another file.
         if read.sum != self.index.sum(block) {
-            return Err(Reason::damaged(at, format!("block {block} has changed")));
+            return Err(SnapshotError::damaged(at, format!("block {block} has changed")));
         }
         let buckets = &mut words[buckets_in(&self.header.plan)];
         if let Some(shift) = age_shift(read.time, self.index.time()) {
@@ -217,8 +217,8 @@ impl<S> SnapshotFile<S> {
     }
 
     /// Returns another handle of the open file.
-    pub(crate) fn reopened(&self) -> Result<File, Reason> {
-        self.file.lock().try_clone().map_err(Reason::io("cannot read"))
+    pub(crate) fn reopened(&self) -> Result<File, SnapshotError> {
+        self.file.lock().try_clone().map_err(SnapshotError::io("cannot read"))
     }
 }
 
@@ -230,10 +230,10 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     ///
     /// Returns an error if these shards cannot be read, or are damaged.
     pub fn false_positive_rate(&self) -> Result<f64, SnapshotError> {
-        self.rate().map_err(|reason| reason.of(Some(&self.path)))
+        self.rate().map_err(|error| error.of_file(&self.path))
     }
 
-    fn rate(&self) -> Result<f64, Reason> {
+    fn rate(&self) -> Result<f64, SnapshotError> {
         let info = &self.info;
         let lanes = self.header.plan.geometry().lanes();
         let Plan::Growing(plan) = &self.header.plan else {

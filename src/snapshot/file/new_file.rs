@@ -1,6 +1,6 @@
 //! A new file beside an old one, which it replaces.
 
-use crate::snapshot::error::Reason;
+use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::file::paths::{beside, is_at};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -22,25 +22,29 @@ pub struct NewFile {
 impl NewFile {
     /// Creates a file with a unique name: that of the target with the suffix, the process and a number. The target must
     /// not be a link.
-    pub fn create(target: &Path, suffix: &str, replaces: bool) -> Result<Self, Reason> {
+    pub fn create(target: &Path, suffix: &str, replaces: bool) -> Result<Self, SnapshotError> {
         let (process, mut number) = (std::process::id(), 0);
         loop {
             let path = beside(target, &format!("{suffix}-{process}-{number}"));
-            let path = path.ok_or(Reason::NotAFile)?;
+            let path = path.ok_or(SnapshotError::not_a_file())?;
             match Self::at(&path, target, replaces) {
                 Ok(new) => return Ok(new),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && number < 10_000 => {
                     number += 1;
                 }
-                Err(error) => return Err(Reason::unfinished("cannot create", &path, error)),
+                Err(error) => return Err(SnapshotError::unfinished("cannot create", &path, error)),
             }
         }
     }
 
     /// Creates and locks a file whose suffix has no number, after removing a leftover file. Returns `None` where there
     /// are no locks.
-    pub fn alone(target: &Path, suffix: &str, replaces: bool) -> Result<Option<Self>, Reason> {
-        let path = beside(target, suffix).ok_or(Reason::NotAFile)?;
+    pub fn alone(
+        target: &Path,
+        suffix: &str,
+        replaces: bool,
+    ) -> Result<Option<Self>, SnapshotError> {
+        let path = beside(target, suffix).ok_or(SnapshotError::not_a_file())?;
         if !LOCKS {
             return Ok(None);
         }
@@ -54,7 +58,7 @@ impl NewFile {
                         None => return Ok(None),
                     }
                 }
-                Err(error) => return Err(Reason::unfinished("cannot create", &path, error)),
+                Err(error) => return Err(SnapshotError::unfinished("cannot create", &path, error)),
             };
             match try_lock(&new.file, &path)? {
                 Some(true) if is_at(&new.file, &path)? => return Ok(Some(new)),
@@ -63,7 +67,7 @@ impl NewFile {
                 None => return Ok(None),
             }
         }
-        Err(Reason::Busy { unfinished: path })
+        Err(SnapshotError::busy(&path))
     }
 
     fn at(path: &Path, target: &Path, replaces: bool) -> io::Result<Self> {
@@ -80,26 +84,29 @@ impl NewFile {
 
     /// Gives the file the permissions of the file that it replaces, which may have changed meanwhile. Returns whether
     /// there is such a file.
-    pub fn keep_permissions(&self) -> Result<bool, Reason> {
+    pub fn keep_permissions(&self) -> Result<bool, SnapshotError> {
         let Some(old) = old(&self.target)? else { return Ok(false) };
-        copy_permissions(&self.file, &old)
-            .map_err(Reason::io("cannot give the new file the permissions of the old one"))?;
+        copy_permissions(&self.file, &old).map_err(SnapshotError::io(
+            "cannot give the new file the permissions of the old one",
+        ))?;
         Ok(true)
     }
 
     /// Renames the file to its target.
-    pub fn take_place(mut self) -> Result<(), Reason> {
+    pub fn take_place(mut self) -> Result<(), SnapshotError> {
         if !is_at(&self.file, &self.path)? {
-            return Err(Reason::Removed { unfinished: std::mem::take(&mut self.path) });
+            return Err(SnapshotError::removed(&self.path));
         }
         match fs::rename(&self.path, &self.target) {
             Ok(()) => {}
             // A network file system may report an error for a rename that it has carried out.
             Err(_) if is_at(&self.file, &self.target).is_ok_and(|it_is| it_is) && LOCKS => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(Reason::Removed { unfinished: std::mem::take(&mut self.path) });
+                return Err(SnapshotError::removed(&self.path));
             }
-            Err(error) => return Err(Reason::unfinished("cannot rename", &self.path, error)),
+            Err(error) => {
+                return Err(SnapshotError::unfinished("cannot rename", &self.path, error));
+            }
         }
         self.is_gone = true;
         Ok(())
@@ -116,20 +123,20 @@ impl Drop for NewFile {
 }
 
 /// Returns the metadata of the old file, if there is one.
-pub fn old(target: &Path) -> Result<Option<Metadata>, Reason> {
+pub fn old(target: &Path) -> Result<Option<Metadata>, SnapshotError> {
     match fs::metadata(target) {
-        Ok(old) if !old.is_file() => Err(Reason::NotAFile),
+        Ok(old) if !old.is_file() => Err(SnapshotError::not_a_file()),
         Ok(old) => Ok(Some(old)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Reason::io("cannot inspect the old file")(error)),
+        Err(error) => Err(SnapshotError::io("cannot inspect the old file")(error)),
     }
 }
 
 /// Removes a leftover file, if no save is using it. Returns `None` if that cannot be known, for want of locks.
-fn remove_leftover(path: &Path) -> Result<Option<()>, Reason> {
+fn remove_leftover(path: &Path) -> Result<Option<()>, SnapshotError> {
     let is_file = fs::symlink_metadata(path).map(|left| left.is_file());
     if matches!(is_file, Ok(false)) {
-        return Err(Reason::InTheWay { unfinished: path.to_path_buf() });
+        return Err(in_the_way(path));
     }
     // Some systems lock only files that are open for writing.
     let left = OpenOptions::new().write(true).open(path).or_else(|error| match error.kind() {
@@ -140,15 +147,15 @@ fn remove_leftover(path: &Path) -> Result<Option<()>, Reason> {
         Ok(left) => left,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Some(())),
         Err(error) => {
-            return Err(Reason::unfinished("cannot open the leftover file", path, error));
+            return Err(SnapshotError::unfinished("cannot open the leftover file", path, error));
         }
     };
     match try_lock(&left, path)? {
-        Some(false) => Err(Reason::Busy { unfinished: path.to_path_buf() }),
+        Some(false) => Err(SnapshotError::busy(path)),
         // While the file is locked, no other save removes it and creates a new one.
         Some(true) if is_at(&left, path)? => match fs::remove_file(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(Reason::unfinished("cannot remove the leftover file", path, error))
+                Err(SnapshotError::unfinished("cannot remove the leftover file", path, error))
             }
             _ => Ok(Some(())),
         },
@@ -157,11 +164,19 @@ fn remove_leftover(path: &Path) -> Result<Option<()>, Reason> {
     }
 }
 
+fn in_the_way(unfinished: &Path) -> SnapshotError {
+    let text = format!(
+        "{} is in the way, where the new file is written before it replaces the old one: remove it",
+        unfinished.display()
+    );
+    SnapshotError::new(SnapshotErrorKind::Io, text)
+}
+
 /// Whether [`is_at`] can determine which file a path leads to. Locks are useless without that.
 const LOCKS: bool = cfg!(unix);
 
 /// Tries to lock the file. Returns whether nobody else had locked it, or `None` if there are no locks here.
-fn try_lock(file: &File, path: &Path) -> Result<Option<bool>, Reason> {
+fn try_lock(file: &File, path: &Path) -> Result<Option<bool>, SnapshotError> {
     match file.try_lock() {
         Ok(()) => Ok(Some(true)),
         Err(TryLockError::WouldBlock) => Ok(Some(false)),
@@ -175,7 +190,9 @@ fn try_lock(file: &File, path: &Path) -> Result<Option<bool>, Reason> {
         {
             Ok(None)
         }
-        Err(TryLockError::Error(error)) => Err(Reason::unfinished("cannot lock", path, error)),
+        Err(TryLockError::Error(error)) => {
+            Err(SnapshotError::unfinished("cannot lock", path, error))
+        }
     }
 }
 

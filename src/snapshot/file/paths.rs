@@ -1,6 +1,6 @@
 //! Paths: where a file is, and the files beside it.
 
-use crate::snapshot::error::Reason;
+use crate::snapshot::error::SnapshotError;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Returns the path that a symbolic link leads to, even if nothing is there yet, or any other path as it is.
-pub fn follow(path: &Path) -> Result<PathBuf, Reason> {
+pub fn follow(path: &Path) -> Result<PathBuf, SnapshotError> {
     let mut path = path.to_path_buf();
     // The system follows this many links, too.
     for _ in 0..40 {
         match fs::symlink_metadata(&path) {
             Ok(there) if there.is_symlink() => {
-                let to =
-                    fs::read_link(&path).map_err(Reason::io("cannot read the symbolic link"))?;
+                let to = fs::read_link(&path)
+                    .map_err(SnapshotError::io("cannot read the symbolic link"))?;
                 path = folder_of(&path).join(to);
             }
             Ok(_) => break,
             Err(error) if error.kind() == ErrorKind::NotFound => break,
-            Err(error) => return Err(Reason::io("cannot inspect the old file")(error)),
+            Err(error) => return Err(SnapshotError::io("cannot inspect the old file")(error)),
         }
     }
     Ok(path)
@@ -48,17 +48,17 @@ pub fn beside(path: &Path, suffix: &str) -> Option<PathBuf> {
 
 /// Returns whether this file is still at the path, and the path is not a symbolic link.
 #[cfg(unix)]
-pub fn is_at(file: &File, path: &Path) -> Result<bool, Reason> {
+pub fn is_at(file: &File, path: &Path) -> Result<bool, SnapshotError> {
     use std::os::unix::fs::MetadataExt;
     let id = |about: fs::Metadata| (about.dev(), about.ino());
     let there = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         there => there.and_then(|there| Ok(id(there) == id(file.metadata()?))),
     };
-    there.map_err(|error| Reason::unfinished("cannot inspect", path, error))
+    there.map_err(|error| SnapshotError::unfinished("cannot inspect", path, error))
 }
 
 #[cfg(not(unix))]
-pub fn is_at(_: &File, path: &Path) -> Result<bool, Reason> {
+pub fn is_at(_: &File, path: &Path) -> Result<bool, SnapshotError> {
     Ok(path.exists())
 }

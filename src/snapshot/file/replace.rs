@@ -12,7 +12,7 @@
 //! Where there are no such locks, each unfinished file has a name of its own, and saves to the same
 //! path do not notice each other.
 
-use crate::snapshot::error::Reason;
+use crate::snapshot::error::SnapshotError;
 use crate::snapshot::file::new_file::{NewFile, old};
 use crate::snapshot::file::paths::{folder_of, follow};
 use std::fs::File;
@@ -24,25 +24,26 @@ const UNFINISHED: &str = ".koel-saving";
 /// Replaces the file at `path` with the output of `write`.
 pub fn replace<T>(
     path: &Path,
-    write: impl FnOnce(&mut File) -> Result<T, Reason>,
-) -> Result<T, Reason> {
+    write: impl FnOnce(&mut File) -> Result<T, SnapshotError>,
+) -> Result<T, SnapshotError> {
     // Such a path names a folder. Without this check, only the rename at the end would fail.
     if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        return Err(Reason::NotAFile);
+        return Err(SnapshotError::not_a_file());
     }
     let target = follow(path)?;
     let replaces = old(&target)?.is_some();
     // A folder that cannot be opened cannot be synced. It is better to fail before anything is done.
-    let folder = Folder::open(folder_of(&target)).map_err(Reason::io("cannot open its folder"))?;
+    let folder =
+        Folder::open(folder_of(&target)).map_err(SnapshotError::io("cannot open its folder"))?;
     let mut new = match NewFile::alone(&target, UNFINISHED, replaces)? {
         Some(new) => new,
         None => NewFile::create(&target, UNFINISHED, replaces)?,
     };
     let written = write(&mut new.file)?;
     new.keep_permissions()?;
-    new.file.sync_all().map_err(Reason::io("cannot sync the new file"))?;
+    new.file.sync_all().map_err(SnapshotError::io("cannot sync the new file"))?;
     new.take_place()?;
-    folder.sync().map_err(|error| Reason::NotSynced { error })?;
+    folder.sync().map_err(SnapshotError::not_synced)?;
     Ok(written)
 }
 

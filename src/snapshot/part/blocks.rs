@@ -9,7 +9,7 @@ use crate::layout::bucket::Lanes;
 use crate::layout::either;
 use crate::layout::shrinking::Shrinking;
 use crate::layout::stamps::Moment;
-use crate::snapshot::error::Reason;
+use crate::snapshot::error::SnapshotError;
 use crate::snapshot::part::coverage::{Coverage, Gap};
 use crate::snapshot::part::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal,
@@ -47,9 +47,10 @@ impl BlockReader {
     }
 
     /// Parses and validates a block.
-    pub fn read(&self, number: u64, words: &mut [u64]) -> Result<Block, Reason> {
+    pub fn read(&self, number: u64, words: &mut [u64]) -> Result<Block, SnapshotError> {
         let at = self.at(number);
-        let damaged = |word: usize, what: String| Err(Reason::damaged(at + 8 * word as u64, what));
+        let damaged =
+            |word: usize, what: String| Err(SnapshotError::damaged(at + 8 * word as u64, what));
         let Some(sum) = unseal(words) else {
             return damaged(0, format!("the checksum of block {number} is wrong"));
         };
@@ -94,29 +95,29 @@ impl BlockReader {
         &self,
         number: u64,
         words: [u64; TIME_WORDS],
-    ) -> Result<Option<Time>, Reason> {
+    ) -> Result<Option<Time>, SnapshotError> {
         if !self.lanes.forgets() {
             return Ok(None);
         }
         let at = self.at(number) - 8 * (TIME_WORDS as u64 + 1);
         let damaged =
-            |word| Reason::damaged(at + 8 * word as u64, "the block cannot be of this time");
+            |word| SnapshotError::damaged(at + 8 * word as u64, "the block cannot be of this time");
         time_in(self.lanes, words).map(Some).map_err(damaged)
     }
 
     /// The error of a block from an earlier time than the one before it.
-    fn too_early(&self, number: u64) -> Reason {
+    fn too_early(&self, number: u64) -> SnapshotError {
         let at = self.at(number + 1) - 8 * (TIME_WORDS as u64 + 1);
-        Reason::damaged(at, "the block is of an earlier time than the one before it")
+        SnapshotError::damaged(at, "the block is of an earlier time than the one before it")
     }
 
     /// Checks the number of a block.
-    pub fn check_number(&self, number: u64, found: u64) -> Result<(), Reason> {
+    pub fn check_number(&self, number: u64, found: u64) -> Result<(), SnapshotError> {
         if found == number {
             return Ok(());
         }
         let what = format!("block {found} is where block {number} should be");
-        Err(Reason::damaged(self.at(number), what))
+        Err(SnapshotError::damaged(self.at(number), what))
     }
 
     /// Validates the head of a block by itself. Returns the shard's depth and its items.
@@ -124,13 +125,13 @@ impl BlockReader {
         &self,
         number: u64,
         [found, depth, items]: [u64; BLOCK_HEAD],
-    ) -> Result<(u32, i64), Reason> {
+    ) -> Result<(u32, i64), SnapshotError> {
         let at = self.at(number);
         self.check_number(number, found)?;
         let deepest = if self.growth.is_some() { MAX_LEVELS as u64 - 1 } else { 0 };
         if depth > deepest {
             let what = format!("a shard cannot have been split {depth} times");
-            return Err(Reason::damaged(at + 8, what));
+            return Err(SnapshotError::damaged(at + 8, what));
         }
         Ok((depth as u32, items.cast_signed()))
     }
@@ -228,7 +229,7 @@ impl Totals {
         reader: &BlockReader,
         (depth, items, sum): (u32, i64, u64),
         time: Option<Time>,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), SnapshotError> {
         let number = self.blocks;
         self.add(depth, items, sum).map_err(|gap| gap.at(reader.at(number)))?;
         self.times.add(time).ok_or_else(|| reader.too_early(number))
@@ -243,22 +244,23 @@ impl Totals {
 
     /// Checks all blocks together, and compares them with the end of the part, which begins at byte `at`. Returns the
     /// coverage and the times after this part.
-    pub fn finish(self, end: End, at: u64) -> Result<(Coverage, Times), Reason> {
+    pub fn finish(self, end: End, at: u64) -> Result<(Coverage, Times), SnapshotError> {
         if self.blocks == 0 || self.end(end.void, at) != end {
             let what =
                 "the end does not match the blocks: some are missing, or are from another part";
-            return Err(Reason::damaged(at, what));
+            return Err(SnapshotError::damaged(at, what));
         }
         let is_balanced = !self.coverage.is_complete() || self.coverage.is_balanced();
         match self.is_file {
             true if !self.coverage.is_complete() => {
-                Err(Reason::damaged(at, "some blocks are missing"))
+                Err(SnapshotError::damaged(at, "some blocks are missing"))
             }
             // No save writes such a file.
-            true if !is_balanced => {
-                Err(Reason::damaged(at, "the deepest shard was split too often for so few blocks"))
-            }
-            false if !is_balanced => Err(Reason::Outgrown),
+            true if !is_balanced => Err(SnapshotError::damaged(
+                at,
+                "the deepest shard was split too often for so few blocks",
+            )),
+            false if !is_balanced => Err(SnapshotError::outgrown()),
             _ => Ok((self.coverage, self.times)),
         }
     }

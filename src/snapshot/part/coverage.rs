@@ -5,7 +5,7 @@
 //! the cursor of a [piece](crate::snapshot::piece).
 
 use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
-use crate::snapshot::error::Reason;
+use crate::snapshot::error::SnapshotError;
 
 /// The number of units in a root. Places are counted in these units, each of which is what a shard of the greatest
 /// depth covers.
@@ -22,8 +22,8 @@ pub struct Gap;
 
 impl Gap {
     /// The error for a block that begins at byte `at`.
-    pub fn at(self, at: u64) -> Reason {
-        Reason::damaged(at + 8, "the block does not continue where the previous one ended")
+    pub fn at(self, at: u64) -> SnapshotError {
+        SnapshotError::damaged(at + 8, "the block does not continue where the previous one ended")
     }
 }
 

@@ -217,7 +217,7 @@
 //! in word 1, and everything else may be different. koel will continue to read every version that a release has written.
 
 use crate::backend::exchange::Plan;
-use crate::snapshot::error::Reason;
+use crate::snapshot::error::SnapshotError;
 use crate::snapshot::part::time::TIME_WORDS;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
@@ -318,14 +318,15 @@ impl End {
         words: &mut Words<END_WORDS>,
         at: u64,
         may_have_void: bool,
-    ) -> Result<Self, Reason> {
+    ) -> Result<Self, SnapshotError> {
         if !Self::begins(words[0]) {
-            return Err(Reason::NoEnd { at });
+            return Err(SnapshotError::no_end(at));
         }
-        unseal(words).ok_or(Reason::damaged(at, "the checksum of the end is wrong"))?;
+        let what = "the checksum of the end is wrong";
+        unseal(words).ok_or_else(|| SnapshotError::damaged(at, what))?;
         let [_, blocks, items, void, bytes, place, sums, _] = *words;
         if void > 0 && !may_have_void {
-            return Err(Reason::damaged(at + 24, "this filter has no void lanes"));
+            return Err(SnapshotError::damaged(at + 24, "this filter has no void lanes"));
         }
         Ok(End { blocks, items: items.cast_signed(), void, bytes, place, sums })
     }

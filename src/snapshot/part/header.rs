@@ -1,17 +1,18 @@
 //! The header of a part, which describes the filter.
 
 use crate::backend::exchange::Plan;
+use crate::error::NoMemory;
 use crate::hasher_probes;
 use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS, near_block};
 use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::layout::sizing::{GrowthPlan, lanes_of};
 use crate::layout::stagger::Stagger;
 use crate::layout::stamps::MAX_TICKS;
-use crate::snapshot::allocate::check_fits;
-use crate::snapshot::error::Reason;
+use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::part::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, unseal};
 use crate::snapshot::part::origin::Provenance;
-use crate::stable_hash::PersistentHasher;
+use crate::stable_hash::{PersistentHasher, StableHash};
+use crate::table::Table;
 
 const NAME_WORDS: usize = 4;
 /// The word with the number of ticks for which items are remembered.
@@ -119,7 +120,7 @@ pub(crate) fn is_snapshot(words: &Words<HEADER_WORDS>) -> bool {
 pub(crate) fn read_header<S: PersistentHasher>(
     words: &mut Words<HEADER_WORDS>,
     own_bytes: usize,
-) -> Result<(Header<S>, u64), Reason> {
+) -> Result<(Header<S>, u64), SnapshotError> {
     let (header, sum) = read_anonymous(words, own_bytes)?;
     let Header { plan, capacity, start, provenance, .. } = header;
     let hasher = hasher_of(&words[15..19], seed_in(words), &words[13..15])?;
@@ -130,7 +131,7 @@ pub(crate) fn read_header<S: PersistentHasher>(
 pub(crate) fn read_anonymous(
     words: &mut Words<HEADER_WORDS>,
     own_bytes: usize,
-) -> Result<(Header<String>, u64), Reason> {
+) -> Result<(Header<String>, u64), SnapshotError> {
     let sum = open(words)?;
     let plan = plan_of(words, own_bytes)?;
     let capacity = field(words, 7, "the capacity", |_| true)?;
@@ -156,43 +157,83 @@ fn limit_of(word: u64) -> usize {
 }
 
 /// Checks that this is the header of a part in this version of the format, and unseals it.
-fn open(words: &mut Words<HEADER_WORDS>) -> Result<u64, Reason> {
+fn open(words: &mut Words<HEADER_WORDS>) -> Result<u64, SnapshotError> {
     if !is_snapshot(words) {
-        return Err(Reason::NotASnapshot);
+        return Err(SnapshotError::not_a_snapshot());
     }
     let version = u64::from_le(words[1]);
     if version != VERSION {
-        return Err(Reason::UnsupportedVersion { version });
+        return Err(unsupported(version));
     }
     let is_file = words[0].to_ne_bytes() == MAGIC;
-    let sum = unseal(words).ok_or(Reason::damaged(0, "the checksum of the header is wrong"))?;
+    let sum = unseal(words)
+        .ok_or_else(|| SnapshotError::damaged(0, "the checksum of the header is wrong"))?;
     if is_file != (words[TURN] == 0) {
-        return Err(Reason::damaged(8 * TURN as u64, "a piece has a turn, and a file has none"));
+        return Err(SnapshotError::damaged(
+            8 * TURN as u64,
+            "a piece has a turn, and a file has none",
+        ));
     }
     if is_file && words[START] != 0 {
-        return Err(Reason::damaged(8 * START as u64, "a file begins at 0"));
+        return Err(SnapshotError::damaged(8 * START as u64, "a file begins at 0"));
     }
     Ok(sum)
+}
+
+fn unsupported(version: u64) -> SnapshotError {
+    let advice = match version.swap_bytes() {
+        VERSION => "its bytes are in the opposite order; restore it as it was saved",
+        _ => "load it with the version of koel that saved it, or a later one",
+    };
+    let text = format!(
+        "it has version {version} of the format, and this version of koel reads only version \
+         {VERSION}: {advice}"
+    );
+    SnapshotError::new(SnapshotErrorKind::UnsupportedVersion, text)
 }
 
 fn seed_in(words: &Words<HEADER_WORDS>) -> u128 {
     u128::from(words[12]) << 64 | u128::from(words[11])
 }
 
-fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hashes: &[u64]) -> Result<S, Reason> {
+fn hasher_of<S: PersistentHasher>(
+    name: &[u64],
+    seed: u128,
+    hashes: &[u64],
+) -> Result<S, SnapshotError> {
     let found = name_in(name);
     if found != S::NAME {
-        return Err(Reason::WrongHasher { found, wanted: S::NAME });
+        let known = if found == StableHash::NAME { " (koel's `StableHash`)" } else { "" };
+        let text = format!(
+            "its items were hashed by {found:?}{known}, not by {:?}: load it with the hasher that it \
+             was saved with",
+            S::NAME
+        );
+        return Err(SnapshotError::new(SnapshotErrorKind::WrongHasher, text));
     }
     let hasher = S::from_seed(seed).filter(|hasher| {
         *name == name_of::<S>()
             && hasher.seed() == seed
             && hasher_probes::of_file(hasher) == *hashes
     });
-    hasher.ok_or(Reason::OtherHashes { name: S::NAME })
+    hasher.ok_or_else(|| {
+        let text = format!(
+            "{:?} does not hash as it did when this was saved: it has another key, or what is hashed \
+             is another form of the items (as URLs in a state of the koel command), or the standard \
+             library now writes items differently; load it with the program that saved it",
+            S::NAME
+        );
+        SnapshotError::new(SnapshotErrorKind::WrongHasher, text)
+    })
 }
 
-fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason> {
+/// Checks that a table of `shards` shards like this one would fit into the address space.
+pub(crate) fn check_fits(one: &Geometry, shards: usize) -> Result<(), NoMemory> {
+    let bytes = Table::bytes(one).saturating_mul(shards);
+    if bytes > isize::MAX as usize / 2 { Err(NoMemory(bytes)) } else { Ok(()) }
+}
+
+fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, SnapshotError> {
     let grows = field(words, 2, "the kind of filter", |kind| kind <= 1)? == 1;
     let is_right = |number| (1..=2).contains(&number);
     let is_wide = field(words, 19, "the number of words in a bucket", is_right)? == 2;
@@ -200,8 +241,8 @@ fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason
     let ticks = field(words, TICKS, what, |ticks| ticks <= MAX_TICKS.into())? as u8;
     let layout = |bits| u32::try_from(bits).ok().and_then(|bits| lanes_of(bits, is_wide, ticks));
     let bits = field(words, 3, "the size of a fingerprint", |bits| layout(bits).is_some())?;
-    let lanes =
-        layout(bits as u64).ok_or(Reason::damaged(24, "no filter has such fingerprints"))?;
+    let lanes = layout(bits as u64)
+        .ok_or_else(|| SnapshotError::damaged(24, "no filter has such fingerprints"))?;
     let fits = |buckets| {
         let most = u64::from(SHARD_BUCKETS);
         if grows { buckets == u64::from(GROWING_BUCKETS) } else { (2..=most).contains(&buckets) }
@@ -220,21 +261,28 @@ fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason
         field(words, word, "a field that only growing filters have", |value| value == 0)?;
     }
     let geometry = Geometry::restore(lanes, shards, buckets);
-    geometry.map(Plan::Fixed).ok_or(Reason::damaged(32, "no filter has this combination of sizes"))
+    let what = "no filter has this combination of sizes";
+    geometry.map(Plan::Fixed).ok_or_else(|| SnapshotError::damaged(32, what))
 }
 
 fn growth_of(
     words: &Words<HEADER_WORDS>,
     geometry: Geometry,
     own_bytes: usize,
-) -> Result<GrowthPlan, Reason> {
+) -> Result<GrowthPlan, SnapshotError> {
     let max_bytes = limit_of(words[LIMIT]);
     let [expected_growth, rate] = [9, 10].map(|word: usize| f64::from_bits(words[word]));
     if !(expected_growth >= 1.0 && expected_growth.is_finite()) {
-        return Err(Reason::damaged(72, "the expected growth is not a finite number of 1 or more"));
+        return Err(SnapshotError::damaged(
+            72,
+            "the expected growth is not a finite number of 1 or more",
+        ));
     }
     if !(rate > 0.0 && rate.is_finite()) {
-        return Err(Reason::damaged(80, "the false-positive rate is not a finite number above 0"));
+        return Err(SnapshotError::damaged(
+            80,
+            "the false-positive rate is not a finite number above 0",
+        ));
     }
     let stagger = Stagger::FULL;
     Ok(GrowthPlan { geometry, stagger, max_bytes, own_bytes, expected_growth, rate })
@@ -246,11 +294,11 @@ fn field(
     index: usize,
     what: &str,
     is_right: impl Fn(u64) -> bool,
-) -> Result<usize, Reason> {
+) -> Result<usize, SnapshotError> {
     let value = words[index];
     if !is_right(value) {
-        return Err(Reason::damaged(8 * index as u64, format!("{what} cannot be {value}")));
+        return Err(SnapshotError::damaged(8 * index as u64, format!("{what} cannot be {value}")));
     }
     // The size exceeds this machine's `usize`.
-    usize::try_from(value).map_err(|_| Reason::OutOfMemory { bytes: usize::MAX })
+    Ok(usize::try_from(value).map_err(|_| NoMemory(usize::MAX))?)
 }

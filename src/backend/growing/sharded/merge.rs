@@ -20,8 +20,8 @@
 
 use crate::backend::growing::sharded::{Leased, Sharded};
 use crate::backend::growing::until_split::{Shared, WasSplit};
-use crate::backend::incoming::{IncomingShard, MergeReport, Unplaced, zeros};
-use crate::error::union::Reason;
+use crate::backend::incoming::{IncomingShard, MergeReport, Unplaced};
+use crate::error::{UnionError, zeros};
 use crate::layout::geometry::Mixed;
 use crate::shard::merge::Merged;
 
@@ -41,7 +41,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         &self,
         copy: &IncomingShard<'_>,
         report: &mut MergeReport,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), UnionError> {
         let (changed, counted) = (zeros(copy.words.len())?, zeros(copy.buckets())?);
         let mut merge = Merge { copy, changed, counted, report };
         self.merge_range(&mut merge, (copy.start, copy.depth), 0)
@@ -54,7 +54,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         merge: &mut Merge<'_>,
         (mut start, mut depth): (Mixed, u32),
         mut next: usize,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), UnionError> {
         let mut may_grow = true;
         'shards: loop {
             let position = self.position(start);

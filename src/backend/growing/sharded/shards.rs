@@ -6,7 +6,7 @@ use crate::backend::growing::sharded::{Sharded, bytes_beside};
 use crate::backend::growing::until_split::{Shared, UntilSplit, WasSplit};
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::{Located, Shards};
-use crate::error::union::Reason;
+use crate::error::UnionError;
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
@@ -220,7 +220,7 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
         &self,
         incoming: &IncomingShard<'_>,
         report: &mut MergeReport,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), UnionError> {
         self.merge_copy(incoming, report)
     }
 }

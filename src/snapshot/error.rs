@@ -1,0 +1,358 @@
+//! The error of saving and loading: its kind, and a text that says what happened and what to do.
+//!
+//! The text is written where that happens. The errors that several places report are here.
+
+use crate::error::NoMemory;
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// The error returned when a filter cannot be saved or loaded.
+///
+/// The text names the file, if there is one, and says what is wrong, where, and what to do.
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
+///
+/// let picture = &b"GIF89a\x01\x00"[..];
+/// let error = ConcurrentCuckooFilter::<StableHash>::read_from(picture).unwrap_err();
+/// assert_eq!(error.kind(), SnapshotErrorKind::NotASnapshot);
+///
+/// let error = ConcurrentCuckooFilter::<StableHash>::load("/no/such/file").unwrap_err();
+/// assert_eq!(error.kind(), SnapshotErrorKind::NotFound);
+/// assert!(error.to_string().starts_with("/no/such/file: cannot open it: "));
+/// ```
+pub struct SnapshotError(Box<Inner>);
+
+struct Inner {
+    kind: SnapshotErrorKind,
+    text: Cow<'static, str>,
+    path: Option<PathBuf>,
+    offset: Option<u64>,
+    cause: Option<io::Error>,
+    is_in_place: bool,
+}
+
+/// The kinds of [`SnapshotError`].
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
+///
+/// let filter = ConcurrentCuckooFilter::builder()
+///     .capacity(9)
+///     .hasher(StableHash::with_seed(1))
+///     .build()?;
+/// let mut file = Vec::new();
+/// filter.write_to(&mut file)?;
+/// file.pop();
+/// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..]).unwrap_err();
+/// assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SnapshotErrorKind {
+    /// The file to load does not exist; perhaps its folder does not either.
+    NotFound,
+    /// The path leads to something other than a regular file, so a save cannot replace it.
+    NotAFile,
+    /// The system refused to read or write, and [`io_error`](SnapshotError::io_error) says why. Or another program
+    /// removed the unfinished file, or put something else in its place.
+    Io,
+    /// Another save to the same file is in progress.
+    Busy,
+    /// The file does not begin like one that koel has saved.
+    NotASnapshot,
+    /// The file has a version of the format that this version of koel does not know.
+    UnsupportedVersion,
+    /// The filter was saved with another hasher, or the hasher no longer gives the same hashes.
+    WrongHasher,
+    /// The file ends too soon, or continues after its end; or it is only a
+    /// [piece](crate::ConcurrentCuckooFilter::piece_at) of a filter.
+    Incomplete,
+    /// The contents of the file are not those that were written.
+    Damaged,
+    /// The memory for the filter could not be allocated.
+    OutOfMemory,
+    /// The filter grew to thousands of times its size while it was being saved.
+    Outgrown,
+    /// No [piece](crate::ConcurrentCuckooFilter::piece_at) of the filter begins at this cursor.
+    NoSuchPiece,
+    /// The piece is not the one that comes next: pieces are missing, or it was pushed already, or it
+    /// is from an earlier dump.
+    OutOfOrder,
+    /// The piece is of another filter than those that were pushed before it.
+    OtherFilter,
+}
+
+impl SnapshotError {
+    pub(crate) fn new(kind: SnapshotErrorKind, text: impl Into<Cow<'static, str>>) -> Self {
+        let text = text.into();
+        let (path, offset, cause, is_in_place) = (None, None, None, false);
+        SnapshotError(Box::new(Inner { kind, text, path, offset, cause, is_in_place }))
+    }
+
+    /// The error of the system, with a text that includes it.
+    fn of_system(text: String, cause: io::Error) -> Self {
+        let mut error = Self::new(SnapshotErrorKind::Io, text);
+        error.0.cause = Some(cause);
+        error
+    }
+
+    fn at_byte(kind: SnapshotErrorKind, at: u64, text: String) -> Self {
+        let mut error = Self::new(kind, text);
+        error.0.offset = Some(at);
+        error
+    }
+
+    /// The error of an operation of the system.
+    pub(crate) fn io(doing: &'static str) -> impl Fn(io::Error) -> Self {
+        move |error| {
+            let advice = match error.kind() {
+                ErrorKind::StorageFull => {
+                    ": there has to be space for the old and the new file at the same time; free \
+                     some and save again (the old file is unchanged)"
+                }
+                _ => "",
+            };
+            Self::of_system(format!("{doing}: {error}{advice}"), error)
+        }
+    }
+
+    /// The error of opening a file to read it.
+    pub(crate) fn opening(error: io::Error) -> Self {
+        let is_there = error.kind() != ErrorKind::NotFound;
+        let mut error = Self::io("cannot open it")(error);
+        if !is_there {
+            error.0.kind = SnapshotErrorKind::NotFound;
+        }
+        error
+    }
+
+    /// The error of an operation on an unfinished file.
+    pub(crate) fn unfinished(doing: &'static str, path: &Path, error: io::Error) -> Self {
+        let path = path.display();
+        let text = format!("{doing} {path}, where the new file is written first: {error}");
+        Self::of_system(text, error)
+    }
+
+    /// The error of an unfinished file that is no longer where it was created.
+    pub(crate) fn removed(unfinished: &Path) -> Self {
+        let text = format!(
+            "{} was removed while the new file was being written there: the old file is still in \
+             place; save again",
+            unfinished.display()
+        );
+        Self::new(SnapshotErrorKind::Io, text)
+    }
+
+    /// The error of syncing the folder, after the new file has taken its place.
+    pub(crate) fn not_synced(error: io::Error) -> Self {
+        let text = format!(
+            "the new file is in place and complete, but its folder could not be synced ({error}): if \
+             the system crashes soon, the old file may come back; save again"
+        );
+        let mut error = Self::of_system(text, error);
+        error.0.is_in_place = true;
+        error
+    }
+
+    pub(crate) fn busy(unfinished: &Path) -> Self {
+        let text = format!(
+            "another save to it is in progress and holds the lock of {}: wait until it has finished, \
+             or save to another file",
+            unfinished.display()
+        );
+        Self::new(SnapshotErrorKind::Busy, text)
+    }
+
+    pub(crate) fn not_a_file() -> Self {
+        let text = "this is not a regular file, so a save cannot replace it: name a regular file, or \
+                    use `write_to` to write to something else";
+        Self::new(SnapshotErrorKind::NotAFile, text)
+    }
+
+    pub(crate) fn not_a_snapshot() -> Self {
+        let text = "this is not a filter saved by koel: it does not begin like one";
+        Self::new(SnapshotErrorKind::NotASnapshot, text)
+    }
+
+    /// The error of a file or piece that ends after `at` bytes.
+    pub(crate) fn cut_off(at: u64) -> Self {
+        let text = format!("it ends too soon, after {at} bytes: it was cut off; load another copy");
+        Self::at_byte(SnapshotErrorKind::Incomplete, at, text)
+    }
+
+    pub(crate) fn wrong_length(bytes: u64, wanted: u64) -> Self {
+        let text = format!(
+            "it has {bytes} bytes, but should have {wanted}: it was cut off, or something was \
+             appended; load another copy"
+        );
+        Self::at_byte(SnapshotErrorKind::Incomplete, bytes.min(wanted), text)
+    }
+
+    /// The error of contents that were not written so. They begin at byte `at`.
+    pub(crate) fn damaged(at: u64, what: impl fmt::Display) -> Self {
+        let text = format!("it is damaged at byte {at}: {what}; load another copy");
+        Self::at_byte(SnapshotErrorKind::Damaged, at, text)
+    }
+
+    pub(crate) fn no_end(at: u64) -> Self {
+        let text = format!(
+            "its end should begin at byte {at}, but something else is there: it was cut off, or \
+             something was appended; load another copy"
+        );
+        Self::at_byte(SnapshotErrorKind::Incomplete, at, text)
+    }
+
+    pub(crate) fn only_a_piece() -> Self {
+        let text = "this is a piece of a filter, not all of it: push all pieces to a `PieceLoader`";
+        Self::new(SnapshotErrorKind::Incomplete, text)
+    }
+
+    /// The error of a filter whose blocks have depths that differ by more than the format allows.
+    pub(crate) fn outgrown() -> Self {
+        let text = "the filter grew to thousands of times its size while it was being saved: save it \
+                    again";
+        Self::new(SnapshotErrorKind::Outgrown, text)
+    }
+
+    /// The same error, of the file at this path.
+    pub(crate) fn of_file(mut self, path: &Path) -> Self {
+        self.0.path = Some(path.to_path_buf());
+        self
+    }
+
+    /// Returns the error of the system, for programs that report these errors in words of their own.
+    #[doc(hidden)]
+    pub fn into_io_error(self) -> io::Error {
+        let Inner { kind, text, cause, .. } = *self.0;
+        match kind {
+            SnapshotErrorKind::NotAFile => {
+                io::Error::new(ErrorKind::InvalidFilename, "this is not a regular file")
+            }
+            _ => cause.unwrap_or_else(|| io::Error::other(text)),
+        }
+    }
+
+    /// Returns the kind of this error.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
+    ///
+    /// let filter = ConcurrentCuckooFilter::builder()
+    ///     .capacity(9)
+    ///     .hasher(StableHash::with_seed(1))
+    ///     .build()?;
+    /// let mut file = Vec::new();
+    /// filter.write_to(&mut file)?;
+    /// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..200]).unwrap_err();
+    /// assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn kind(&self) -> SnapshotErrorKind {
+        self.0.kind
+    }
+
+    /// Returns the path of the file, as it was given to
+    /// [`save`](crate::ConcurrentCuckooFilter::save) or
+    /// [`load`](crate::ConcurrentCuckooFilter::load).
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash};
+    ///
+    /// let error = ConcurrentCuckooFilter::<StableHash>::load("/no/such/file").unwrap_err();
+    /// assert_eq!(error.path(), Some("/no/such/file".as_ref()));
+    /// ```
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// Returns the byte of the file, or of the piece, at which something is wrong.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash};
+    ///
+    /// let filter = ConcurrentCuckooFilter::builder()
+    ///     .capacity(9)
+    ///     .hasher(StableHash::with_seed(1))
+    ///     .build()?;
+    /// let mut file = Vec::new();
+    /// filter.write_to(&mut file)?;
+    /// file[250] ^= 1;
+    /// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..]).unwrap_err();
+    /// assert_eq!(error.offset(), Some(200)); // the block that begins there
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// Returns the error of the system, if the system reported one.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash};
+    /// use std::io;
+    ///
+    /// let error = ConcurrentCuckooFilter::<StableHash>::load("/").unwrap_err();
+    /// assert_eq!(error.io_error().map(io::Error::kind), Some(io::ErrorKind::IsADirectory));
+    /// assert!(std::error::Error::source(&error).is_some());
+    /// ```
+    pub fn io_error(&self) -> Option<&io::Error> {
+        self.0.cause.as_ref()
+    }
+
+    /// Returns `true` if a save has put the new file in the place of the old one.
+    ///
+    /// The new file is complete then. The error only means that the old one may come back if the system crashes.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash};
+    ///
+    /// let filter = ConcurrentCuckooFilter::builder()
+    ///     .capacity(9)
+    ///     .hasher(StableHash::with_seed(1))
+    ///     .build()?;
+    /// let error = filter.save("/no/such/folder/seen.koel").unwrap_err();
+    /// assert!(!error.is_in_place());
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn is_in_place(&self) -> bool {
+        self.0.is_in_place
+    }
+}
+
+impl fmt::Debug for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A `main` that returns this error prints it in this form, so the form includes the advice.
+        f.debug_tuple("SnapshotError").field(&format_args!("{self}")).finish()
+    }
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = &self.0.path {
+            let no_path = if path.as_os_str().is_empty() { "\"\"" } else { "" };
+            write!(f, "{}{no_path}: ", path.display())?;
+        }
+        f.write_str(&self.0.text)
+    }
+}
+
+impl Error for SnapshotError {
+    /// Returns the system's error, if there is one.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.io_error().map(|error| error as _)
+    }
+}
+
+impl From<NoMemory> for SnapshotError {
+    fn from(NoMemory(bytes): NoMemory) -> Self {
+        let text = format!(
+            "{bytes} bytes of memory could not be allocated: make more memory available and try again"
+        );
+        SnapshotError::new(SnapshotErrorKind::OutOfMemory, text)
+    }
+}

@@ -43,24 +43,6 @@ impl Gauge {
     pub fn take(&self, amount: u64) {
         self.0.fetch_sub(amount, std::sync::atomic::Ordering::Relaxed);
     }
-
-    /// Increments the figure and returns the new value. Other threads may do so at the same time: whatever precedes a
-    /// call that returns a lower value happens before this call returns.
-    pub fn next(&self) -> u64 {
-        self.0.fetch_add(1, std::sync::atomic::Ordering::AcqRel) + 1
-    }
-
-    /// Returns the figure, which is chosen on first use and never zero. All threads get the same value.
-    pub fn get_or_choose(&self, choose: impl FnOnce() -> u64) -> u64 {
-        use std::sync::atomic::Ordering::{AcqRel, Acquire};
-        match self.get() {
-            0 => {
-                let own = choose().max(1);
-                self.0.compare_exchange(0, own, AcqRel, Acquire).err().unwrap_or(own)
-            }
-            chosen => chosen,
-        }
-    }
 }
 
 /// An append-only list. Values are never removed while threads share the list, so a reader may keep using a value, and
@@ -131,19 +113,6 @@ impl<T> AppendList<T> {
     fn make_newest(&self, value: &T) {
         // Release: pairs with `newest`.
         self.newest.store(std::ptr::from_ref(value).cast_mut(), Ordering::Release);
-    }
-
-    /// Drops all values but the first `count`. At least one value stays.
-    pub fn truncate(&mut self, count: usize) {
-        let (mut end, mut newest) = (&mut self.first, std::ptr::null_mut());
-        for _ in 0..count.max(1) {
-            let Some(node) = end.get_mut() else { return };
-            newest = std::ptr::from_ref(&node.value).cast_mut();
-            end = &mut node.next;
-        }
-        drop_all(end.take());
-        // No other thread has access to the list.
-        self.newest.store(newest, Ordering::Relaxed);
     }
 }
 

@@ -206,7 +206,7 @@ fn false_claims_of_pieces(filter: &Filter) {
     let right = FilterFile::cut(&pieces[0]);
     let claims =
         || (0..64).step_by(rounds(7, 1)).map(|bit| 1 << bit).chain([u64::MAX, u64::MAX / 3]);
-    let fields = word::GROWS..=word::TURN;
+    let fields = word::GROWS..=word::STATE;
     for (field, claim) in fields.flat_map(|field| claims().map(move |claim| (field, claim))) {
         let mut piece = right.clone();
         piece.header[field] = claim;

@@ -18,7 +18,7 @@ pub fn load(bytes: &[u8], filter: Option<&Filter>) {
         if loader.push(&piece.changed(seed)).is_err() {
             assert_eq!(loader.next(), next);
         } else {
-            // The turn, the number of a first piece, or the limit: whatever follows may be refused.
+            // A header that is believed: whatever follows may be refused.
             return;
         }
         let piece = piece.bytes();
@@ -79,14 +79,14 @@ fn cut(bytes: &[u8]) -> Option<Vec<Part>> {
     let (blocks, _) = rest.split_at_checked(rest.len().checked_sub(END_WORDS)?)?;
     let (mut pieces, mut place) = (Vec::new(), 0u64);
     let mut next = blocks.chunks(block_words(header)?).peekable();
-    for turn in 1.. {
+    for number in 1.. {
         if next.peek().is_none() {
             break;
         }
         let mut header = header.to_vec();
         header[0] = u64::from_le_bytes(*b"\x89koelp\r\n");
-        header[OF_PIECES].copy_from_slice(&[place, 7, turn as u64]);
-        let blocks: Vec<Vec<u64>> = next.by_ref().take(1 + turn % 3).map(Vec::from).collect();
+        header[OF_PIECES].copy_from_slice(&[place, 0]);
+        let blocks: Vec<Vec<u64>> = next.by_ref().take(1 + number % 3).map(Vec::from).collect();
         for block in &blocks {
             let depth = block.get(DEPTH).map_or(0, |depth| depth % 64);
             place = place.wrapping_add((1 << 31) >> depth);

@@ -4,11 +4,11 @@
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-pub const HEADER_WORDS: usize = 25;
+pub const HEADER_WORDS: usize = 24;
 /// The word of the header with the number of ticks.
 const TICKS: usize = 20;
-/// The words that only pieces have: `start`, the number of the filter, and `turn`.
-pub const OF_PIECES: Range<usize> = 21..24;
+/// The words that are 0 in a file: `start`, and the number of a state.
+pub const OF_PIECES: Range<usize> = 21..23;
 pub const END_WORDS: usize = 8;
 /// The words of a block other than its buckets.
 const BLOCK_WORDS: usize = 4;

@@ -152,8 +152,7 @@ impl Journals {
                 written.map_err(SnapshotError::io("cannot write"))
             };
             let about = (shared.filter.capacity(), shared.filter.hasher());
-            let (end, _) =
-                write(shared.filter.backend(), about, Part::unique_file(), shared, write_all)?;
+            let (end, _) = write(shared.filter.backend(), about, Part::state(), shared, write_all)?;
             drop(cut);
             // What was allocated behind the end goes.
             file.set_len(bytes_written).map_err(SnapshotError::io("cannot write"))?;
@@ -215,7 +214,7 @@ pub fn save_state<S: PersistentHasher>(
         let write_all =
             |bytes: &[u8]| file.write_all(bytes).map_err(SnapshotError::io("cannot write"));
         let about = (filter.capacity(), filter.hasher());
-        write(filter.backend(), about, Part::unique_file(), &(), write_all).map(|_| ())
+        write(filter.backend(), about, Part::state(), &(), write_all).map(|_| ())
     });
     replaced.map_err(|error| error.of_file(path))
 }

@@ -26,7 +26,6 @@ pub mod pieces;
 use crate::backend::Backend;
 use crate::error::BuildError;
 use crate::snapshot::copy::copy;
-use crate::snapshot::part::origin::Origin;
 use crate::stats::Stats;
 use ahash::RandomState;
 use std::fmt;
@@ -90,21 +89,16 @@ pub struct ConcurrentCuckooFilter<S = RandomState> {
     backend: Backend,
     capacity: usize,
     hasher: S,
-    origin: Origin,
 }
 
 impl<S> ConcurrentCuckooFilter<S> {
     pub(crate) fn from_parts(capacity: usize, backend: Backend, hasher: S) -> Self {
-        ConcurrentCuckooFilter { backend, capacity, hasher, origin: Origin::default() }
+        ConcurrentCuckooFilter { backend, capacity, hasher }
     }
 
     #[inline]
     pub(crate) fn backend(&self) -> &Backend {
         &self.backend
-    }
-
-    pub(crate) fn origin(&self) -> &Origin {
-        &self.origin
     }
 
     /// Returns the number of copies of items in the filter: inserts minus removals.

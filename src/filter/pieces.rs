@@ -69,8 +69,7 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
     /// ```
     pub fn piece_at(&self, cursor: u64, most_bytes: usize) -> Result<Piece, SnapshotError> {
         let about = (self.capacity(), self.hasher());
-        let piece = piece_of(self.backend(), about, self.origin().provenance(), cursor, most_bytes);
-        piece
+        piece_of(self.backend(), about, cursor, most_bytes)
     }
 
     /// Makes all pieces, one after the other, as [`piece_at`](Self::piece_at) does.
@@ -138,7 +137,7 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
 /// loader.push(pieces[0].as_bytes())?;
 /// let error = loader.push(pieces[2].as_bytes()).unwrap_err();
 /// assert_eq!(error.kind(), SnapshotErrorKind::OutOfOrder);
-/// loader.push(pieces[1].as_bytes())?; // the loader is as it was before the error
+/// loader.push(pieces[1].as_bytes())?; // the next piece can still be pushed
 /// loader.push(pieces[2].as_bytes())?;
 /// let again = loader.finish()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -152,11 +151,15 @@ impl<S: PersistentHasher> PieceLoader<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if this is not a piece of a filter with this hasher, if it is damaged or cut off,
-    /// if it is not the piece that comes next
-    /// ([`OutOfOrder`](crate::SnapshotErrorKind::OutOfOrder)) or is of another filter
-    /// ([`OtherFilter`](crate::SnapshotErrorKind::OtherFilter)), or if there is no memory for it. The
-    /// loader is then as it was before, and the right piece can be pushed.
+    /// Returns an error if this is not the piece that comes next, or if it is of a filter that was built otherwise
+    /// ([`OutOfOrder`](crate::SnapshotErrorKind::OutOfOrder)), or of one with another hasher. The loader is then as it was
+    /// before, and the right piece can be pushed.
+    ///
+    /// Also returns an error if the piece is damaged or cut off, or if there is no memory for it. If that is found out
+    /// after its header, the loader has become empty, and [`next`](Self::next) is 0 again: begin the dump again.
+    ///
+    /// Pieces of two dumps, or of two filters that were built alike, cannot be told apart. If a piece is from an earlier
+    /// dump than the one before it, items that were inserted between the two may be missing.
     ///
     /// (A checksum does not protect against forgery: the author of a forged piece decides what the
     /// filter contains. But none causes a panic.)
@@ -183,8 +186,8 @@ impl<S: PersistentHasher> PieceLoader<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error in the same cases as [`push`](Self::push), and if the stream cannot be read. The loader is then
-    /// as it was before, but the stream is somewhere in the piece.
+    /// Returns an error in the same cases as [`push`](Self::push), and if the stream cannot be read. The stream is then
+    /// somewhere in the piece.
     ///
     /// ```
     /// # use koel::{ConcurrentCuckooFilter, StableHash};
@@ -253,8 +256,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
     /// ```
     pub fn finish(self) -> Result<ConcurrentCuckooFilter<S>, SnapshotError> {
-        let filter = self.loading.finish().and_then(ConcurrentCuckooFilter::of_read);
-        filter
+        self.loading.finish().and_then(ConcurrentCuckooFilter::of_read)
     }
 }
 

@@ -80,11 +80,9 @@ pub enum SnapshotErrorKind {
     Outgrown,
     /// No [piece](crate::ConcurrentCuckooFilter::piece_at) of the filter begins at this cursor.
     NoSuchPiece,
-    /// The piece is not the one that comes next: pieces are missing, or it was pushed already, or it
-    /// is from an earlier dump.
+    /// The piece is not the one that comes next: pieces are missing, or it was pushed already, or it is of a filter that was
+    /// built otherwise.
     OutOfOrder,
-    /// The piece is of another filter than those that were pushed before it.
-    OtherFilter,
 }
 
 impl SnapshotError {
@@ -283,7 +281,7 @@ impl SnapshotError {
     /// filter.write_to(&mut file)?;
     /// file[250] ^= 1;
     /// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..]).unwrap_err();
-    /// assert_eq!(error.offset(), Some(200)); // the block that begins there
+    /// assert_eq!(error.offset(), Some(192)); // the block that begins there
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn offset(&self) -> Option<u64> {

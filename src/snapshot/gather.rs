@@ -7,8 +7,6 @@
 //! * A fixed filter has one table. Shards wait until half of them have been read. Then the table is allocated; the
 //!   system provides its pages as they are written. Each further shard moves two waiting shards into the table, so none
 //!   are left at the end.
-//!
-//! The shards of a part can be removed again, if the rest of the part turns out to be damaged.
 
 use crate::backend::exchange::{Block, Loaded, Plan};
 use crate::backend::growing::sharded::bytes_beside;
@@ -55,14 +53,6 @@ impl Gathered {
         match self {
             Gathered::Fixed(shards) => shards.add(plan, block, buckets),
             Gathered::Growing(shards) => shards.add(plan, &block, buckets),
-        }
-    }
-
-    /// Removes all shards but the first `shards`.
-    pub fn truncate(&mut self, shards: u64) {
-        match self {
-            Gathered::Fixed(all) => all.truncate(shards as usize),
-            Gathered::Growing(all) => all.truncate(shards as usize),
         }
     }
 
@@ -126,17 +116,6 @@ impl InOneTable {
             fill(table, self.placed, buckets, self.blocks[self.placed].items);
             self.placed += 1;
         }
-    }
-
-    fn truncate(&mut self, shards: usize) {
-        while self.placed > shards
-            && let Some(table) = &self.table
-        {
-            self.placed -= 1;
-            clear(table, self.placed);
-        }
-        self.waiting.truncate(shards - self.placed);
-        self.blocks.truncate(shards);
     }
 
     fn finish(
@@ -214,18 +193,6 @@ impl InTables {
         self.depths.push(block.depth);
         self.deepest = deepest;
         Ok(())
-    }
-
-    fn truncate(&mut self, shards: usize) {
-        let Some(tables) = &mut self.tables else { return };
-        for (_, site) in tables.sites_from(shards) {
-            site.clear();
-            site.surplus_gauge().set(0);
-        }
-        tables.truncate(shards);
-        self.depths.truncate(shards);
-        self.deepest = self.depths.iter().copied().max().unwrap_or(0);
-        self.times.truncate(shards);
     }
 
     fn finish(

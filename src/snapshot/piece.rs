@@ -4,8 +4,6 @@ use crate::backend::Backend;
 use crate::error::reserve;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::part::format::{END_WORDS, HEADER_WORDS, PIECE_MAGIC, block_bytes};
-use crate::snapshot::part::header::WORDS_OF_FILTER;
-use crate::snapshot::part::origin::Provenance;
 use crate::snapshot::write::{Part, write};
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
@@ -44,7 +42,7 @@ impl Piece {
     pub const MAGIC: [u8; 8] = PIECE_MAGIC;
 
     /// Returns the bytes of the piece, which are sent or stored as they are, and later
-    /// [pushed](crate::PieceLoader::push).
+    /// [pushed](crate::PieceLoader::push). Filters that were built alike and have the same contents have the same pieces.
     ///
     /// ```
     /// # use koel::{ConcurrentCuckooFilter, StableHash};
@@ -57,31 +55,6 @@ impl Piece {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
-    }
-
-    /// Returns the part of the header that describes the filter: how it was built, and its hasher.
-    ///
-    /// Together with the [blocks](Self::blocks), it is everything that a piece contains of the filter. The rest only
-    /// distinguishes the piece from others.
-    #[must_use]
-    pub fn header(&self) -> &[u8] {
-        &self.bytes[..8 * WORDS_OF_FILTER]
-    }
-
-    /// Returns the blocks: one for each shard.
-    ///
-    /// ```
-    /// # use koel::{ConcurrentCuckooFilter, StableHash};
-    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-    /// let filter = builder.capacity(100).build()?;
-    /// let (one, other) = (filter.piece_at(0, 0)?, filter.try_clone()?.piece_at(0, 0)?);
-    /// assert!(one.as_bytes() != other.as_bytes()); // they are of two filters
-    /// assert!((one.header(), one.blocks()) == (other.header(), other.blocks()));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn blocks(&self) -> &[u8] {
-        &self.bytes[8 * HEADER_WORDS..self.bytes.len() - 8 * END_WORDS]
     }
 
     /// Returns the cursor of the next piece, or `None` if this is the last one.
@@ -120,11 +93,10 @@ impl fmt::Debug for Piece {
 pub fn piece_of<S: PersistentHasher>(
     backend: &Backend,
     about: (usize, &S),
-    provenance: Provenance,
     cursor: u64,
     most_bytes: usize,
 ) -> Result<Piece, SnapshotError> {
-    let part = Part { start: cursor, provenance, most_bytes };
+    let part = Part { start: cursor, is_file: false, state: 0, most_bytes };
     let mut bytes = Vec::new();
     let plan = backend.plan();
     // There may be more shards by the time they are copied.

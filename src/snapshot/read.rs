@@ -1,7 +1,7 @@
 //! Reads a filter from its parts, one after the other, each from front to back.
 //!
 //! A file is one part, and pieces are several. Everything is validated before it is used: the order of the parts, the
-//! blocks, and the order of the blocks. A part that is refused leaves no trace: the right part can still be read.
+//! blocks, and the order of the blocks.
 
 use crate::backend::Backend;
 use crate::backend::exchange::Loaded;
@@ -62,17 +62,15 @@ pub fn read_after<S: PersistentHasher>(
 pub struct Loading<S> {
     /// The size of the filter without its heap.
     own_bytes: usize,
-    /// What has been read so far, and the header of the last part: the limit of the filter's size may have changed
-    /// since the first part.
-    begun: Option<(Begun, Header<S>)>,
+    /// The parts that have been read.
+    begun: Option<Begun<S>>,
 }
 
-/// The parts of a filter that have been read.
-struct Begun {
-    /// The header of the first part, after parsing.
-    header: Words<HEADER_WORDS>,
-    /// The turn of the last part.
-    turn: Option<u64>,
+struct Begun<S> {
+    /// The header of the last part: the limit of the filter's size may have changed since the first part.
+    header: Header<S>,
+    /// The words of a header, after parsing.
+    words: Words<HEADER_WORDS>,
     reader: BlockReader,
     coverage: Coverage,
     times: Times,
@@ -86,7 +84,8 @@ impl<S: PersistentHasher> Loading<S> {
         Loading { own_bytes, begun: None }
     }
 
-    /// Adds a part. If it is refused, nothing has changed.
+    /// Adds a part. One that is out of order is refused, and nothing has changed. After another error, nothing of any part
+    /// is left.
     pub fn push(&mut self, part: &[u8]) -> Result<(), SnapshotError> {
         match self.read(Source::of_length(part, 0, part.len() as u64))? {
             true => Ok(()),
@@ -94,8 +93,7 @@ impl<S: PersistentHasher> Loading<S> {
         }
     }
 
-    /// Reads the next part, and nothing after it. If it is refused, nothing has changed. Returns whether there was
-    /// anything to read.
+    /// Reads the next part, and nothing after it, as [`push`](Self::push) does. Returns whether there was anything to read.
     pub fn read<R: Read>(&mut self, mut source: Source<R>) -> Result<bool, SnapshotError> {
         let Some(words) = source.header()? else { return Ok(false) };
         self.add(words, source).map(|()| true)
@@ -108,107 +106,27 @@ impl<S: PersistentHasher> Loading<S> {
         mut source: Source<impl Read>,
     ) -> Result<(), SnapshotError> {
         let (header, sum) = read_header(&mut words, self.own_bytes)?;
-        match &mut self.begun {
-            Some((begun, last)) => {
-                begun.add(&header, &words, sum, &mut source)?;
-                *last = header;
-            }
-            None => {
-                let mut begun = Begun::of(&header, words);
-                begun.add(&header, &words, sum, &mut source)?;
-                self.begun = Some((begun, header));
-            }
-        }
+        self.check_order(header.start, &words)?;
+        // If the part is damaged, or its source panics, nothing is put back.
+        let mut begun = match self.begun.take() {
+            Some(begun) => Begun { header, ..begun },
+            None => Begun::of(header, words),
+        };
+        begun.add_blocks(sum, &mut source)?;
+        self.begun = Some(begun);
         Ok(())
     }
 
-    /// Whether the filter grows. `None` until a part has been read.
-    pub fn grows(&self) -> Option<bool> {
-        self.begun.as_ref().map(|(_, header)| header.plan.grows())
-    }
-
-    /// The place where the next part begins. `None` if all parts have been read.
-    pub fn next(&self) -> Option<u64> {
-        self.begun.as_ref().map_or(Some(0), |(begun, _)| begun.coverage.next())
-    }
-
-    /// Returns the filter, if all of its parts have been read.
-    pub fn finish(self) -> Result<ReadFilter<S>, SnapshotError> {
-        let next = self.next();
-        match (self.begun, next) {
-            (Some((Begun { reader, times, void, gathered, .. }, header)), None) => {
-                let loaded = gathered.finish(&header.plan, &reader, (void, times.last()))?;
-                Ok(ReadFilter { header, loaded })
-            }
-            (_, next) => {
-                let next = next.unwrap_or(0);
-                let text = format!("the pieces from cursor {next} on are missing: push them first");
-                Err(SnapshotError::new(SnapshotErrorKind::Incomplete, text))
-            }
-        }
-    }
-}
-
-impl Begun {
-    /// Begins the filter with this header.
-    fn of<S>(header: &Header<S>, words: Words<HEADER_WORDS>) -> Self {
-        let plan = &header.plan;
-        Begun {
-            header: words,
-            turn: None,
-            reader: BlockReader::new(plan),
-            coverage: Coverage::of(plan.geometry().shards()),
-            times: Times::default(),
-            void: 0,
-            gathered: Gathered::nothing(plan),
-        }
-    }
-
-    fn add<S>(
-        &mut self,
-        header: &Header<S>,
-        words: &Words<HEADER_WORDS>,
-        header_sum: u64,
-        source: &mut Source<impl Read>,
-    ) -> Result<(), SnapshotError> {
-        // If the source panicked in the previous part, some shards of that part are still here.
-        self.gathered.truncate(self.coverage.blocks());
-        self.check_order(header, words)?;
-        let (coverage, times) = (self.coverage.clone(), self.times.clone());
-        let totals = Totals::new(header_sum, coverage, times, header.is_file());
-        match self.add_blocks(header, totals, source) {
-            Ok((coverage, times, void)) => {
-                (self.coverage, self.times, self.void) = (coverage, times, void);
-            }
-            Err(reason) => {
-                self.gathered.truncate(self.coverage.blocks());
-                return Err(reason);
-            }
-        }
-        self.turn = Some(header.provenance.turn);
-        Ok(())
-    }
-
-    /// Checks that this is the part that comes next.
-    fn check_order<S>(
-        &self,
-        header: &Header<S>,
-        words: &Words<HEADER_WORDS>,
-    ) -> Result<(), SnapshotError> {
-        if !are_of_one_filter(words, &self.header) {
-            let text = "the piece is of another filter than those that were pushed before it: push the \
-                        pieces of one filter";
-            return Err(SnapshotError::new(SnapshotErrorKind::OtherFilter, text));
-        }
-        let (start, wanted) = (header.start, self.coverage.next());
-        let is_later = self.turn.is_none_or(|last| header.provenance.turn > last);
-        let text = match wanted {
-            Some(place) if start == place && is_later => return Ok(()),
-            Some(place) if start == place => {
-                "the piece was made before the one before it, so it is from an \
-                 earlier dump, and what was inserted since is missing: push the pieces of one dump"
+    /// Checks that a part with this header comes next.
+    fn check_order(&self, start: u64, words: &Words<HEADER_WORDS>) -> Result<(), SnapshotError> {
+        let is_other = |begun: &Begun<S>| !are_of_one_filter(words, &begun.words);
+        let text = match self.next() {
+            _ if self.begun.as_ref().is_some_and(is_other) => {
+                "the piece is of another filter than those that were pushed before it: push the pieces \
+                 of one filter"
                     .into()
             }
+            Some(place) if start == place => return Ok(()),
             Some(place) => {
                 let what = if start < place { "pushed already" } else { "pushed too soon" };
                 format!(
@@ -222,14 +140,48 @@ impl Begun {
         Err(SnapshotError::new(SnapshotErrorKind::OutOfOrder, text))
     }
 
-    /// Reads and validates what follows a header. Returns the coverage, the times, and the number of items of void lanes
-    /// after this part.
-    fn add_blocks<S>(
+    /// Whether the filter grows. `None` until a part has been read.
+    pub fn grows(&self) -> Option<bool> {
+        self.begun.as_ref().map(|begun| begun.header.plan.grows())
+    }
+
+    /// The place where the next part begins. `None` if all parts have been read.
+    pub fn next(&self) -> Option<u64> {
+        self.begun.as_ref().map_or(Some(0), |begun| begun.coverage.next())
+    }
+
+    /// Returns the filter, if all of its parts have been read.
+    pub fn finish(self) -> Result<ReadFilter<S>, SnapshotError> {
+        let next = self.next();
+        let (Some(Begun { header, reader, times, void, gathered, .. }), None) = (self.begun, next)
+        else {
+            let next = next.unwrap_or(0);
+            let text = format!("the pieces from cursor {next} on are missing: push them first");
+            return Err(SnapshotError::new(SnapshotErrorKind::Incomplete, text));
+        };
+        let loaded = gathered.finish(&header.plan, &reader, (void, times.last()))?;
+        Ok(ReadFilter { header, loaded })
+    }
+}
+
+impl<S> Begun<S> {
+    /// Begins the filter with this header.
+    fn of(header: Header<S>, words: Words<HEADER_WORDS>) -> Self {
+        let plan = &header.plan;
+        let (reader, gathered) = (BlockReader::new(plan), Gathered::nothing(plan));
+        let coverage = Coverage::of(plan.geometry().shards());
+        Begun { header, words, reader, coverage, times: Times::default(), void: 0, gathered }
+    }
+
+    /// Reads and validates what follows a header with this checksum.
+    fn add_blocks(
         &mut self,
-        Header { plan, .. }: &Header<S>,
-        mut totals: Totals,
+        header_sum: u64,
         source: &mut Source<impl Read>,
-    ) -> Result<(Coverage, Times, u64), SnapshotError> {
+    ) -> Result<(), SnapshotError> {
+        let Header { plan, is_file, .. } = &self.header;
+        let mut totals =
+            Totals::new(header_sum, self.coverage.clone(), self.times.clone(), *is_file);
         // The next word: the number of a block, or the first word of the end.
         let mut next = [0];
         let mut words = zeros(self.reader.block_words())?;
@@ -252,7 +204,8 @@ impl Begun {
         }
         let end = End::read(&mut words, at, plan.grows())?;
         source.check_end()?;
-        let (coverage, times) = totals.finish(end, at)?;
-        Ok((coverage, times, end.void))
+        (self.coverage, self.times) = totals.finish(end, at)?;
+        self.void = end.void;
+        Ok(())
     }
 }

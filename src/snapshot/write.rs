@@ -20,7 +20,6 @@ use crate::snapshot::part::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, block_words, buckets_in, seal,
 };
 use crate::snapshot::part::header::header;
-use crate::snapshot::part::origin::Provenance;
 use crate::snapshot::part::time::{Times, words_of};
 use crate::stable_hash::PersistentHasher;
 use crate::table::ticking::{Ticking, Time};
@@ -67,19 +66,22 @@ impl fmt::Display for SaveReport {
 pub struct Part {
     /// The place where it begins.
     pub start: u64,
-    pub provenance: Provenance,
+    /// Whether the part is a file, which holds all of the filter.
+    pub is_file: bool,
+    /// The random number of a state, or 0.
+    pub state: u64,
     /// The maximum number of bytes of the part, unless it has only one block.
     pub most_bytes: usize,
 }
 
 impl Part {
     /// The whole filter, as a file.
-    pub const FILE: Part = Part { start: 0, provenance: Provenance::FILE, most_bytes: usize::MAX };
+    pub const FILE: Part = Part { start: 0, is_file: true, state: 0, most_bytes: usize::MAX };
 
-    /// The whole filter, as a file that differs from every other one.
+    /// The whole filter, as a file that differs from every other one, also from one with the same contents.
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    pub fn unique_file() -> Part {
-        Part { provenance: Provenance::unique_file(), ..Part::FILE }
+    pub fn state() -> Part {
+        Part { state: ahash::RandomState::new().hash_one("koel").max(1), ..Part::FILE }
     }
 
     /// The maximum number of blocks of the part.
@@ -132,8 +134,7 @@ pub fn write<S: PersistentHasher>(
     cut: &impl Cut,
     write: impl FnMut(&[u8]) -> Result<(), SnapshotError>,
 ) -> Result<(End, Option<u64>), SnapshotError> {
-    let Part { start, provenance, .. } = part;
-    let is_file = provenance.is_file();
+    let Part { start, is_file, .. } = part;
     let mut sink = Sink { write, bytes: 0 };
     let no_such_piece = || match is_file {
         true => SnapshotError::outgrown(),
@@ -149,7 +150,7 @@ pub fn write<S: PersistentHasher>(
     let plan = backend.plan();
     let first = shard_at(&plan, start).ok_or_else(no_such_piece)?;
     let mut block = zeros(block_words(&plan))?;
-    let sum = sink.write(&mut header(&plan, capacity, hasher, (start, provenance)))?;
+    let sum = sink.write(&mut header(&plan, capacity, hasher, part))?;
     let coverage = Coverage::from(plan.geometry().shards(), start);
     let mut totals = Totals::new(sum, coverage, Times::default(), is_file);
     let mut copying = Copying { backend, plan: &plan, next: Some(first) };

@@ -6,7 +6,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-pub const HEADER_WORDS: usize = 25;
+pub const HEADER_WORDS: usize = 24;
 pub const END_WORDS: usize = 8;
 pub const BLOCK_HEAD: usize = 3;
 /// The words of a block that tell its time.
@@ -31,8 +31,7 @@ pub mod word {
     pub const WORDS: usize = 19;
     pub const TICKS: usize = 20;
     pub const START: usize = 21;
-    pub const FILTER: usize = 22;
-    pub const TURN: usize = 23;
+    pub const STATE: usize = 22;
     pub const DEPTH: usize = 1;
     pub const ITEMS: usize = 2;
 }
@@ -170,20 +169,18 @@ impl FilterFile {
 
     /// Returns the file that the parts of a filter make up, after checking that they do.
     pub fn joined(parts: &[FilterFile]) -> FilterFile {
-        let (first, last) = (&parts[0], &parts[parts.len() - 1]);
-        let (mut place, mut turn) = (0, 0);
+        let last = &parts[parts.len() - 1];
+        let mut place = 0;
         for part in parts {
             part.check_part();
-            assert_eq!(part.header[word::FILTER], first.header[word::FILTER]);
             assert_eq!(part.start(), place);
-            assert!(part.header[word::TURN] > turn);
-            (place, turn) = (part.end_place(), part.header[word::TURN]);
+            place = part.end_place();
         }
         assert_eq!(place, last.roots() << 31);
         let blocks = parts.iter().flat_map(|part| part.blocks.clone()).collect();
         let (mut header, end) = (last.header.clone(), last.end.clone());
         header[0] = u64::from_le_bytes(MAGIC);
-        header[word::START..=word::TURN].fill(0);
+        header[word::START..=word::STATE].fill(0);
         FilterFile { header, blocks, end }.sealed()
     }
 
@@ -364,7 +361,6 @@ impl FilterFile {
         ensure!(header[1] == 3);
         ensure!(is_sealed(header));
         let is_piece = header[0].to_le_bytes() == piece;
-        ensure!(is_piece == (header[word::TURN] != 0));
         ensure!(is_piece || header[word::START] == 0);
         ensure!(self.ticks() <= 62);
         ensure!((1..=2).contains(&header[word::WORDS]));

@@ -339,7 +339,7 @@ fn every_claim(filter: &Filter) {
             let number = f64::from_bits(value);
             let fine = match at {
                 // Any number may be that of a state.
-                word::CAPACITY | word::FILTER => true,
+                word::CAPACITY | word::STATE => true,
                 // The lanes are divided differently, and may be valid by chance.
                 word::BITS => file.grows() && by_stream.is_ok(),
                 // So they may be for another growth.
@@ -355,7 +355,7 @@ fn every_claim(filter: &Filter) {
                     Ok(filter) => {
                         let written = bytes_of(&filter);
                         // With other lanes, there may be fewer void ones.
-                        let is_kept = written == bytes || at == word::FILTER;
+                        let is_kept = written == bytes || at == word::STATE;
                         let again = || bytes_of(&read(&written).expect("a filter"));
                         assert!(is_kept || at == word::BITS && again() == written);
                         use_it(filter, false);

@@ -140,6 +140,11 @@ impl Assembly {
         }
     }
 
+    /// Whether a damaged chunk has spoilt those before it.
+    pub fn is_spoilt(&self) -> bool {
+        matches!(&self.part, Part::Pieces(loader) if loader.next() == Some(0))
+    }
+
     /// Whether the set is there. What may follow only tells more about it.
     pub fn is_complete(&self) -> bool {
         match &self.part {

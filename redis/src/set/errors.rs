@@ -39,7 +39,6 @@ pub fn of_snapshot(error: &SnapshotError) -> String {
         SnapshotErrorKind::OutOfOrder => {
             "this chunk does not follow the one before; load the chunks of one CF.SCANDUMP in their order"
         }
-        SnapshotErrorKind::OtherFilter => "this chunk is of another filter than the one before",
         SnapshotErrorKind::OutOfMemory => "there is no memory for it",
         SnapshotErrorKind::Outgrown | SnapshotErrorKind::NoSuchPiece => {
             "the filter has changed its size; begin again with cursor 0"

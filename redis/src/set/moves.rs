@@ -27,7 +27,7 @@ pub enum Pushed {
     Taken,
     /// Nothing has changed.
     Refused(Trouble),
-    /// It was the last one, and all together are no set. Half a set without chunks is left.
+    /// It is damaged, or it was the last one, and all together are no set. Half a set without chunks is left.
     Spoilt(Trouble),
 }
 
@@ -83,8 +83,7 @@ impl Set {
         // Without memory for a piece, there is no digest.
         let pieces = filter.into_iter().flat_map(|filter| filter.pieces(PIECE_BYTES));
         for piece in pieces.map_while(Result::ok) {
-            visit(piece.header());
-            visit(piece.blocks());
+            visit(piece.as_bytes());
         }
     }
 
@@ -131,7 +130,13 @@ impl Set {
             return Pushed::Refused(Trouble::Misplaced);
         };
         if let Err(trouble) = assembly.push(chunk) {
-            return Pushed::Refused(trouble);
+            return match assembly.is_spoilt() {
+                true => {
+                    **assembly = Assembly::keeping();
+                    Pushed::Spoilt(trouble)
+                }
+                false => Pushed::Refused(trouble),
+            };
         }
         if assembly.is_complete() {
             match Set::of_chunks(std::mem::replace(&mut **assembly, Assembly::keeping())) {

@@ -284,22 +284,6 @@ impl Tables {
             false => wanted,
         }
     }
-
-    /// Takes all shards except the first `shards` out of use, which have to be empty, and frees the tables
-    /// that have no shard in use.
-    pub fn truncate(&mut self, shards: usize) {
-        let (mut tables, mut before, mut bytes) = (0, 0, 0);
-        for sites in self.sites.all() {
-            if tables > 0 && before >= shards {
-                break;
-            }
-            (tables, before) = (tables + 1, before + sites.len());
-            bytes += Self::bytes(&self.geometry.with_shards(sites.len()));
-        }
-        self.sites.truncate(tables);
-        self.use_first(shards);
-        self.bytes.set(bytes as u64);
-    }
 }
 
 /// Makes the sites of a table's shards. The error is the number of bytes that could not be allocated.

@@ -58,7 +58,7 @@ pub fn load<S: PersistentHasher>(
     };
     let wrong_length = |wanted| Err(SnapshotError::wrong_length(length, wanted));
     if let Some(wanted) = with_blocks(roots as u64)
-        && header.is_file()
+        && header.is_file
         && (if plan.grows() { length < wanted } else { length != wanted })
     {
         return wrong_length(wanted);
@@ -98,7 +98,7 @@ pub fn load<S: PersistentHasher>(
 pub fn check_whole<H>(header: &Header<H>, end: End) -> Result<(), SnapshotError> {
     let last = (header.plan.geometry().shards() as u64).saturating_mul(UNITS);
     let is_whole = header.start == 0 && end.place == last;
-    if header.is_file() || is_whole { Ok(()) } else { Err(SnapshotError::only_a_piece()) }
+    if header.is_file || is_whole { Ok(()) } else { Err(SnapshotError::only_a_piece()) }
 }
 
 /// A file from a byte on, independent of other readers.

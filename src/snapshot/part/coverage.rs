@@ -80,10 +80,6 @@ impl Coverage {
         self.deepest
     }
 
-    pub fn blocks(&self) -> u64 {
-        self.blocks
-    }
-
     /// Whether the directory of these shards is [not much larger](is_balanced) than the shards themselves.
     pub fn is_balanced(&self) -> bool {
         is_balanced(self.roots, self.deepest, self.blocks)

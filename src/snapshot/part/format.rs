@@ -5,15 +5,15 @@
 //! A *part* of a filter holds consecutive shards. A *file* always holds all shards:
 //! [`save`](crate::ConcurrentCuckooFilter::save) writes it, and [`load`](crate::ConcurrentCuckooFilter::load) reads it.
 //! A *piece* holds as many shards as were asked for, perhaps all: [`piece_at`](crate::ConcurrentCuckooFilter::piece_at)
-//! makes it, and a [`PieceLoader`](crate::PieceLoader) reads it. Files and pieces differ only in four words of the
-//! header, and a program that can read one can read the other.
+//! makes it, and a [`PieceLoader`](crate::PieceLoader) reads it. Files and pieces differ only in the first
+//! word and in `start`, and a program that can read one can read the other.
 //!
 //! A part is a sequence of 64-bit words in little-endian order: a header, one block for each of its shards,
 //! and an end. It can be written and read from front to back, and pieces can follow one another in a stream. If a part is
 //! in a file of its own, nothing follows its end. koel checks every field against the values given here before it uses
 //! the field, and refuses a part with any other value. A field for which no values are given may have any value.
 //!
-//! # Header: 25 words
+//! # Header: 24 words
 //!
 //! | word | at byte | contents |
 //! |---|---|---|
@@ -34,9 +34,8 @@
 //! | 19 | 152 | the number of words in a bucket: 1 if it is narrow, 2 if it is wide |
 //! | 20 | 160 | `ticks`, the number of ticks for which items are remembered: 1 to 62, or 0 if they are remembered for ever |
 //! | 21 | 168 | `start`, the [place](#places) where the first block begins: less than `roots × 2^31`. 0 in a file |
-//! | 22 | 176 | a random number that all pieces of a filter share, and that pieces of other filters do not have. It is chosen when the first piece is made, and not saved: a loaded filter has another number. In a file, 0 or a random number: the state of a `DurableFilter` has one, which is new in each state, so that two states differ even if their contents are the same |
-//! | 23 | 184 | `turn`, a number that increases with each piece of the filter that is begun, 1 or more. 0 in a file |
-//! | 24 | 192 | the checksum of words 0 to 23 |
+//! | 22 | 176 | in the state of a `DurableFilter`, a random number, so that two states differ even if their contents are the same. 0 in other files and in pieces |
+//! | 23 | 184 | the checksum of words 0 to 22 |
 //!
 //! Every checksum is the 64-bit XXH3 hash, with seed 0, of the bytes of its words.
 //!
@@ -91,15 +90,16 @@
 //!
 //! * the first part starts at 0, each other part starts where the one before it ends, and the last part ends at
 //!   `roots × 2^31`,
-//! * all parts have the same header, except for `start`, `turn`, the checksum, and the limit of the filter's size (word
-//!   8). The limit may change, and the limit of the last part counts,
-//! * each part has a greater turn than the one before it. An item that was in the filter before the first piece was
-//!   begun, and stayed in, is then in the pieces, even if some of them are from a later dump of the filter. A piece
-//!   from an earlier dump may lack items,
+//! * all parts have the same header, except for words 0, 21, 22 and 23, and for the limit of the filter's size (word 8).
+//!   The limit may change, and the limit of the last part counts,
 //! * their blocks, one after the other, meet the requirements on depths above, and those on times below.
 //!
+//! Parts do not tell which dump they are from. An item that was in the filter before the first part was begun, and stayed
+//! in, is in all parts together if each is made after the one before it, even if some are from a later dump. A part from
+//! an earlier dump may lack items.
+//!
 //! The header of the last piece and the blocks of all pieces become a file when the header gets the first word of a
-//! file and zeros in words 21 to 23, the blocks are numbered anew, and all checksums and the end are made anew.
+//! file and zeros in words 21 and 22, the blocks are numbered anew, and all checksums and the end are made anew.
 //!
 //! # Ages
 //!
@@ -222,7 +222,7 @@ use crate::snapshot::part::time::TIME_WORDS;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
-pub(crate) const HEADER_WORDS: usize = 25;
+pub(crate) const HEADER_WORDS: usize = 24;
 pub(crate) const END_WORDS: usize = 8;
 /// The number of words of a block before its buckets.
 pub(crate) const BLOCK_HEAD: usize = 3;

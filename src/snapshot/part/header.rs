@@ -10,7 +10,7 @@ use crate::layout::stagger::Stagger;
 use crate::layout::stamps::MAX_TICKS;
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::part::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, unseal};
-use crate::snapshot::part::origin::Provenance;
+use crate::snapshot::write::Part;
 use crate::stable_hash::{PersistentHasher, StableHash};
 use crate::table::Table;
 
@@ -19,13 +19,10 @@ const NAME_WORDS: usize = 4;
 const TICKS: usize = 20;
 /// The word with the limit of the filter's size.
 const LIMIT: usize = 8;
-/// The words that distinguish the parts of a filter, which are the last before the checksum.
+/// The word with the place where the part begins.
 const START: usize = 21;
-const FILTER: usize = 22;
-const TURN: usize = 23;
-
-/// The words of a header that are the same in all parts of a filter, except for the limit.
-pub(crate) const WORDS_OF_FILTER: usize = START;
+/// The word with the number of a state.
+const STATE: usize = 22;
 
 /// The header of a part, without the fields that follow from these.
 pub(crate) struct Header<S> {
@@ -34,14 +31,8 @@ pub(crate) struct Header<S> {
     pub hasher: S,
     /// The place where the part begins.
     pub start: u64,
-    pub provenance: Provenance,
-}
-
-impl<H> Header<H> {
     /// Whether the part is a file, which holds all of a filter.
-    pub fn is_file(&self) -> bool {
-        self.provenance.is_file()
-    }
+    pub is_file: bool,
 }
 
 /// The words of a header with the name of a hasher.
@@ -77,7 +68,7 @@ pub(crate) fn header<S: PersistentHasher>(
     plan: &Plan,
     capacity: usize,
     hasher: &S,
-    (start, provenance): (u64, Provenance),
+    part: Part,
 ) -> Words<HEADER_WORDS> {
     let (geometry, lanes) = (plan.geometry(), plan.geometry().lanes());
     let growth = match plan {
@@ -90,7 +81,7 @@ pub(crate) fn header<S: PersistentHasher>(
     };
     let seed = hasher.seed();
     let mut words = [0; HEADER_WORDS];
-    let magic = if provenance.is_file() { MAGIC } else { PIECE_MAGIC };
+    let magic = if part.is_file { MAGIC } else { PIECE_MAGIC };
     words[0] = u64::from_le_bytes(magic);
     words[1] = VERSION;
     words[2] = plan.grows().into();
@@ -106,7 +97,7 @@ pub(crate) fn header<S: PersistentHasher>(
     words[15..19].copy_from_slice(&name_of::<S>());
     words[19] = lanes.words() as u64;
     words[TICKS] = lanes.remembers().into();
-    (words[START], words[FILTER], words[TURN]) = (start, provenance.filter, provenance.turn);
+    (words[START], words[STATE]) = (part.start, part.state);
     words
 }
 
@@ -122,9 +113,9 @@ pub(crate) fn read_header<S: PersistentHasher>(
     own_bytes: usize,
 ) -> Result<(Header<S>, u64), SnapshotError> {
     let (header, sum) = read_anonymous(words, own_bytes)?;
-    let Header { plan, capacity, start, provenance, .. } = header;
+    let Header { plan, capacity, start, is_file, .. } = header;
     let hasher = hasher_of(&words[15..19], seed_in(words), &words[13..15])?;
-    Ok((Header { plan, capacity, hasher, start, provenance }, sum))
+    Ok((Header { plan, capacity, hasher, start, is_file }, sum))
 }
 
 /// Does the same for callers without the hasher: the header has the hasher's name instead.
@@ -132,19 +123,19 @@ pub(crate) fn read_anonymous(
     words: &mut Words<HEADER_WORDS>,
     own_bytes: usize,
 ) -> Result<(Header<String>, u64), SnapshotError> {
+    let is_file = words[0].to_ne_bytes() == MAGIC;
     let sum = open(words)?;
     let plan = plan_of(words, own_bytes)?;
     let capacity = field(words, 7, "the capacity", |_| true)?;
-    let provenance = Provenance { filter: words[FILTER], turn: words[TURN] };
     let (hasher, start) = (name_in(&words[15..19]), words[START]);
-    Ok((Header { plan, capacity, hasher, start, provenance }, sum))
+    Ok((Header { plan, capacity, hasher, start, is_file }, sum))
 }
 
 /// Whether two headers, after parsing, are of one filter. The limit of its size may have changed.
 pub(crate) fn are_of_one_filter(one: &Words<HEADER_WORDS>, other: &Words<HEADER_WORDS>) -> bool {
     let same = |words: &Words<HEADER_WORDS>| {
         let mut words = *words;
-        for word in [LIMIT, START, TURN, HEADER_WORDS - 1] {
+        for word in [0, LIMIT, START, STATE, HEADER_WORDS - 1] {
             words[word] = 0;
         }
         words
@@ -168,12 +159,6 @@ fn open(words: &mut Words<HEADER_WORDS>) -> Result<u64, SnapshotError> {
     let is_file = words[0].to_ne_bytes() == MAGIC;
     let sum = unseal(words)
         .ok_or_else(|| SnapshotError::damaged(0, "the checksum of the header is wrong"))?;
-    if is_file != (words[TURN] == 0) {
-        return Err(SnapshotError::damaged(
-            8 * TURN as u64,
-            "a piece has a turn, and a file has none",
-        ));
-    }
     if is_file && words[START] != 0 {
         return Err(SnapshotError::damaged(8 * START as u64, "a file begins at 0"));
     }

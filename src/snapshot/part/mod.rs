@@ -5,11 +5,9 @@
 //! * [`blocks`] validates each block, and checks that the blocks of a part are consecutive.
 //! * [`coverage`] tracks which hashes the blocks of a filter cover.
 //! * [`time`] has the time at which a block was copied, in a filter that forgets.
-//! * [`origin`] identifies the filter that a part comes from.
 
 pub mod blocks;
 pub mod coverage;
 pub mod format;
 pub mod header;
-pub mod origin;
 pub mod time;

@@ -214,10 +214,10 @@ pub mod files {
     };
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     pub use crate::durable::{Claim, ClaimError};
-    pub use crate::snapshot::file::new_file::NewFile;
+    pub use crate::snapshot::file::replace::NewFile;
     #[cfg(unix)]
-    pub use crate::snapshot::file::new_file::copy_permissions;
-    pub use crate::snapshot::file::paths::{beside, folder_of, follow, is_at};
+    pub use crate::snapshot::file::replace::copy_permissions;
+    pub use crate::snapshot::file::replace::{beside, folder_of, follow, is_at};
 }
 
 /// The default hasher of a filter: ahash with random keys.

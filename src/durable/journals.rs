@@ -9,7 +9,7 @@ use crate::journal::file::space::allocate;
 use crate::journal::file::write::{Journal, Writer};
 use crate::layout::geometry::Mixed;
 use crate::snapshot::error::SnapshotError;
-use crate::snapshot::file::new_file::copy_permissions;
+use crate::snapshot::file::replace::copy_permissions;
 use crate::snapshot::file::replace::{replace, sync_folder_of};
 use crate::snapshot::part::format::End;
 use crate::snapshot::write::{Cut, Part, write};

@@ -47,8 +47,6 @@ fn words_for(call: &Call, error: &str) -> Option<&'static str> {
         "statx" => "cannot inspect the old file: ",
         name if name.starts_with("open") && beside => "cannot create ",
         name if name.starts_with("open") => "cannot open its folder: ",
-        // On file systems without locks, a save does not lock.
-        "flock" if error != "EIO" => return None,
         "flock" => "cannot lock ",
         "fchmod" => "cannot give the new file the permissions of the old one: ",
         "write" => "cannot write: ",

@@ -280,24 +280,25 @@ fn a_folder_or_pipe_in_place_of_the_unfinished_file_is_left_alone() {
 // Several at once.
 
 #[test]
-fn new_files_with_names_of_their_own_do_not_meet() {
+fn a_new_file_is_alone_until_it_takes_its_place() {
     let (folder, _) = folder();
     for length in [1, 130, 255] {
         let path = folder.path().join("n".repeat(length));
-        let create = || NewFile::create(&path, ".new", path.exists()).expect("a file");
-        let [mut one, mut other, lost, dropped] = [(); 4].map(|()| create());
-        assert_eq!(names(folder.path()).len(), 4);
-        drop(dropped);
-        drop((one.file.write_all(b"one"), other.file.write_all(b"other")));
-        one.take_place().expect("a file");
-        assert_eq!(mode(&path), mode(&path.with_file_name(names(folder.path()).remove(0))));
-        other.take_place().expect("a file");
-        assert_eq!(fs::read(&path).expect("a file"), b"other");
+        let create = || NewFile::create(&path, ".new", path.exists());
+        let mut new = create().expect("a file");
+        let error = create().map(drop).expect_err("another is being written");
+        assert_eq!(error.kind(), SnapshotErrorKind::Busy);
+        new.file.write_all(b"new").expect("space");
+        new.take_place().expect("a file");
+        assert_eq!(fs::read(&path).expect("a file"), b"new");
+        drop(create().expect("a file"));
+        assert_eq!(names(folder.path()).len(), 1);
+        let lost = create().expect("a file");
         for name in names(folder.path()).iter().filter(|name| name.starts_with('.')) {
             fs::remove_file(folder.path().join(name)).expect("the lost file");
         }
         assert!(lost.take_place().is_err());
-        assert_eq!(fs::read(&path).expect("a file"), b"other");
+        assert_eq!(fs::read(&path).expect("a file"), b"new");
         fs::remove_file(&path).expect("a file");
         assert!(names(folder.path()).is_empty());
     }

@@ -44,7 +44,8 @@ impl Replacement {
         if let Some(file) = unnamed::create(folder_of(&target), old.is_some()) {
             return Ok(Replacement { new: New::Unnamed(file), old, path: target });
         }
-        match NewFile::create(&target, SUFFIX, old.is_some()) {
+        let suffix = format!("{SUFFIX}-{}", std::process::id());
+        match NewFile::create(&target, &suffix, old.is_some()) {
             Ok(new) => Ok(Replacement { new: New::Named(new), old, path: target }),
             Err(error) if old.is_some() => {
                 let (name, folder) = (path.display(), folder_of(&target).display());

@@ -3,13 +3,10 @@
 //! * [`load`] turns a file into a filter, on all cores.
 //! * [`info`] reads the description of a filter from its file, without loading the filter.
 //! * [`lookup`] looks up single items, and reads only the shards that they lead to, which [`block_index`] finds.
-//! * [`replace`] replaces an old file with a new one, atomically. Until then, the new file is a [`new_file`] beside the
-//!   old one, at a path from [`paths`].
+//! * [`replace`] replaces an old file with a new one, atomically.
 
 mod block_index;
 pub mod info;
 pub mod load;
 pub mod lookup;
-pub mod new_file;
-pub mod paths;
 pub mod replace;

@@ -7,17 +7,15 @@
 //! Only one save to a path runs at a time. Otherwise an earlier save could replace the file of a later one. The lock on
 //! the unfinished file ensures this. When a process is killed, the system releases its lock, unless a child that it
 //! forked is still alive. A later save that gets the lock therefore knows that the file was abandoned, and removes it.
-//! No save ever writes to a file that another save has created.
-//!
-//! Where there are no such locks, each unfinished file has a name of its own, and saves to the same
-//! path do not notice each other.
+//! No save ever writes to a file that another save has created. On a file system without locks, a save fails before it
+//! writes anything.
 
-use crate::snapshot::error::SnapshotError;
-use crate::snapshot::file::new_file::{NewFile, old};
-use crate::snapshot::file::paths::{folder_of, follow};
-use std::fs::File;
+use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
 
 const UNFINISHED: &str = ".koel-saving";
 
@@ -35,16 +33,251 @@ pub fn replace<T>(
     // A folder that cannot be opened cannot be synced. It is better to fail before anything is done.
     let folder =
         Folder::open(folder_of(&target)).map_err(SnapshotError::io("cannot open its folder"))?;
-    let mut new = match NewFile::alone(&target, UNFINISHED, replaces)? {
-        Some(new) => new,
-        None => NewFile::create(&target, UNFINISHED, replaces)?,
-    };
+    let mut new = NewFile::create(&target, UNFINISHED, replaces)?;
     let written = write(&mut new.file)?;
     new.keep_permissions()?;
     new.file.sync_all().map_err(SnapshotError::io("cannot sync the new file"))?;
     new.take_place()?;
     folder.sync().map_err(SnapshotError::not_synced)?;
     Ok(written)
+}
+
+/// A new file that has not taken its place yet. No other save writes to it. Dropping it removes the file.
+///
+/// If the file is to replace another one, only its owner can read it until it gets the permissions of the other.
+#[derive(Debug)]
+pub struct NewFile {
+    /// The file to write to.
+    pub file: File,
+    path: PathBuf,
+    target: PathBuf,
+    /// Whether the file has taken its place, or another save removes it.
+    is_gone: bool,
+}
+
+impl NewFile {
+    /// Creates and locks a file that has the name of the target with a suffix, after removing a leftover file. The target
+    /// must not be a link.
+    pub fn create(target: &Path, suffix: &str, replaces: bool) -> Result<Self, SnapshotError> {
+        let path = beside(target, suffix).ok_or_else(SnapshotError::not_a_file)?;
+        // A faster save may have finished by the next attempt.
+        for _ in 0..100 {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create_new(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(
+                &mut options,
+                if replaces { 0o600 } else { 0o666 },
+            );
+            #[cfg(not(unix))]
+            let _ = replaces;
+            let file = match options.open(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    remove_leftover(&path)?;
+                    continue;
+                }
+                Err(error) => return Err(SnapshotError::unfinished("cannot create", &path, error)),
+            };
+            let target = target.to_path_buf();
+            let mut new = NewFile { file, path: path.clone(), target, is_gone: false };
+            if try_lock(&new.file, &path)? && is_at(&new.file, &path)? {
+                return Ok(new);
+            }
+            // Another save took the file for a leftover before it was locked, and removes it.
+            new.is_gone = true;
+        }
+        Err(SnapshotError::busy(&path))
+    }
+
+    /// Gives the file the permissions of the file that it replaces, which may have changed meanwhile. Returns whether
+    /// there is such a file.
+    pub fn keep_permissions(&self) -> Result<bool, SnapshotError> {
+        let Some(old) = old(&self.target)? else { return Ok(false) };
+        copy_permissions(&self.file, &old).map_err(SnapshotError::io(
+            "cannot give the new file the permissions of the old one",
+        ))?;
+        Ok(true)
+    }
+
+    /// Renames the file to its target.
+    pub fn take_place(mut self) -> Result<(), SnapshotError> {
+        if !is_at(&self.file, &self.path)? {
+            return Err(SnapshotError::removed(&self.path));
+        }
+        match fs::rename(&self.path, &self.target) {
+            Ok(()) => {}
+            // A network file system may report an error for a rename that it has carried out.
+            Err(_) if cfg!(unix) && is_at(&self.file, &self.target).is_ok_and(|it_is| it_is) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(SnapshotError::removed(&self.path));
+            }
+            Err(error) => {
+                return Err(SnapshotError::unfinished("cannot rename", &self.path, error));
+            }
+        }
+        self.is_gone = true;
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        // The file is still locked. Once it is unlocked, the path may belong to another save.
+        if !self.is_gone && is_at(&self.file, &self.path).is_ok_and(|ours| ours) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Returns the metadata of the old file, if there is one.
+fn old(target: &Path) -> Result<Option<Metadata>, SnapshotError> {
+    match fs::metadata(target) {
+        Ok(old) if !old.is_file() => Err(SnapshotError::not_a_file()),
+        Ok(old) => Ok(Some(old)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(SnapshotError::io("cannot inspect the old file")(error)),
+    }
+}
+
+/// Removes a leftover file, if no save is using it.
+fn remove_leftover(path: &Path) -> Result<(), SnapshotError> {
+    if fs::symlink_metadata(path).is_ok_and(|left| !left.is_file()) {
+        let text = format!(
+            "{} is in the way, where the new file is written before it replaces the old one: remove it",
+            path.display()
+        );
+        return Err(SnapshotError::new(SnapshotErrorKind::Io, text));
+    }
+    // Some systems lock only files that are open for writing.
+    let left = OpenOptions::new().write(true).open(path).or_else(|error| match error.kind() {
+        ErrorKind::PermissionDenied => File::open(path),
+        _ => Err(error),
+    });
+    let left = match left {
+        Ok(left) => left,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => {
+            return Err(SnapshotError::unfinished("cannot open the leftover file", path, error));
+        }
+    };
+    if !try_lock(&left, path)? {
+        return Err(SnapshotError::busy(path));
+    }
+    // While the file is locked, no other save removes it and creates a new one.
+    if !is_at(&left, path)? {
+        return Ok(());
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(SnapshotError::unfinished("cannot remove the leftover file", path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Tries to lock the file. Returns whether nobody else had locked it.
+fn try_lock(file: &File, path: &Path) -> Result<bool, SnapshotError> {
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
+            Err(TryLockError::Error(error)) => {
+                return Err(SnapshotError::unfinished("cannot lock", path, error));
+            }
+        }
+    }
+}
+
+/// Gives a file the owner, the group and the permissions of the old one, as far as the system
+/// allows.
+///
+/// No user gets a permission that they did not have. If the owner cannot be changed, the old owner
+/// may now be one of the others, who therefore get no more than the old owner had. If the group
+/// cannot be changed either, the file's group gets nothing, and the others, who may now include the
+/// old group, get no more than the old group had.
+#[cfg(unix)]
+pub fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let was = old.permissions().mode() & 0o7777;
+    let mut mode = was;
+    let new = file.metadata()?;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid())
+        && fchown(file, Some(old.uid()), Some(old.gid())).is_err()
+    {
+        // The set-ID bits are dropped, so that nobody acts as another owner.
+        mode &= 0o777 & (!0o7 | was >> 6);
+        if fchown(file, None, Some(old.gid())).is_err() {
+            mode &= !0o077 | was >> 3 & 0o7;
+        }
+    }
+    if new.permissions().mode() & 0o7777 == mode {
+        return Ok(());
+    }
+    file.set_permissions(PermissionsExt::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
+    file.set_permissions(old.permissions())
+}
+
+/// Returns the path that a symbolic link leads to, even if nothing is there yet, or any other path as it is.
+pub fn follow(path: &Path) -> Result<PathBuf, SnapshotError> {
+    let mut path = path.to_path_buf();
+    // The system follows this many links, too.
+    for _ in 0..40 {
+        match fs::symlink_metadata(&path) {
+            Ok(there) if there.is_symlink() => {
+                let to = fs::read_link(&path)
+                    .map_err(SnapshotError::io("cannot read the symbolic link"))?;
+                path = folder_of(&path).join(to);
+            }
+            Ok(_) => break,
+            Err(error) if error.kind() == ErrorKind::NotFound => break,
+            Err(error) => return Err(SnapshotError::io("cannot inspect the old file")(error)),
+        }
+    }
+    Ok(path)
+}
+
+/// Returns the folder of the file that a path names.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// Returns the path `.NAME` and this suffix in the folder of a file, or `None` if the path names no file.
+///
+/// A name has at most 255 bytes, or 143 in an encrypted folder, so a long name is replaced by its hash.
+pub fn beside(path: &Path, suffix: &str) -> Option<PathBuf> {
+    let name = path.file_name()?;
+    let mut beside = OsString::from(".");
+    if name.len() + suffix.len() < 143 {
+        beside.push(name);
+    } else {
+        beside.push(format!("{:016x}", xxh3_64(name.as_encoded_bytes())));
+    }
+    beside.push(suffix);
+    Some(folder_of(path).join(beside))
+}
+
+/// Returns whether this file is still at the path, and the path is not a symbolic link.
+#[cfg(unix)]
+pub fn is_at(file: &File, path: &Path) -> Result<bool, SnapshotError> {
+    use std::os::unix::fs::MetadataExt;
+    let id = |about: fs::Metadata| (about.dev(), about.ino());
+    let there = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        there => there.and_then(|there| Ok(id(there) == id(file.metadata()?))),
+    };
+    there.map_err(|error| SnapshotError::unfinished("cannot inspect", path, error))
+}
+
+/// Returns whether there is any file at the path, because this system does not tell which.
+#[cfg(not(unix))]
+pub fn is_at(_: &File, path: &Path) -> Result<bool, SnapshotError> {
+    Ok(path.exists())
 }
 
 /// Syncs the folder of a file, so that the names there survive a power failure.

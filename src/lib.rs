@@ -196,7 +196,7 @@ pub use shard::kick;
 #[cfg(doc)]
 pub use shard::sweep;
 #[cfg(doc)]
-pub use snapshot::part::format;
+pub use snapshot::format;
 pub use snapshot::{
     Piece, SaveReport, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo,
 };
@@ -214,10 +214,10 @@ pub mod files {
     };
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     pub use crate::durable::{Claim, ClaimError};
-    pub use crate::snapshot::file::replace::NewFile;
+    pub use crate::snapshot::replace::NewFile;
     #[cfg(unix)]
-    pub use crate::snapshot::file::replace::copy_permissions;
-    pub use crate::snapshot::file::replace::{beside, folder_of, follow, is_at};
+    pub use crate::snapshot::replace::copy_permissions;
+    pub use crate::snapshot::replace::{beside, folder_of, follow, is_at};
 }
 
 /// The default hasher of a filter: ahash with random keys.

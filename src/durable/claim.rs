@@ -10,7 +10,7 @@
 //! A child that a process forks shares the lock until it closes the file, and the claim stays its parent's:
 //! when the child drops it, the file is not removed.
 
-use crate::snapshot::file::replace::{beside, folder_of, follow, is_at};
+use crate::snapshot::replace::{beside, folder_of, follow, is_at};
 use rustix::fs::OFlags;
 use std::error::Error;
 use std::fmt;

@@ -2,11 +2,12 @@
 
 use crate::filter::ConcurrentCuckooFilter;
 use crate::snapshot::error::SnapshotError;
-use crate::snapshot::file::load::load;
-use crate::snapshot::file::lookup::SnapshotFile;
-use crate::snapshot::file::replace::replace;
+use crate::snapshot::header::Part;
+use crate::snapshot::load::load;
+use crate::snapshot::lookup::SnapshotFile;
 use crate::snapshot::read::{ReadFilter, read};
-use crate::snapshot::write::{Part, SaveReport, write};
+use crate::snapshot::replace::replace;
+use crate::snapshot::write::{SaveReport, write};
 use crate::stable_hash::PersistentHasher;
 use std::fs::File;
 use std::io::{Read, Write};

@@ -25,7 +25,7 @@ pub mod pieces;
 
 use crate::backend::Backend;
 use crate::error::BuildError;
-use crate::snapshot::copy::copy;
+use crate::snapshot::read::copy;
 use crate::stats::Stats;
 use ahash::RandomState;
 use std::fmt;

@@ -2,9 +2,9 @@
 
 use crate::filter::ConcurrentCuckooFilter;
 use crate::snapshot::error::SnapshotError;
-use crate::snapshot::piece::{Piece, piece_of};
 use crate::snapshot::read::Loading;
-use crate::snapshot::source::Source;
+use crate::snapshot::read::Source;
+use crate::snapshot::write::{Piece, piece_of};
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
 use std::io::Read;

@@ -1,26 +1,29 @@
 //! Filters in files: saving one while other threads use it, and loading it again.
 //!
-//! * [`part`] has the format of files and pieces: a header, blocks and an end.
-//! * [`write`](mod@write) writes a part of a filter, and a [`piece`] is one in memory.
-//! * [`read`] makes a filter from its parts, which come from a [`source`], and [`gather`] holds the shards read so far.
-//! * [`copy`] copies a filter in memory.
-//! * [`file`](mod@file) has the operations that need a file.
+//! * [`format`](mod@format) is the specification of files and pieces, and has the checksums and the end.
+//! * [`header`] encodes and parses the header of a part: it describes the filter.
+//! * [`block`] validates each block, and checks that the blocks of a part are consecutive.
+//! * [`write`](mod@write) writes a part of a filter to a file, or as a piece in memory.
+//! * [`read`] makes a filter from its parts, and copies one in memory. [`gather`] holds the shards read so far.
+//! * [`load`] makes a filter of a file, on all cores, or reads only the description of the filter.
+//! * [`lookup`] looks up single items in a file, and reads only the shards that they lead to.
+//! * [`replace`] replaces an old file with a new one, atomically.
 //! * [`error`] has the error of all of these.
 //!
 //! The types that backends and files share are in [`backend::exchange`](crate::backend::exchange).
 
-pub mod copy;
+pub mod block;
 pub mod error;
-pub mod file;
+pub mod format;
 pub mod gather;
-pub mod part;
-pub mod piece;
+pub mod header;
+pub mod load;
+pub mod lookup;
 pub mod read;
-pub mod source;
+pub mod replace;
 pub mod write;
 
 pub use error::{SnapshotError, SnapshotErrorKind};
-pub use file::info::SnapshotInfo;
-pub use file::lookup::SnapshotFile;
-pub use piece::Piece;
-pub use write::SaveReport;
+pub use load::SnapshotInfo;
+pub use lookup::SnapshotFile;
+pub use write::{Piece, SaveReport};

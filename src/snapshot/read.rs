@@ -4,18 +4,17 @@
 //! blocks, and the order of the blocks.
 
 use crate::backend::Backend;
-use crate::backend::exchange::Loaded;
+use crate::backend::exchange::{Block, Copied, Loaded, Plan};
 use crate::error::{NoMemory, zeros};
+use crate::snapshot::block::{BlockReader, Coverage, Times, Totals, from_here};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
+use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in, bytes_of};
 use crate::snapshot::gather::Gathered;
-use crate::snapshot::part::blocks::{BlockReader, Totals};
-use crate::snapshot::part::coverage::Coverage;
-use crate::snapshot::part::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in};
-use crate::snapshot::part::header::{Header, are_of_one_filter, read_header};
-use crate::snapshot::part::time::{Times, from_here};
-use crate::snapshot::source::Source;
+use crate::snapshot::header::{Header, are_of_one_filter, is_snapshot, read_header};
+use crate::snapshot::write::copy_next;
 use crate::stable_hash::PersistentHasher;
-use std::io::Read;
+use crate::table::ticking::Time;
+use std::io::{ErrorKind, Read};
 
 /// A filter as it was read.
 pub struct ReadFilter<S> {
@@ -207,5 +206,155 @@ impl<S> Begun<S> {
         (self.coverage, self.times) = totals.finish(end, at)?;
         self.void = end.void;
         Ok(())
+    }
+}
+
+/// A stream of words.
+pub struct Source<R> {
+    reader: R,
+    /// The number of bytes that have been read.
+    at: u64,
+    /// The number of bytes in the source, if nothing may follow a part.
+    length: Option<u64>,
+}
+
+impl<R: Read> Source<R> {
+    /// A stream, which may continue after a part.
+    pub fn stream(reader: R) -> Self {
+        Source { reader, at: 0, length: None }
+    }
+
+    /// A source of `length` bytes that have to be one part, read from byte `at` on.
+    pub fn of_length(reader: R, at: u64, length: u64) -> Self {
+        Source { reader, at, length: Some(length) }
+    }
+
+    /// The number of bytes that have been read.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Reads words, in the byte order of a file.
+    pub fn read(&mut self, words: &mut [u64]) -> Result<(), SnapshotError> {
+        let bytes = bytes_of(words);
+        match self.read_up_to(bytes)? == bytes.len() {
+            true => Ok(()),
+            false => Err(SnapshotError::cut_off(self.at)),
+        }
+    }
+
+    /// Reads until `bytes` is full or the stream ends. Returns the number of bytes read.
+    fn read_up_to(&mut self, bytes: &mut [u8]) -> Result<usize, SnapshotError> {
+        let mut got = 0;
+        while got < bytes.len() {
+            match self.reader.read(&mut bytes[got..]) {
+                Ok(0) => break,
+                Ok(more) => got += more,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(SnapshotError::io("cannot read")(error)),
+            }
+        }
+        self.at += got as u64;
+        Ok(got)
+    }
+
+    /// Reads the words of a header, without validating them. Returns `None` if the source is empty.
+    pub fn header(&mut self) -> Result<Option<Words<HEADER_WORDS>>, SnapshotError> {
+        let mut words = [0; HEADER_WORDS];
+        match self.read_up_to(bytes_of(&mut words))? {
+            0 => Ok(None),
+            // Data that is not a filter is reported as such, however short it is.
+            _ if !is_snapshot(&words) => Err(SnapshotError::not_a_snapshot()),
+            got if got < size_of_val(&words) => Err(SnapshotError::cut_off(self.at)),
+            _ => Ok(Some(words)),
+        }
+    }
+
+    /// Checks that nothing follows the part, if nothing may.
+    pub fn check_end(&self) -> Result<(), SnapshotError> {
+        match self.length {
+            Some(bytes) if bytes != self.at => Err(SnapshotError::wrong_length(bytes, self.at)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Copies a filter.
+pub fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
+    let _no_joins = backend.keep_shards();
+    let plan = backend.plan();
+    let mut loaded =
+        copied(&plan, backend.shards(), |next, buckets| copy_next(backend, next, buckets))?;
+    if let Loaded::Gathered { void, .. } = &mut loaded {
+        *void = backend.void_items();
+    }
+    Backend::restore(plan, loaded).map_err(NoMemory)
+}
+
+/// Builds a backend's contents from the shards that `copy_next` copies. The filter has `shards` shards at the
+/// beginning.
+fn copied(
+    plan: &Plan,
+    shards: usize,
+    mut copy_next: impl FnMut(&mut Option<u64>, &mut [u64]) -> Option<(Copied, Option<Time>)>,
+) -> Result<Loaded, NoMemory> {
+    let (reader, mut copy) = (BlockReader::new(plan), Gathered::with_memory(plan, shards)?);
+    let mut buckets = zeros(plan.geometry().words())?;
+    let (mut next, mut now) = (Some(0), None);
+    while let Some((copied, time)) = copy_next(&mut next, &mut buckets) {
+        let block = match plan {
+            // The items of a shard are its taken lanes, which need not be counted again.
+            Plan::Fixed(_) => Block { items: copied.items, ..Block::EMPTY },
+            Plan::Growing(_) => reader.block(&buckets),
+        };
+        let block = Block { depth: copied.depth, time, ..block };
+        copy.add(plan, block, &buckets)?;
+        now = time;
+    }
+    copy.finish(plan, &reader, (0, now))
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::backend::growing::Growing;
+    use crate::backend::shards::Shards;
+    use crate::layout::geometry::Mixed;
+    use crate::layout::sizing::growth_plan;
+
+    /// The filter grows after each copied shard. Unless the copy grew as well, there would be no end.
+    #[test]
+    fn each_shard_is_copied_once_while_the_filter_grows() {
+        let plan = growth_plan(100_000, 0.001, 0, 64.0, [0, usize::MAX]).expect("a layout");
+        let Ok(Growing::Narrow(shards)) = Growing::new(plan.clone()) else { panic!("memory") };
+        let plan = Plan::Growing(plan);
+        let before = shards.bucket_count() / plan.geometry().buckets() as usize;
+        let (mut items, mut count) = (0u64.., 0);
+        let mut fill_up_to = |most: usize| {
+            while count < most {
+                let item = items.next().expect("an item");
+                shards.insert(shards.locate(Mixed::of(item))).expect("memory");
+                count += 1;
+            }
+        };
+        fill_up_to(50_000);
+        let mut copies = 0;
+        let loaded = copied(&plan, before, |next, buckets| {
+            let copied = shards.copy_shard(next, buckets)?;
+            copies += 1;
+            assert!(copies < 1_000, "it begins again and again");
+            fill_up_to(50_000 << copies.min(4));
+            Some((copied, None))
+        });
+        let Ok(Loaded::Gathered { tables, depths, void, time }) = loaded else {
+            panic!("no memory")
+        };
+        assert!(copies > 2 * before, "{before} shards did not become more than {copies}");
+        assert_eq!((tables.shards(), depths.len()), (copies, copies));
+        let Plan::Growing(plan) = plan else { panic!("it grows") };
+        let copy = Growing::restore(plan, Loaded::Gathered { tables, depths, void, time });
+        let Ok(Growing::Narrow(copy)) = copy else { panic!("memory") };
+        let missing = (0..50_000).filter(|item| !copy.contains(copy.locate(Mixed::of(*item))));
+        assert_eq!(missing.count(), 0);
     }
 }

@@ -10,17 +10,16 @@
 use crate::backend::exchange::{Copied, Plan};
 use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
-use crate::error::zeros;
+use crate::error::{reserve, zeros};
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Position;
+use crate::snapshot::block::{Coverage, Times, Totals, UNITS, words_of};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
-use crate::snapshot::part::blocks::Totals;
-use crate::snapshot::part::coverage::{Coverage, UNITS};
-use crate::snapshot::part::format::{
-    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, block_words, buckets_in, seal,
+use crate::snapshot::format::{
+    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, PIECE_MAGIC, block_bytes, block_words, buckets_in,
+    seal,
 };
-use crate::snapshot::part::header::header;
-use crate::snapshot::part::time::{Times, words_of};
+use crate::snapshot::header::{Part, header};
 use crate::stable_hash::PersistentHasher;
 use crate::table::ticking::{Ticking, Time};
 use std::fmt;
@@ -58,36 +57,6 @@ impl From<End> for SaveReport {
 impl fmt::Display for SaveReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} items in {} bytes", self.items, self.bytes)
-    }
-}
-
-/// The part of a filter to write.
-#[derive(Clone, Copy)]
-pub struct Part {
-    /// The place where it begins.
-    pub start: u64,
-    /// Whether the part is a file, which holds all of the filter.
-    pub is_file: bool,
-    /// The random number of a state, or 0.
-    pub state: u64,
-    /// The maximum number of bytes of the part, unless it has only one block.
-    pub most_bytes: usize,
-}
-
-impl Part {
-    /// The whole filter, as a file.
-    pub const FILE: Part = Part { start: 0, is_file: true, state: 0, most_bytes: usize::MAX };
-
-    /// The whole filter, as a file that differs from every other one, also from one with the same contents.
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    pub fn state() -> Part {
-        Part { state: ahash::RandomState::new().hash_one("koel").max(1), ..Part::FILE }
-    }
-
-    /// The maximum number of blocks of the part.
-    pub fn most_blocks(self, plan: &Plan) -> u64 {
-        let for_blocks = self.most_bytes.saturating_sub(8 * (HEADER_WORDS + END_WORDS));
-        (for_blocks as u64 / block_bytes(plan)).max(1)
     }
 }
 
@@ -226,4 +195,106 @@ impl Copying<'_> {
         }
         Some((depth, items))
     }
+}
+
+/// The number of bytes before and after the blocks.
+const AROUND: usize = 8 * (HEADER_WORDS + END_WORDS);
+
+/// A piece of a filter, which was made by [`piece_at`](crate::ConcurrentCuckooFilter::piece_at).
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, StableHash};
+///
+/// let builder = ConcurrentCuckooFilter::builder().capacity(100);
+/// let filter = builder.hasher(StableHash::random()).build()?;
+/// let piece = filter.piece_at(0, 1 << 20)?;
+/// assert_eq!(piece.next(), None); // a small filter is one piece
+/// assert!(piece.as_bytes().starts_with(b"\x89koelp"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Piece {
+    bytes: Vec<u8>,
+    next: Option<u64>,
+}
+
+impl Piece {
+    /// The first bytes of every piece, and of nothing else that koel writes.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, Piece, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(100).build()?;
+    /// assert!(filter.piece_at(0, 0)?.as_bytes().starts_with(&Piece::MAGIC));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const MAGIC: [u8; 8] = PIECE_MAGIC;
+
+    /// Returns the bytes of the piece, which are sent or stored as they are, and later
+    /// [pushed](crate::PieceLoader::push). Filters that were built alike and have the same contents have the same pieces.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(100_000).build()?;
+    /// let bytes = filter.piece_at(0, 0)?.as_bytes().to_vec();
+    /// assert!(bytes.len() < filter.size_in_bytes() + 500);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the cursor of the next piece, or `None` if this is the last one.
+    ///
+    /// It is never 0, which is the cursor of the first piece.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(1_000_000).build()?; // three shards
+    /// let cursor = filter.piece_at(0, 1 << 20)?.next().expect("more pieces");
+    /// assert!(filter.piece_at(cursor, usize::MAX)?.next().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn next(&self) -> Option<u64> {
+        self.next
+    }
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl fmt::Debug for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut piece = f.debug_struct("Piece");
+        piece.field("bytes", &self.as_bytes().len()).field("next", &self.next).finish()
+    }
+}
+
+/// Makes the piece that begins at this cursor. It has at least one shard, and more if they fit into
+/// this number of bytes.
+pub fn piece_of<S: PersistentHasher>(
+    backend: &Backend,
+    about: (usize, &S),
+    cursor: u64,
+    most_bytes: usize,
+) -> Result<Piece, SnapshotError> {
+    let part = Part { start: cursor, is_file: false, state: 0, most_bytes };
+    let mut bytes = Vec::new();
+    let plan = backend.plan();
+    // There may be more shards by the time they are copied.
+    let blocks = part.most_blocks(&plan).min(backend.shards() as u64);
+    reserve(&mut bytes, AROUND + (blocks * block_bytes(&plan)) as usize)?;
+    let (_, next) = write(backend, about, part, &(), |words| {
+        reserve(&mut bytes, words.len())?;
+        bytes.extend_from_slice(words);
+        Ok(())
+    })?;
+    Ok(Piece { bytes, next })
 }

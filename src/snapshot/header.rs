@@ -9,8 +9,9 @@ use crate::layout::sizing::{GrowthPlan, lanes_of};
 use crate::layout::stagger::Stagger;
 use crate::layout::stamps::MAX_TICKS;
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
-use crate::snapshot::part::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, unseal};
-use crate::snapshot::write::Part;
+use crate::snapshot::format::{
+    END_WORDS, HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, block_bytes, unseal,
+};
 use crate::stable_hash::{PersistentHasher, StableHash};
 use crate::table::Table;
 
@@ -23,6 +24,36 @@ const LIMIT: usize = 8;
 const START: usize = 21;
 /// The word with the number of a state.
 const STATE: usize = 22;
+
+/// The part of a filter to write.
+#[derive(Clone, Copy)]
+pub struct Part {
+    /// The place where it begins.
+    pub start: u64,
+    /// Whether the part is a file, which holds all of the filter.
+    pub is_file: bool,
+    /// The random number of a state, or 0.
+    pub state: u64,
+    /// The maximum number of bytes of the part, unless it has only one block.
+    pub most_bytes: usize,
+}
+
+impl Part {
+    /// The whole filter, as a file.
+    pub const FILE: Part = Part { start: 0, is_file: true, state: 0, most_bytes: usize::MAX };
+
+    /// The whole filter, as a file that differs from every other one, also from one with the same contents.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    pub fn state() -> Part {
+        Part { state: ahash::RandomState::new().hash_one("koel").max(1), ..Part::FILE }
+    }
+
+    /// The maximum number of blocks of the part.
+    pub fn most_blocks(self, plan: &Plan) -> u64 {
+        let for_blocks = self.most_bytes.saturating_sub(8 * (HEADER_WORDS + END_WORDS));
+        (for_blocks as u64 / block_bytes(plan)).max(1)
+    }
+}
 
 /// The header of a part, without the fields that follow from these.
 pub(crate) struct Header<S> {

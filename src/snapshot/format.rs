@@ -218,7 +218,6 @@
 
 use crate::backend::exchange::Plan;
 use crate::snapshot::error::SnapshotError;
-use crate::snapshot::part::time::TIME_WORDS;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -228,6 +227,9 @@ pub(crate) const END_WORDS: usize = 8;
 pub(crate) const BLOCK_HEAD: usize = 3;
 /// The number of words of a block besides its buckets.
 pub(crate) const BLOCK_WORDS: usize = BLOCK_HEAD + 1;
+
+/// The number of words of a block's time, in a filter that forgets.
+pub(crate) const TIME_WORDS: usize = 3;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
 pub(crate) const PIECE_MAGIC: [u8; 8] = *b"\x89koelp\r\n";

@@ -1,20 +1,26 @@
-//! Validates blocks: each by itself, and all blocks of a part together.
+//! Blocks: each by itself, and all blocks of a part together.
 //!
 //! A [`BlockReader`] validates one block. A [`Totals`] checks that the blocks of a part are consecutive, in place and
 //! in time, and that the part's end has their number, their items and their checksums.
+//!
+//! Blocks come in the order of the hashes that lead to their shards. A block of depth `d` covers 2^(-d) of its root, so the
+//! place where it begins is a whole number of [`UNITS`]. A place is also the cursor of a
+//! [piece](crate::snapshot::write::Piece).
+//!
+//! Ticks do not wait while a file is written, so in a filter that forgets, each block has the time of its copy. No block
+//! was copied before the previous one, and a loaded filter continues from the time of the last block. By then, the items
+//! of earlier blocks have become older, and some have expired.
 
 use crate::backend::exchange::{Block, Plan};
-use crate::backend::growing::directory::MAX_LEVELS;
-use crate::layout::bucket::Lanes;
+use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
+use crate::layout::bucket::{Lanes, Words};
 use crate::layout::either;
 use crate::layout::shrinking::Shrinking;
 use crate::layout::stamps::Moment;
 use crate::snapshot::error::SnapshotError;
-use crate::snapshot::part::coverage::{Coverage, Gap};
-use crate::snapshot::part::format::{
-    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal,
+use crate::snapshot::format::{
+    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, TIME_WORDS, block_bytes, unseal,
 };
-use crate::snapshot::part::time::{AgeShift, TIME_WORDS, Times, time_in};
 use crate::table::ticking::Time;
 use std::ops::BitOr;
 use xxhash_rust::xxh3::Xxh3;
@@ -266,6 +272,180 @@ impl Totals {
     }
 }
 
+/// The number of units in a root. Places are counted in these units, each of which is what a shard of the greatest
+/// depth covers.
+pub const UNITS: u64 = 1 << (MAX_LEVELS - 1);
+
+/// Returns the number of units that a block of this depth covers.
+pub fn part_of(depth: u32) -> u64 {
+    UNITS >> depth
+}
+
+/// A block does not continue where the previous one ended.
+#[derive(Debug)]
+pub struct Gap;
+
+impl Gap {
+    /// The error for a block that begins at byte `at`.
+    pub fn at(self, at: u64) -> SnapshotError {
+        SnapshotError::damaged(at + 8, "the block does not continue where the previous one ended")
+    }
+}
+
+/// The hashes that blocks cover, from the first hash on.
+#[derive(Clone, Debug)]
+pub struct Coverage {
+    roots: u64,
+    /// Where the next block begins.
+    place: u64,
+    blocks: u64,
+    deepest: u32,
+}
+
+impl Coverage {
+    /// Begins the coverage of a filter with `roots` roots.
+    pub fn of(roots: usize) -> Self {
+        Self::from(roots, 0)
+    }
+
+    /// Begins the coverage of such a filter at a later place.
+    pub fn from(roots: usize, place: u64) -> Self {
+        Coverage { roots: roots as u64, place, blocks: 0, deepest: 0 }
+    }
+
+    /// Adds the next block. Fails if it does not continue where the previous one ended.
+    pub fn add(&mut self, depth: u32) -> Result<(), Gap> {
+        let part = part_of(depth);
+        if self.is_complete() || !self.place.is_multiple_of(part) {
+            return Err(Gap);
+        }
+        self.place += part;
+        self.deepest = self.deepest.max(depth);
+        self.blocks += 1;
+        Ok(())
+    }
+
+    /// Whether the blocks make up every root.
+    pub fn is_complete(&self) -> bool {
+        self.place / UNITS == self.roots
+    }
+
+    /// The place where the next block begins.
+    pub fn place(&self) -> u64 {
+        self.place
+    }
+
+    /// The place where the next block begins, or `None` if there is no other block.
+    pub fn next(&self) -> Option<u64> {
+        (!self.is_complete()).then_some(self.place)
+    }
+
+    /// The greatest depth of all blocks.
+    pub fn deepest(&self) -> u32 {
+        self.deepest
+    }
+
+    /// Whether the directory of these shards is [not much larger](is_balanced) than the shards themselves.
+    pub fn is_balanced(&self) -> bool {
+        is_balanced(self.roots, self.deepest, self.blocks)
+    }
+}
+
+/// A bit of the first of these words, above the stamp: ticks have numbers.
+const HAS_NUMBER: u64 = 1 << 8;
+
+/// Returns the words of this time.
+pub fn words_of(lanes: Lanes, Time { tick, elapsed, number }: Time) -> [u64; TIME_WORDS] {
+    let flag = if number.is_some() { HAS_NUMBER } else { 0 };
+    [tick & lanes.most_stamps() | flag, elapsed, number.unwrap_or(0)]
+}
+
+/// Parses the words of a time. `Err` is the index of the first word that is wrong.
+pub fn time_in(lanes: Lanes, words: [u64; TIME_WORDS]) -> Result<Time, usize> {
+    let [first, elapsed, number] = words;
+    let (tick, has_number) = (first & !HAS_NUMBER, first & HAS_NUMBER != 0);
+    if tick > lanes.most_stamps() {
+        return Err(0);
+    }
+    if number != 0 && !has_number {
+        return Err(2);
+    }
+    Ok(Time { tick, elapsed, number: has_number.then_some(number) })
+}
+
+/// Returns the time from which a loaded filter continues. The counts of passed ticks are only compared within one file,
+/// so the filter may begin with any count. A file may contain a count that would soon overflow, so that a later block
+/// of a file of this filter would seem to be from an earlier time. So the highest bit is cleared, which leaves half of
+/// all numbers.
+pub fn from_here(time: Time) -> Time {
+    Time { elapsed: time.elapsed & (u64::MAX >> 1), ..time }
+}
+
+/// Checks the times of blocks, one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Times {
+    last: Option<Time>,
+}
+
+impl Times {
+    /// Adds the time of the next block. Returns `None` if the block cannot follow the last one: it has a lower count of
+    /// ticks, or the same count with another tick.
+    pub fn add(&mut self, time: Option<Time>) -> Option<()> {
+        if let (Some(last), Some(time)) = (self.last, time) {
+            let is_same = last.elapsed == time.elapsed && last.tick == time.tick;
+            if last.elapsed >= time.elapsed && !is_same {
+                return None;
+            }
+        }
+        self.last = time;
+        Some(())
+    }
+
+    pub fn last(&self) -> Option<Time> {
+        self.last
+    }
+}
+
+/// How much older items have become.
+#[derive(Clone, Copy, Debug)]
+pub struct AgeShift {
+    /// The moment at which the items were copied, and the present moment.
+    then: Moment,
+    now: Moment,
+    ticks: u64,
+}
+
+/// Returns how much older a block is at the last time. `None` if it was copied at that time.
+pub fn age_shift(time: Option<Time>, last: Option<Time>) -> Option<AgeShift> {
+    let (time, last) = time.zip(last)?;
+    let ticks = last.elapsed.saturating_sub(time.elapsed);
+    let [then, now] = [time, last].map(|time| Moment::of_tick(time.tick));
+    (ticks > 0).then_some(AgeShift { then, now, ticks })
+}
+
+impl AgeShift {
+    /// Returns the present age of lanes that were `age` ticks old, unless they have expired.
+    fn age(self, lanes: Lanes, age: u64) -> Option<u64> {
+        let age = age.saturating_add(self.ticks);
+        (age <= lanes.remembers().into()).then_some(age)
+    }
+
+    /// Makes the items of these buckets older, and removes those that have expired.
+    pub fn make_older(self, lanes: Lanes, words: &mut [u64]) {
+        for bucket in words.chunks_exact_mut(lanes.words()) {
+            let old = Words { heads: bucket[0], tails: bucket.get(1).copied().unwrap_or(0) };
+            let new = lanes.taken(old.heads).fold(old, |new, lane| {
+                match self.age(lanes, lanes.age(old, lane, self.then)) {
+                    Some(age) => lanes.with_age(new, lane, age, self.now),
+                    None => lanes.without_whole(new, lane),
+                }
+            });
+            bucket[0] = new.heads;
+            bucket.iter_mut().skip(1).for_each(|tails| *tails = new.tails);
+        }
+    }
+}
+
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
@@ -278,6 +458,33 @@ mod tests {
             chain.for_each(|depth| totals.add(depth, 0, 0).expect("the next block"));
             let end = totals.end(0, 0);
             assert_eq!(totals.finish(end, 0).is_ok(), is_fine);
+        }
+    }
+
+    fn coverage(roots: usize, depths: &[u32]) -> (Coverage, bool) {
+        let mut coverage = Coverage::of(roots);
+        let right = depths.iter().all(|depth| coverage.add(*depth).is_ok());
+        let complete = coverage.is_complete();
+        (coverage, right && complete)
+    }
+
+    #[test]
+    fn blocks_have_to_make_up_every_root() {
+        for whole in [&[0, 0][..], &[1, 1, 0], &[0, 2, 2, 1], &[1, 2, 3, 3, 1, 1], &[31; 0]] {
+            assert_eq!(coverage(2, whole).1, !whole.is_empty(), "{whole:?}");
+        }
+        for broken in [&[0][..], &[0, 0, 0], &[1, 0], &[2, 1, 2, 0], &[1, 1, 1], &[0, 31]] {
+            assert!(!coverage(2, broken).1, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn a_deep_shard_needs_others() {
+        for (depth, is_fine) in [(20, true), (21, false), (31, false)] {
+            let chain: Vec<u32> = (1..=depth).chain([depth]).collect();
+            let (coverage, whole) = coverage(1, &chain);
+            assert!(whole);
+            assert_eq!(coverage.is_balanced(), is_fine);
         }
     }
 }

@@ -133,7 +133,8 @@ pub fn header_words(file: &File, length: u64) -> Result<Words<HEADER_WORDS>, Sna
     if part < HEADER_WORDS { Err(SnapshotError::cut_off(length)) } else { Ok(words) }
 }
 
-/// Reads the end of a file of this length, of a filter that may or may not have void lanes. Returns it with the byte at which it begins.
+/// Reads the end of a file of this length, of a filter that may or may not have void lanes. Returns it with the byte at
+/// which it begins.
 pub fn end_of(file: &File, length: u64, may_have_void: bool) -> Result<(End, u64), SnapshotError> {
     let at = length.saturating_sub(8 * END_WORDS as u64);
     let mut words = [0; END_WORDS];

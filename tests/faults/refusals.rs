@@ -40,7 +40,7 @@ const REFUSALS: [(&str, &[&str]); 9] = [
 
 /// Returns how the error message begins, after the path, if this call fails; `None` if the save
 /// succeeds nevertheless.
-fn words_for(call: &Call, error: &str) -> Option<&'static str> {
+fn words_for(call: &Call) -> Option<&'static str> {
     let beside = call.text.contains(BESIDE);
     Some(match &*call.name {
         name if name.starts_with("readlink") => "cannot read the symbolic link: ",
@@ -91,7 +91,7 @@ fn refuse_everything<K: Kind>(old: Option<&[u8]>) {
                 scene.go_on();
                 continue;
             }
-            let Some(words) = words_for(call, error) else {
+            let Some(words) = words_for(call) else {
                 assert_eq!(outcome, "done", "{what}");
                 assert_eq!(scene.holds(), Holds::New, "{what}");
                 continue;

@@ -129,13 +129,13 @@ impl Filter {
     #[inline]
     fn add(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (hash, _) = items::hash(self.hasher, item)?;
-        self.place.change(py, |kept| kept.add(hash, self.refresh).map_err(self.failed()))
+        self.place.change(py, |kept| kept.set().add(hash, self.refresh).map_err(self.failed()))
     }
 
     /// Whether the item was added.
     fn __contains__(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (hash, _) = items::hash(self.hasher, item)?;
-        self.place.shortly(py, |kept| Ok(kept.contains(hash)))
+        self.place.shortly(py, |kept| Ok(kept.set().contains(hash)))
     }
 
     /// Removes an item if it is there, and returns whether it was.
@@ -144,7 +144,7 @@ impl Filter {
     /// as `rate`, remove another item.
     fn discard(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (hash, _) = items::hash(self.hasher, item)?;
-        self.place.change(py, |kept| kept.discard(hash).map_err(self.failed()))
+        self.place.change(py, |kept| kept.set().discard(hash).map_err(self.failed()))
     }
 
     /// Removes an item like `discard`, and raises KeyError if it is not there.
@@ -161,17 +161,17 @@ impl Filter {
     /// are taken for hashes, as `hash_of` returns them. Other threads run meanwhile. If an item cannot be added,
     /// the items of earlier pieces (of some thousand) have been.
     fn add_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        self.of_many(py, items, |kept, hashes| kept.add_many(hashes, self.refresh))
+        self.of_many(py, items, |kept, hashes| kept.set().add_many(hashes, self.refresh))
     }
 
     /// Looks up many items, and returns a list of True and False. It takes what `add_many` takes.
     fn contains_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        self.of_many(py, items, |kept, hashes| Ok(all_answered(kept.contains_many(hashes))))
+        self.of_many(py, items, |kept, hashes| Ok(all_answered(kept.set().contains_many(hashes))))
     }
 
     /// Removes many items, as `discard` removes one, and returns a list of True and False.
     fn discard_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        self.of_many(py, items, |kept, hashes| kept.discard_many(hashes).map(all_answered))
+        self.of_many(py, items, |kept, hashes| kept.set().discard_many(hashes).map(all_answered))
     }
 
     /// The hash of an item in this filter, from 0 to 2**64 - 1: the XXH3 of its bytes, with the filter's seed.
@@ -181,7 +181,7 @@ impl Filter {
 
     /// Removes all items. The filter keeps the memory that it has; `compact` gives it back.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        self.place.at_length(py, |kept| kept.clear().map_err(self.failed()))
+        self.place.at_length(py, |kept| kept.set().clear().map_err(self.failed()))
     }
 
     /// Gives back the memory that the filter has grown to and does not need any more, and returns how many bytes.
@@ -190,7 +190,7 @@ impl Filter {
     /// While one of them copies the filter (saves, copies or pickles it, or merges it into another one), and during a
     /// checkpoint, nothing is given back. Its file gets smaller with the next `save`.
     fn compact(&self, py: Python<'_>) -> PyResult<usize> {
-        self.place.at_length(py, |kept| Ok(kept.compact()))
+        self.place.at_length(py, |kept| Ok(kept.set().compact()))
     }
 
     /// Adds what another filter knows, and returns how many items came. Both must have been made with one seed,

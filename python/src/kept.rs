@@ -8,6 +8,7 @@ use koel::{
 use koel_state::window::Window;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::convert;
 use std::path::Path;
 
 /// For how long a filter remembers items. An error if another program counts its ticks.
@@ -19,6 +20,71 @@ pub fn window_of(filter: &ConcurrentCuckooFilter<StableHash>) -> Result<Option<W
         )
     })
 }
+
+/// Operations of a filter, with or without a journal. Without one, only a lack of room is an error.
+pub trait Set {
+    /// Adds an item that is not there. With `refresh`, one that is there is remembered from now on.
+    fn add(&self, hash: Prehashed, refresh: bool) -> Result<bool, DurableError>;
+    fn contains(&self, hash: Prehashed) -> bool;
+    fn discard(&self, hash: Prehashed) -> Result<bool, DurableError>;
+    fn add_many(&self, hashes: &[Prehashed], refresh: bool) -> Answers;
+    fn contains_many(&self, hashes: &[Prehashed]) -> Vec<bool>;
+    fn discard_many(&self, hashes: &[Prehashed]) -> Result<Vec<bool>, DurableError>;
+    fn clear(&self) -> Result<(), DurableError>;
+    /// Lets ticks pass up to a number.
+    fn tick_to(&self, number: u64) -> Result<u64, DurableError>;
+    /// Returns memory that is no longer needed to the system, and how many bytes.
+    fn compact(&self) -> usize;
+}
+
+/// For each item, whether it was new.
+pub type Answers = Result<Vec<Result<bool, Full>>, DurableError>;
+
+/// Implements `Set` by the methods of a filter. `$result` turns the return value of a change into a `Result`.
+macro_rules! set {
+    ($filter:ident, $result:path) => {
+        impl Set for $filter<StableHash> {
+            #[inline]
+            fn add(&self, hash: Prehashed, refresh: bool) -> Result<bool, DurableError> {
+                match refresh {
+                    true => Ok(self.insert_or_refresh(&hash)?),
+                    false => Ok(self.insert_if_absent(&hash)?),
+                }
+            }
+            #[inline]
+            fn contains(&self, hash: Prehashed) -> bool {
+                self.contains(&hash)
+            }
+            fn discard(&self, hash: Prehashed) -> Result<bool, DurableError> {
+                $result(self.remove(&hash))
+            }
+            fn add_many(&self, hashes: &[Prehashed], refresh: bool) -> Answers {
+                match refresh {
+                    true => $result(self.insert_or_refresh_many(hashes)),
+                    false => $result(self.insert_if_absent_many(hashes)),
+                }
+            }
+            fn contains_many(&self, hashes: &[Prehashed]) -> Vec<bool> {
+                self.contains_many(hashes)
+            }
+            fn discard_many(&self, hashes: &[Prehashed]) -> Result<Vec<bool>, DurableError> {
+                $result(self.remove_many(hashes))
+            }
+            fn clear(&self) -> Result<(), DurableError> {
+                $result(self.clear())
+            }
+            fn tick_to(&self, number: u64) -> Result<u64, DurableError> {
+                $result(self.tick_to(number))
+            }
+            fn compact(&self) -> usize {
+                self.shrink()
+            }
+        }
+    };
+}
+
+set!(ConcurrentCuckooFilter, Ok);
+set!(DurableFilter, convert::identity);
 
 pub struct Kept {
     table: Table,
@@ -73,6 +139,15 @@ impl Kept {
         }
     }
 
+    /// The filter to ask and to change, which records changes if it has a journal.
+    #[inline]
+    pub fn set(&self) -> &dyn Set {
+        match self.journaled() {
+            Some(durable) => durable,
+            None => self.filter(),
+        }
+    }
+
     /// In a child, leaves the file to the parent.
     pub fn leave_to_parent(&self) {
         if let Table::Durable(durable) = &self.table {
@@ -101,80 +176,8 @@ impl Kept {
     /// Lets the ticks pass that are due. If they cannot be recorded, they pass later: an item may always be remembered
     /// for longer.
     pub fn keep_up(&self) {
-        let Some(window) = self.window else { return };
-        match self.journaled() {
-            Some(durable) => drop(durable.tick_to(window.number_now())),
-            None => drop(self.filter().tick_to(window.number_now())),
-        }
-    }
-
-    #[inline]
-    pub fn add(&self, hash: Prehashed, refresh: bool) -> Result<bool, DurableError> {
-        match self.journaled() {
-            Some(durable) if refresh => durable.insert_or_refresh(&hash),
-            Some(durable) => durable.insert_if_absent(&hash),
-            None if refresh => Ok(self.filter().insert_or_refresh(&hash)?),
-            None => Ok(self.filter().insert_if_absent(&hash)?),
-        }
-    }
-
-    #[inline]
-    pub fn contains(&self, hash: Prehashed) -> bool {
-        match self.journaled() {
-            Some(durable) => durable.contains(&hash),
-            None => self.filter().contains(&hash),
-        }
-    }
-
-    pub fn discard(&self, hash: Prehashed) -> Result<bool, DurableError> {
-        match self.journaled() {
-            Some(durable) => durable.remove(&hash),
-            None => Ok(self.filter().remove(&hash)),
-        }
-    }
-
-    pub fn add_many(
-        &self,
-        hashes: &[Prehashed],
-        refresh: bool,
-    ) -> Result<Vec<Result<bool, Full>>, DurableError> {
-        match self.journaled() {
-            Some(durable) if refresh => durable.insert_or_refresh_many(hashes),
-            Some(durable) => durable.insert_if_absent_many(hashes),
-            None if refresh => Ok(self.filter().insert_or_refresh_many(hashes)),
-            None => Ok(self.filter().insert_if_absent_many(hashes)),
-        }
-    }
-
-    pub fn contains_many(&self, hashes: &[Prehashed]) -> Vec<bool> {
-        match self.journaled() {
-            Some(durable) => durable.contains_many(hashes),
-            None => self.filter().contains_many(hashes),
-        }
-    }
-
-    pub fn discard_many(&self, hashes: &[Prehashed]) -> Result<Vec<bool>, DurableError> {
-        match self.journaled() {
-            Some(durable) => durable.remove_many(hashes),
-            None => Ok(self.filter().remove_many(hashes)),
-        }
-    }
-
-    pub fn clear(&self) -> Result<(), DurableError> {
-        match self.journaled() {
-            Some(durable) => durable.clear(),
-            None => {
-                self.filter().clear();
-                Ok(())
-            }
-        }
-    }
-
-    /// Gives back the memory that is not needed any more, and returns how many bytes.
-    pub fn compact(&self) -> usize {
-        match self.journaled() {
-            Some(durable) => durable.shrink(),
-            None => self.filter().shrink(),
+        if let Some(window) = self.window {
+            let _ = self.set().tick_to(window.number_now());
         }
     }
 

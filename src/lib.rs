@@ -40,6 +40,7 @@
 //!
 //! * `rayon` (default): the methods that begin with `par_`. They run in the caller's rayon pool.
 //! * `durable` (default, on Unix): `DurableFilter`.
+//! * `serde`: filters that can be saved are `Serialize` and `Deserialize`, as the bytes of their files.
 //!
 //! # Systems
 //!
@@ -175,6 +176,7 @@ mod hasher_probes;
 mod journal;
 mod key;
 mod layout;
+mod random_state;
 mod shard;
 mod snapshot;
 mod stable_hash;
@@ -191,6 +193,7 @@ pub use filter::ConcurrentCuckooFilter;
 pub use filter::builder::Builder;
 pub use filter::pieces::PieceLoader;
 pub use key::{Key, Prehashed};
+pub use random_state::{RandomHasher, RandomState};
 #[cfg(doc)]
 pub use shard::kick;
 #[cfg(doc)]
@@ -219,10 +222,6 @@ pub mod files {
     pub use crate::snapshot::replace::copy_permissions;
     pub use crate::snapshot::replace::{beside, folder_of, follow, is_at};
 }
-
-/// The default hasher of a filter: ahash with random keys.
-#[doc(no_inline)]
-pub use ahash::RandomState;
 
 /// The parts, for the models that check them.
 #[cfg(any(loom, shuttle))]

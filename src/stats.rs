@@ -71,6 +71,38 @@ impl Stats {
     pub fn load(&self) -> f64 {
         self.items as f64 / self.slots as f64
     }
+
+    /// Returns all figures by their names, for whatever exports metrics. Each is the present value of a gauge; names stay as
+    /// they are, and later versions may add some.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// for (name, value) in filter.stats().metrics() {
+    ///     println!("koel_{name} {value}");
+    /// }
+    /// # assert!(filter.stats().metrics().any(|it| it == ("capacity", 100.0)));
+    /// ```
+    pub fn metrics(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let limit = self.max_bytes.map(|bytes| ("max_bytes", bytes as f64));
+        let figures = [
+            ("items", self.items as f64),
+            ("capacity", self.capacity as f64),
+            ("slots", self.slots as f64),
+            ("load", self.load()),
+            ("fingerprint_bits", self.fingerprint_bits.into()),
+            ("slots_per_bucket", self.slots_per_bucket as f64),
+            ("shards", self.shards as f64),
+            ("segments", self.segments as f64),
+            ("size_in_bytes", self.size_in_bytes as f64),
+            ("false_positive_rate", self.false_positive_rate),
+            ("false_positive_rate_at_capacity", self.false_positive_rate_at_capacity),
+            ("splits", self.splits as f64),
+            ("directory_depth", self.directory_depth.into()),
+            ("growth", self.growth),
+            ("expected_growth", self.expected_growth),
+        ];
+        figures.into_iter().chain(limit)
+    }
 }
 
 impl fmt::Display for Stats {

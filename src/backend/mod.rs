@@ -106,6 +106,12 @@ impl Backend {
         perform!(self, contains -> bool, locate, hash)
     }
 
+    /// Prefetches the memory that a lookup of the item reads.
+    #[inline]
+    pub fn prefetch(&self, hash: Mixed) {
+        on_shards!(self, shards => _ = shards.fetch(hash));
+    }
+
     #[inline]
     pub fn count(&self, hash: Mixed) -> usize {
         perform!(self, count -> usize, locate_in_time, hash)

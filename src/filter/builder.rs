@@ -5,7 +5,7 @@ use crate::error::{BuildError, BuildErrorKind};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::layout::sizing::{geometry_for, growth_plan};
 use crate::layout::stamps::MAX_TICKS;
-use ahash::RandomState;
+use crate::random_state::RandomState;
 
 impl ConcurrentCuckooFilter<RandomState> {
     /// Creates a filter in which `capacity` distinct items fit.
@@ -48,6 +48,29 @@ impl ConcurrentCuckooFilter<RandomState> {
     /// ```
     pub fn builder() -> Builder {
         Builder::new()
+    }
+}
+
+impl<S> ConcurrentCuckooFilter<S> {
+    /// The same as [`with_capacity`](ConcurrentCuckooFilter::with_capacity), with a hasher of the caller's.
+    ///
+    /// # Panics
+    ///
+    /// As `with_capacity`.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash};
+    ///
+    /// let filter = ConcurrentCuckooFilter::with_capacity_and_hasher(1_000, StableHash::random());
+    /// assert_eq!(filter.capacity(), 1_000);
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
+        match ConcurrentCuckooFilter::builder().capacity(capacity).hasher(hasher).build() {
+            Ok(filter) => filter,
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! * `operations` has the operations on one item, and `batch` those on many.
 //! * `time` has the ticks of filters that forget, and `growth` the limits of growing filters.
 //! * `union` merges another filter into this one.
-//! * `files` saves and loads filters, and `pieces` sends and receives filters in pieces.
+//! * `files` saves and loads filters, `pieces` sends and receives filters in pieces, and `serde` has them as bytes.
 
 // In the order in which the documentation lists their methods.
 pub mod builder;
@@ -23,11 +23,14 @@ mod files;
 
 pub mod pieces;
 
+#[cfg(feature = "serde")]
+mod serde;
+
 use crate::backend::Backend;
 use crate::error::BuildError;
+use crate::random_state::RandomState;
 use crate::snapshot::read::copy;
 use crate::stats::Stats;
-use ahash::RandomState;
 use std::fmt;
 use std::panic::RefUnwindSafe;
 

@@ -24,7 +24,27 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         Prehashed(item.hash_with(&self.hasher))
     }
 
-    /// The item's hash, as shards go by it.
+    /// Prefetches the memory that an operation on this item reads, and returns the item's hash, which the operation takes
+    /// in its place.
+    ///
+    /// In a table beyond the caches, an operation mostly waits for memory. A caller that knows its next item early lets
+    /// that wait pass beside other work. (Batches do this by themselves: [`contains_many`](Self::contains_many).)
+    ///
+    /// ```
+    /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// let next = seen.prefetch("https://a.example/");
+    /// // Meanwhile, the page before it is parsed.
+    /// assert!(seen.insert_if_absent(&next)?);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    pub fn prefetch<K: Key + ?Sized>(&self, item: &K) -> Prehashed {
+        let hash = self.hash_of(item);
+        self.backend.prefetch(Mixed::of(hash.0));
+        hash
+    }
+
+    /// The item's hash, from which its shard and its buckets follow.
     #[inline]
     pub(crate) fn mixed<K: Key + ?Sized>(&self, item: &K) -> Mixed {
         Mixed::of(item.hash_with(&self.hasher))

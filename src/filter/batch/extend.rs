@@ -50,6 +50,35 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     }
 }
 
+/// A filter that [grows](crate::Builder::growing), with each of the items once.
+///
+/// There is no `Extend`, because a filter may be [full](crate::Full), and that has to be told:
+/// [`extend_if_absent`](ConcurrentCuckooFilter::extend_if_absent) does.
+///
+/// # Panics
+///
+/// If there is not enough memory.
+///
+/// ```
+/// use koel::ConcurrentCuckooFilter;
+///
+/// let seen: ConcurrentCuckooFilter = ["/a", "/b", "/a"].into_iter().collect();
+/// assert_eq!(seen.len(), 2);
+/// assert!(seen.contains("/b"));
+/// ```
+impl<K: Key> FromIterator<K> for ConcurrentCuckooFilter {
+    fn from_iter<I: IntoIterator<Item = K>>(items: I) -> Self {
+        let items = items.into_iter();
+        let expected = items.size_hint().0;
+        let filter = Self::builder().capacity(expected).growing().build();
+        let filter = filter.unwrap_or_else(|error| panic!("{error}"));
+        if let Err(refused) = filter.extend_if_absent(items, |_| {}) {
+            panic!("{refused}");
+        }
+        filter
+    }
+}
+
 /// A stream, or one thread's share of it.
 pub struct Extension<T> {
     /// Items that are added once there are enough for a batch, and their hashes.

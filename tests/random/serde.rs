@@ -1,0 +1,57 @@
+//! A filter as a field of what `serde` writes and reads.
+
+#![cfg(not(shuttle))]
+
+use koel::{ConcurrentCuckooFilter, StableHash};
+use serde::de::value::{BytesDeserializer, Error};
+use serde::de::{Deserialize, IntoDeserializer};
+
+type Filter = ConcurrentCuckooFilter<StableHash>;
+
+fn filters() -> [Filter; 3] {
+    let builder =
+        || ConcurrentCuckooFilter::builder().capacity(100).hasher(StableHash::with_seed(3));
+    let builders =
+        [builder(), builder().growing(), builder().false_positive_rate(1e-6).remembers(3)];
+    builders.map(|builder| {
+        let filter = builder.build().expect("memory");
+        (0..80).for_each(|item| filter.insert(&item).expect("room"));
+        filter
+    })
+}
+
+#[test]
+fn a_filter_comes_back_from_numbers_and_from_bytes() {
+    for filter in filters() {
+        let text = serde_json::to_string(&("seen", &filter)).expect("text");
+        let (_, again): (String, Filter) = serde_json::from_str(&text).expect("a filter");
+        let bytes: Vec<u8> =
+            serde_json::from_value(serde_json::to_value(&filter).unwrap()).unwrap();
+        let deserializer: BytesDeserializer<Error> = bytes[..].into_deserializer();
+        for again in [again, Filter::deserialize(deserializer).expect("a filter")] {
+            assert_eq!((again.len(), again.capacity()), (filter.len(), filter.capacity()));
+            assert!((0..80).all(|item| again.contains(&item)));
+            assert_eq!(again.remembers(), filter.remembers());
+        }
+    }
+}
+
+#[test]
+fn what_is_not_a_filter_is_an_error() {
+    let filter = &filters()[0];
+    let mut bytes: Vec<u8> = serde_json::from_value(serde_json::to_value(filter).unwrap()).unwrap();
+    let error =
+        |text: &str| serde_json::from_str::<Filter>(text).map(|_| ()).unwrap_err().to_string();
+    assert!(error("17").contains("expected the bytes of a saved filter"), "{}", error("17"));
+    assert!(error("[1, 2, 300]").contains("u8"), "{}", error("[1, 2, 300]"));
+    for (at, what) in [(0, "magic"), (90, "header"), (400, "block")] {
+        bytes[at] ^= 4;
+        let deserializer: BytesDeserializer<Error> = bytes[..].into_deserializer();
+        let error = Filter::deserialize(deserializer).map(|_| ()).unwrap_err();
+        assert!(!error.to_string().is_empty(), "{what}");
+        bytes[at] ^= 4;
+    }
+    bytes.pop();
+    let deserializer: BytesDeserializer<Error> = bytes[..].into_deserializer();
+    assert!(Filter::deserialize(deserializer).is_err());
+}

@@ -191,7 +191,7 @@ pub use durable::{DurableError, DurableErrorKind, DurableFilter, FilterView, Syn
 pub use error::{BuildError, BuildErrorKind, Full, FullKind, Refused, UnionError, UnionErrorKind};
 pub use filter::ConcurrentCuckooFilter;
 pub use filter::builder::Builder;
-pub use filter::pieces::PieceLoader;
+pub use filter::files::PieceLoader;
 pub use key::{Key, Prehashed};
 pub use random_state::{RandomHasher, RandomState};
 #[cfg(doc)]
@@ -235,7 +235,7 @@ pub mod internals {
     pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
     pub use crate::backend::incoming::{IncomingShard, MergeReport};
     pub use crate::backend::shards::{Located, Shards};
-    pub use crate::filter::batch::bulk::{Insert, InsertIfAbsent, Operation, write as write_batch};
+    pub use crate::filter::batch::{Insert, InsertIfAbsent, Operation, write as write_batch};
     #[cfg(loom)]
     pub use crate::journal::streams::{Change, STREAMS, Sink, Streams};
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};

@@ -2,10 +2,13 @@
 //!
 //! A batch is sorted by streams. Each stream is locked for some hundred items at a time.
 
+use crate::backend::on_shards;
 use crate::durable::error::DurableError;
 use crate::durable::filter::DurableFilter;
 use crate::error::Full;
-use crate::filter::ConcurrentCuckooFilter;
+use crate::filter::batch::{
+    Insert, InsertIfAbsent, InsertOrRefresh, Item, Operation, Refresh, Remove, Sorted, act_on,
+};
 use crate::journal::file::write::Writer;
 use crate::journal::streams::{Change, MAX_RESERVED, STREAMS, Sink, Streams};
 use crate::key::{Key, Prehashed};
@@ -14,101 +17,37 @@ use crate::stable_hash::PersistentHasher;
 #[cfg(feature = "rayon")]
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-/// So many items are sorted at a time: their hashes fit in the cache of a core.
+/// The number of items that are sorted at a time: their hashes fit in the cache of a core.
 const ROUND: usize = 1 << 16;
 
 /// The same where all cores take streams.
 #[cfg(feature = "rayon")]
 const PAR_ROUND: usize = 1 << 20;
 
-/// What is done to the items of a batch, and what of it is recorded.
-trait Operation: Copy + Send + Sync {
-    type Answer: Clone + Send;
+// The change that an answer of each operation stands for.
 
-    /// The answer for an item that was not reached.
-    const NONE: Self::Answer;
-
-    fn perform<S: PersistentHasher>(
-        filter: &ConcurrentCuckooFilter<S>,
-        hashes: &[Prehashed],
-    ) -> Vec<Self::Answer>;
-
-    fn change(answer: &Self::Answer) -> Option<Change>;
+fn added(answer: &Result<(), Full>) -> Option<Change> {
+    answer.is_ok().then_some(Change::Added)
 }
 
-macro_rules! operations {
-    ($($name:ident: $method:ident -> $answer:ty = $none:expr, $change:expr;)*) => {
-        $(
-            #[derive(Clone, Copy)]
-            struct $name;
-
-            impl Operation for $name {
-                type Answer = $answer;
-
-                const NONE: $answer = $none;
-
-                fn perform<S: PersistentHasher>(
-                    filter: &ConcurrentCuckooFilter<S>,
-                    hashes: &[Prehashed],
-                ) -> Vec<$answer> {
-                    filter.$method(hashes)
-                }
-
-                fn change(answer: &$answer) -> Option<Change> {
-                    let change: fn(&$answer) -> Option<Change> = $change;
-                    change(answer)
-                }
-            }
-        )*
-    };
+fn new(answer: &Result<bool, Full>) -> Option<Change> {
+    (*answer == Ok(true)).then_some(Change::Added)
 }
 
-operations! {
-    Insert: insert_many -> Result<(), Full> = Ok(()), |it| it.is_ok().then_some(Change::Added);
-    InsertIfAbsent: insert_if_absent_many -> Result<bool, Full> = Ok(false), |it| (*it == Ok(true)).then_some(Change::Added);
-    Remove: remove_many -> bool = false, |it| it.then_some(Change::Removed);
-    Refresh: refresh_many -> bool = false, |it| it.then_some(Change::Refreshed);
-    InsertOrRefresh: insert_or_refresh_many -> Result<bool, Full> = Ok(false), |it| match it {
-        Ok(true) => Some(Change::Added),
-        Ok(false) => Some(Change::Refreshed),
-        Err(_) => None,
-    };
+fn removed(answer: &bool) -> Option<Change> {
+    answer.then_some(Change::Removed)
 }
 
-/// The items of a part of a batch, by their streams.
-struct Sorted {
-    hashes: Vec<Prehashed>,
-    /// The place of each in the part.
-    places: Vec<u32>,
-    /// Where each stream begins, and where the last ends.
-    starts: [u32; STREAMS + 1],
+fn refreshed(answer: &bool) -> Option<Change> {
+    answer.then_some(Change::Refreshed)
 }
 
-impl Sorted {
-    fn new(hashes: &[Prehashed]) -> Self {
-        let stream = |hash: &Prehashed| Streams::<Writer>::of(Mixed::of(hash.0));
-        let mut starts = [0; STREAMS + 1];
-        hashes.iter().for_each(|hash| starts[stream(hash) + 1] += 1);
-        (0..STREAMS).for_each(|stream| starts[stream + 1] += starts[stream]);
-        let mut next = starts;
-        let mut sorted = Sorted {
-            hashes: vec![Prehashed(0); hashes.len()],
-            places: vec![0; hashes.len()],
-            starts,
-        };
-        for (place, hash) in (0..).zip(hashes) {
-            let next = &mut next[stream(hash)];
-            sorted.hashes[*next as usize] = *hash;
-            sorted.places[*next as usize] = place;
-            *next += 1;
-        }
-        sorted
-    }
+fn added_or_refreshed(answer: &Result<bool, Full>) -> Option<Change> {
+    answer.ok().map(|new| if new { Change::Added } else { Change::Refreshed })
+}
 
-    fn of_stream(&self, stream: usize) -> (&[Prehashed], &[u32]) {
-        let of_it = self.starts[stream] as usize..self.starts[stream + 1] as usize;
-        (&self.hashes[of_it.clone()], &self.places[of_it])
-    }
+fn sorted(hashes: &[Prehashed]) -> Sorted {
+    Sorted::new(STREAMS, Streams::<Writer>::of, hashes)
 }
 
 impl<S: PersistentHasher> DurableFilter<S> {
@@ -119,42 +58,43 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Performs an operation on items of one stream, and records it.
     fn in_stream<O: Operation>(
         &self,
-        _: O,
-        stream: usize,
-        hashes: &[Prehashed],
-    ) -> Result<Vec<O::Answer>, DurableError> {
-        let mut all = Vec::with_capacity(hashes.len());
-        for hashes in hashes.chunks(MAX_RESERVED) {
+        operation: O,
+        (stream, items): (usize, &[Item]),
+        change: impl Fn(&O::Answer) -> Option<Change>,
+        mut answer: impl FnMut(Item, O::Answer),
+    ) -> Result<(), DurableError> {
+        for items in items.chunks(MAX_RESERVED) {
             let mut held = self.shared.streams.hold(stream);
-            held.reserve(hashes.len()).map_err(DurableError::no_space)?;
-            let answers = O::perform(&self.shared.filter, hashes);
-            for (hash, answer) in hashes.iter().zip(&answers) {
-                let change = O::change(answer);
+            held.reserve(items.len()).map_err(DurableError::no_space)?;
+            let record = |item: Item, done: O::Answer| {
                 // Without ages, a refresh is no change.
-                if let Some(change) = change.filter(|it| self.forgets || *it != Change::Refreshed) {
-                    let hash = Mixed::of(hash.0);
-                    held.writer(hash).write(hash, change);
+                let change = change(&done).filter(|it| self.forgets || *it != Change::Refreshed);
+                if let Some(change) = change {
+                    held.writer(item.hash()).write(item.hash(), change);
                 }
-            }
-            all.extend(answers);
+                answer(item, done);
+            };
+            on_shards!(self.shared.filter.backend(), shards => act_on(shards, items, operation, record));
         }
-        Ok(all)
+        Ok(())
     }
 
     fn batch<O: Operation, K: Key>(
         &self,
         operation: O,
         items: &[K],
+        change: impl Fn(&O::Answer) -> Option<Change>,
     ) -> Result<Vec<O::Answer>, DurableError> {
         self.keeper.check_process()?;
         let hashes = self.hashes(items);
         let mut answers = vec![O::NONE; hashes.len()];
         for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
-            let sorted = Sorted::new(hashes);
+            let sorted = sorted(hashes);
             for stream in 0..STREAMS {
-                let (hashes, places) = sorted.of_stream(stream);
-                let found = self.in_stream(operation, stream, hashes)?;
-                places.iter().zip(found).for_each(|(place, it)| answers[*place as usize] = it);
+                let items = (stream, sorted.of_part(stream));
+                self.in_stream(operation, items, &change, |item, answer| {
+                    answers[item.index as usize] = answer;
+                })?;
             }
         }
         self.keeper.wait()?;
@@ -162,10 +102,11 @@ impl<S: PersistentHasher> DurableFilter<S> {
     }
 
     #[cfg(feature = "rayon")]
-    fn par_batch<O: Operation, K: Key + Sync>(
+    fn par_batch<O: Operation<Answer: Send> + Sync, K: Key + Sync>(
         &self,
         operation: O,
         items: &[K],
+        change: impl Fn(&O::Answer) -> Option<Change> + Sync,
     ) -> Result<Vec<O::Answer>, DurableError>
     where
         S: Send + Sync,
@@ -174,12 +115,16 @@ impl<S: PersistentHasher> DurableFilter<S> {
         let hashes = self.hashes(items);
         let mut answers = vec![O::NONE; hashes.len()];
         for (hashes, answers) in hashes.chunks(PAR_ROUND).zip(answers.chunks_mut(PAR_ROUND)) {
-            let sorted = Sorted::new(hashes);
-            let of_stream = |stream| self.in_stream(operation, stream, sorted.of_stream(stream).0);
+            let sorted = sorted(hashes);
+            let of_stream = |stream| {
+                let items = sorted.of_part(stream);
+                let mut found = Vec::with_capacity(items.len());
+                let push = |item: Item, answer| found.push((item.index, answer));
+                self.in_stream(operation, (stream, items), &change, push).map(|()| found)
+            };
             let found: Result<Vec<_>, _> = (0..STREAMS).into_par_iter().map(of_stream).collect();
-            for (stream, found) in found?.into_iter().enumerate() {
-                let (_, places) = sorted.of_stream(stream);
-                places.iter().zip(found).for_each(|(place, it)| answers[*place as usize] = it);
+            for (index, answer) in found?.into_iter().flatten() {
+                answers[index as usize] = answer;
             }
         }
         self.keeper.wait()?;
@@ -208,7 +153,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if a change could not be recorded.
     pub fn insert_many<K: Key>(&self, items: &[K]) -> Result<Vec<Result<(), Full>>, DurableError> {
-        self.batch(Insert, items)
+        self.batch(Insert, items, added)
     }
 
     /// Adds each item that is not in the filter yet, and returns `true` for those that were new.
@@ -220,7 +165,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         &self,
         items: &[K],
     ) -> Result<Vec<Result<bool, Full>>, DurableError> {
-        self.batch(InsertIfAbsent, items)
+        self.batch(InsertIfAbsent, items, new)
     }
 
     /// Removes one copy of each item, and returns `true` where there was one.
@@ -229,7 +174,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if a change could not be recorded.
     pub fn remove_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
-        self.batch(Remove, items)
+        self.batch(Remove, items, removed)
     }
 
     /// Lets each item expire as if it had been inserted now, and returns `true` for those that are in the filter.
@@ -238,7 +183,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if a change could not be recorded.
     pub fn refresh_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
-        self.batch(Refresh, items)
+        self.batch(Refresh, items, refreshed)
     }
 
     /// Adds each item or refreshes it, and returns `true` for those that were new.
@@ -250,7 +195,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         &self,
         items: &[K],
     ) -> Result<Vec<Result<bool, Full>>, DurableError> {
-        self.batch(InsertOrRefresh, items)
+        self.batch(InsertOrRefresh, items, added_or_refreshed)
     }
 
     /// Returns which items the filter contains, in their order, on all threads of the caller's rayon pool.
@@ -279,7 +224,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     where
         S: Send + Sync,
     {
-        self.par_batch(Insert, items)
+        self.par_batch(Insert, items, added)
     }
 
     /// Adds each item that is not in the filter yet, and returns `true` for those that were new, on all threads of the
@@ -296,7 +241,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     where
         S: Send + Sync,
     {
-        self.par_batch(InsertIfAbsent, items)
+        self.par_batch(InsertIfAbsent, items, new)
     }
 
     /// Removes one copy of each item, and returns `true` where there was one, on all threads of the caller's rayon
@@ -310,6 +255,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     where
         S: Send + Sync,
     {
-        self.par_batch(Remove, items)
+        self.par_batch(Remove, items, removed)
     }
 }

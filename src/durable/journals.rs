@@ -1,18 +1,17 @@
 //! The journals beside the state, and the checkpoint that replaces them and the state.
 
-use crate::durable::shared::Shared;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::journal::file::header::{Header, StateId};
 use crate::journal::file::names::{journal_of, journals_of};
 use crate::journal::file::record::PAGE_BYTES;
 use crate::journal::file::space::allocate;
 use crate::journal::file::write::{Journal, Writer};
+use crate::journal::streams::Streams;
 use crate::layout::geometry::Mixed;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::End;
 use crate::snapshot::header::Part;
-use crate::snapshot::replace::copy_permissions;
-use crate::snapshot::replace::{replace, sync_folder_of};
+use crate::snapshot::replace::{copy_permissions, replace, sync_folder_of};
 use crate::snapshot::write::{Cut, write};
 use crate::stable_hash::PersistentHasher;
 use parking_lot::{Mutex, MutexGuard};
@@ -20,6 +19,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The journals may always be half as long as this.
 const LEAST: u64 = 64 << 20;
@@ -263,4 +263,28 @@ pub fn journal_after(path: &Path, previous: u64, number: u64) -> io::Result<Arc<
             Err(error)
         }
     }
+}
+
+/// When changes are made to survive a power failure. (They always survive the end of the process.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SyncPolicy {
+    /// Before a call that has changed something returns. Threads that wait at the same time share a sync.
+    Each,
+    /// At this interval.
+    Every(Duration),
+    /// When the system writes them.
+    Never,
+}
+
+impl Default for SyncPolicy {
+    /// Every second.
+    fn default() -> Self {
+        SyncPolicy::Every(Duration::from_secs(1))
+    }
+}
+
+pub struct Shared<S> {
+    pub filter: ConcurrentCuckooFilter<S>,
+    pub streams: Streams<Writer>,
 }

@@ -8,7 +8,7 @@
 use crate::durable::claim::Claim;
 use crate::durable::error::{DurableError, DurableErrorKind};
 use crate::durable::journals::Journals;
-use crate::durable::shared::{Shared, SyncPolicy};
+use crate::durable::journals::{Shared, SyncPolicy};
 use crate::journal::file::mapping::Origin;
 use crate::stable_hash::PersistentHasher;
 use parking_lot::{Condvar, Mutex, MutexGuard};

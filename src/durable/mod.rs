@@ -1,9 +1,8 @@
 //! A filter that survives the end of its process.
 //!
-//! * [`filter`] and [`batch`] make changes and record them in a [`journal`](crate::journal);
+//! * [`filter`] and [`batch`] make changes and record them in a [`journal`](crate::journal); readers are lent a view;
 //! * [`keeper`] syncs the [`journals`], and replaces them and the state when they are long;
 //! * [`open`] replays the journals on the state, under a [`claim`] that no other process has;
-//! * [`view`] is what readers are lent;
 //! * [`beside`] is what the command shares of that.
 
 mod batch;
@@ -14,11 +13,8 @@ mod filter;
 mod journals;
 mod keeper;
 mod open;
-mod shared;
-mod view;
 
 pub use claim::{Claim, ClaimError};
 pub use error::{DurableError, DurableErrorKind};
-pub use filter::DurableFilter;
-pub use shared::SyncPolicy;
-pub use view::FilterView;
+pub use filter::{DurableFilter, FilterView};
+pub use journals::SyncPolicy;

@@ -1,10 +1,10 @@
 //! The public type: it hashes an item, and passes the hash to its [backend](crate::backend).
 //!
 //! * `builder` validates the settings and builds a filter.
-//! * `operations` has the operations on one item, and `batch` those on many.
-//! * `time` has the ticks of filters that forget, and `growth` the limits of growing filters.
-//! * `union` merges another filter into this one.
-//! * `files` saves and loads filters, `pieces` sends and receives filters in pieces, and `serde` has them as bytes.
+//! * `operations` has the operations on one item, and ticks; `batch` has those on many, and `parallel` those on many
+//!   threads.
+//! * `files` saves and loads filters, sends and receives them in pieces, and merges another filter into this one; `serde` has
+//!   them as bytes.
 
 // In the order in which the documentation lists their methods.
 pub mod builder;
@@ -13,15 +13,10 @@ mod operations;
 
 pub mod batch;
 
-mod time;
+#[cfg(feature = "rayon")]
+mod parallel;
 
-mod growth;
-
-mod union;
-
-mod files;
-
-pub mod pieces;
+pub mod files;
 
 #[cfg(feature = "serde")]
 mod serde;
@@ -276,6 +271,214 @@ impl<S> ConcurrentCuckooFilter<S> {
     #[must_use]
     pub fn hasher(&self) -> &S {
         &self.hasher
+    }
+}
+
+/// # Growth
+///
+/// A filter that grows is for an unknown number of items. To build one, call [`growing`](crate::Builder::growing)
+/// of the builder.
+///
+/// ```
+/// use koel::ConcurrentCuckooFilter;
+///
+/// let seen = ConcurrentCuckooFilter::builder().capacity(10_000).growing().build()?;
+/// std::thread::scope(|scope| {
+///     for thread in 0..4 {
+///         let seen = &seen;
+///         scope.spawn(move || {
+///             for page in 0..50_000 {
+///                 let url = format!("https://example.org/{thread}/{page}");
+///                 seen.insert_if_absent(&url).expect("memory for some more shards");
+///             }
+///         });
+///     }
+/// });
+/// assert!(seen.len() > 199_900); // all, but for false positives
+/// println!("{}", seen.stats());
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+///
+/// ## How it grows
+///
+/// The filter consists of shards of 64 or 128 KiB: at least one, and as many as its first capacity
+/// needs. An item that finds no room in its shard splits the shard: half of the shard's items move to
+/// a new one. A split takes a tenth of a millisecond. However often the filter has grown, a lookup
+/// reads two buckets, as before.
+///
+/// Operations on items of the shard wait for the end of the split. No others do, except that
+/// another split waits if it needs memory or a longer directory at that moment.
+///
+/// ## What it costs in memory
+///
+/// Shards get unequal shares of the items and are split one after another, so the memory grows with
+/// the items. Once the filter has grown to some dozen shards, it takes about one and a half times what
+/// a fixed filter with the same fingerprints takes. A filter that begins with several shards begins
+/// with equal ones, which are all split soon after its first capacity.
+///
+/// ## How it shrinks
+///
+/// When items have gone, their room waits for others. [`shrink`](Self::shrink) gives back what is not needed:
+/// where two halves of a split leave enough room in one shard together, they become one again, and the memory
+/// of the other goes back to the system (on Linux). So a filter that has lost most of its items takes about
+/// a quarter more than it took when it had as many before, and one that lost them all is as large as at its beginning,
+/// and up to a hundredth of its largest size more. It never becomes smaller than it began: choose the capacity for
+/// usual times, and not for the peak. Lookups, writes, ticks and other splits go on meanwhile; those of the two shards
+/// wait for some hundred microseconds. Whole ticks ([`tick`](Self::tick), [`tick_to`](Self::tick_to)) begin with this.
+///
+/// Fingerprints get back the bit that a split took, so the false-positive rate is about what it was when the filter had
+/// as many items on its way up.
+///
+/// ## How the false-positive rate rises
+///
+/// A split takes one bit off each fingerprint in the shard. New items get whole fingerprints. As a
+/// result, a split leaves the false-positive rate unchanged, and each item adds to it as much as it
+/// did when it was inserted: `2 / (buckets × 2^(b - 1))`, with `b` bits a fingerprint and the
+/// number of buckets at that time. A filter that has grown to `2^g` times its first size errs
+/// `1 + g / 2` times as often as when it was first full.
+///
+/// The layout is chosen so that the filter keeps its rate up to its
+/// [expected growth](crate::Builder::expected_growth). Beyond that, the rate rises at the
+/// same pace. [`false_positive_rate`](Self::false_positive_rate) is the present
+/// rate. If there are more, it is estimated from 128 shards, within a percent or so.
+///
+/// Up to the expected growth, every fingerprint has bits left. Beyond it, [old ones lose their
+/// last](crate::guide::growth#beyond-the-expected-growth): such an item is still found after it was removed, until the
+/// filter is cleared. In no program do more removals succeed than insertions.
+///
+/// ## When it returns `Full`
+///
+/// An insert returns [`Full`](crate::Full) if there is no memory, or if the filter would exceed its
+/// [limit](crate::Builder::max_bytes), or if it has as many copies of this item as it takes: as many as a bucket has
+/// slots, or four or five with 8 to 10 bits. (One more comes if all of these were in one bucket, and the item's other bucket gets room. Nor does it take copies of an item that it cannot tell from one of which
+/// it has so many.) **Other items are never the reason**, however many copies it has of some of them.
+///
+/// There are two exceptions. With less than 12 bits (without those of a window) a filter may refuse some items if
+/// thousands, or most, of its items have all the copies that it takes. And someone who knows the keys of the hasher can
+/// choose items that meet in a few buckets. For these the filter grows to eight times the slots that its items take, or
+/// by a megabyte or two, and then refuses them, each in a millisecond at most for every billion items that it has.
+/// Other items still fit. The default keys are random.
+///
+/// A refusal leaves the contents unchanged.
+impl<S> ConcurrentCuckooFilter<S> {
+    /// Returns whether the filter grows when it is full.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// assert!(!ConcurrentCuckooFilter::with_capacity(100).grows());
+    /// assert!(ConcurrentCuckooFilter::builder().capacity(100).growing().build()?.grows());
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn grows(&self) -> bool {
+        matches!(self.backend(), Backend::Growing(_))
+    }
+
+    /// Gives memory back that the filter has grown to and does not need any more. Returns the number of bytes by which
+    /// [`size_in_bytes`](Self::size_in_bytes) is less than before.
+    ///
+    /// This visits all shards, which takes a few milliseconds for each gigabyte, and some two hundred
+    /// microseconds for each shard that it gives back. While another thread copies the filter (saves it, clones it, or
+    /// merges it into another one), shards stay as they are, and this gives nothing back: `stats().shards` tells what it
+    /// has. While others insert, the number of bytes is a rough one. Memory goes back on Linux only; elsewhere, it waits
+    /// for the next splits.
+    ///
+    /// A filter of fixed size, or one that has not grown, has nothing to give back.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::builder().capacity(1_000).growing().build()?;
+    /// (0..1_000_000).try_for_each(|item| filter.insert(&item))?;
+    /// let before = filter.size_in_bytes();
+    /// (10_000..1_000_000).for_each(|item| assert!(filter.remove(&item)));
+    /// let given_back = filter.shrink();
+    /// assert!(given_back > before / 10 * 9 || cfg!(not(target_os = "linux")));
+    /// assert!((0..10_000).all(|item| filter.contains(&item)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn shrink(&self) -> usize {
+        let before = self.size_in_bytes();
+        self.shrink_part(0, usize::MAX);
+        before.saturating_sub(self.size_in_bytes())
+    }
+
+    /// Does a part of what [`shrink`](Self::shrink) does: visits at most so many shards from this cursor on, which is 0
+    /// at first, and gives back what it can there. Returns the cursor of the next part, or `None` after the last.
+    ///
+    /// This is for event loops, which have little time for each turn. A shard that is given back takes some two hundred
+    /// microseconds, and any other less than one. One visit may give back several: at most one for each bit of
+    /// [`directory_depth`](crate::Stats::directory_depth). While the filter is copied, this goes through it without giving
+    /// anything back: begin again at 0 later. Nothing is kept between two parts, so two filters to which the same is done
+    /// in the same order stay equal.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::builder().capacity(1_000).growing().build()?;
+    /// (0..1_000_000).try_for_each(|item| filter.insert(&item))?;
+    /// filter.clear();
+    /// let mut next = Some(0);
+    /// while let Some(cursor) = next {
+    ///     next = filter.shrink_part(cursor, 8);
+    ///     // Serve a request.
+    /// }
+    /// assert_eq!(filter.stats().shards, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn shrink_part(&self, cursor: u64, most_shards: usize) -> Option<u64> {
+        self.backend().join_from(cursor, most_shards)
+    }
+
+    /// Returns the number of shards: as [`stats`](Self::stats) does, but in the same time however many there are.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);
+    /// assert_eq!(filter.shards(), filter.stats().shards);
+    /// ```
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.backend().shards()
+    }
+
+    /// Replaces the limit of the filter's memory, which
+    /// [`max_bytes`](crate::Builder::max_bytes) of the builder had set.
+    ///
+    /// This is useful when a filter is loaded on a larger machine, for example, or when inserts are
+    /// refused because the limit is [reached](crate::FullKind::LimitReached). If the filter already
+    /// takes more than the new limit, it keeps its memory until it [shrinks](Self::shrink), and stops growing. It grows by at least a
+    /// 64th at a time, so raise the limit by more than that. `usize::MAX` is no limit. A filter of fixed
+    /// size has none: this leaves it as it is.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
+    /// let filter = builder.max_bytes(100_000).build()?;
+    /// assert!((0..100_000).any(|item| filter.insert(&item).is_err()));
+    /// filter.set_max_bytes(1_000_000);
+    /// assert!((100_000..200_000).all(|item| filter.insert(&item).is_ok()));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn set_max_bytes(&self, bytes: usize) {
+        match self.backend() {
+            Backend::Growing(growing) => growing.set_max_bytes(bytes),
+            Backend::Fixed(_) | Backend::FixedWide(_) => {}
+        }
+    }
+
+    /// Returns the limit of the filter's memory, or `usize::MAX` if there is none.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
+    /// assert_eq!(builder.max_bytes(100_000).build()?.max_bytes(), 100_000);
+    /// assert_eq!(ConcurrentCuckooFilter::with_capacity(100).max_bytes(), usize::MAX);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn max_bytes(&self) -> usize {
+        match self.backend() {
+            Backend::Growing(growing) => growing.max_bytes(),
+            Backend::Fixed(_) | Backend::FixedWide(_) => usize::MAX,
+        }
     }
 }
 

@@ -1,9 +1,10 @@
-//! The operations on one item.
+//! The operations on one item, and ticks.
 
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::key::{Key, Prehashed};
 use crate::layout::geometry::Mixed;
+use crate::table::ticking::{SweepTarget, Ticking};
 use std::hash::BuildHasher;
 
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
@@ -171,5 +172,291 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     #[must_use]
     pub fn part_of<K: Key + ?Sized>(&self, item: &K, parts: usize) -> usize {
         self.mixed(item).scaled(parts).0
+    }
+}
+
+/// # Forgetting
+///
+/// A filter that [remembers](crate::Builder::remembers) items for some ticks forgets them after that.
+/// A tick is what you make it, a minute or a day: the filter has no clock of its own and counts the
+/// calls of [`tick`](Self::tick), or takes the time from [`tick_to`](Self::tick_to). In a filter that
+/// does not forget, these do nothing.
+///
+/// An item is found from its insert on until as many more ticks have passed, and with the next tick it
+/// goes, as if it had been removed. Ticks may pass while other threads use the filter; all that holds
+/// for removals holds for what expires. Until `tick` returns, an item that expires may still be found.
+///
+/// Files and [pieces](Self::piece_at) keep the ages: a filter that is loaded ticks on from the tick in which
+/// it was saved. Give it the number of the present one by [`tick_to`](Self::tick_to).
+///
+/// An expired item is gone, so do not remove it: as always, removing what is not there may remove another
+/// item. To forget an item early, remove it only while it is within its window.
+///
+/// ```
+/// use koel::ConcurrentCuckooFilter;
+///
+/// let seen = ConcurrentCuckooFilter::builder().capacity(1_000_000).remembers(7).build()?;
+/// seen.insert("https://a.example/").expect("room for a million");
+/// for _day in 0..7 {
+///     seen.tick();
+/// }
+/// assert!(seen.contains("https://a.example/"));
+/// seen.tick();
+/// assert!(!seen.contains("https://a.example/") && seen.is_empty());
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+impl<S> ConcurrentCuckooFilter<S> {
+    /// Returns for how many ticks the filter [remembers](crate::Builder::remembers) items, or `None` if for
+    /// ever.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(7).build()?;
+    /// assert_eq!(filter.remembers(), Some(7));
+    /// assert_eq!(koel::ConcurrentCuckooFilter::with_capacity(100).remembers(), None);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn remembers(&self) -> Option<u32> {
+        let lanes = self.backend().lanes();
+        lanes.forgets().then(|| lanes.remembers().into())
+    }
+
+    /// Lets a tick pass, and removes what expires.
+    ///
+    /// This goes through all segments (of 512 buckets), locking one after the other, each for a microsecond. If a tick
+    /// is passing already, in another thread or in [parts](Self::tick_in_parts), it helps that one to its end first. So
+    /// if two threads call this, two ticks pass.
+    ///
+    /// Before that, a filter that grows [shrinks](Self::shrink), by what it has then: what expires with a tick is given back
+    /// by the next ones. After a burst this takes seconds for each gigabyte that is given back. Where that is too long,
+    /// use [`shrink_part`](Self::shrink_part) until it returns `None`, then [`begin_tick`](Self::begin_tick), and then
+    /// [`tick_in_parts`](Self::tick_in_parts): together they do what this does.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// filter.insert("an item").expect("room for a hundred");
+    /// filter.tick();
+    /// assert!(filter.contains("an item"));
+    /// filter.tick();
+    /// assert!(!filter.contains("an item"));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn tick(&self) {
+        if let Some(ticking) = self.backend().ticking() {
+            self.backend().join_all_if_alone();
+            ticking.tick(self.backend());
+        }
+    }
+
+    /// Lets ticks pass until the present one has this number, and returns how many passed.
+    ///
+    /// The numbers are yours: minutes since the epoch, say. The first call only gives the present tick
+    /// its number. A number that is not larger than the present one changes nothing, so a clock that
+    /// goes backwards makes nothing expire. However many ticks are made up for, this takes no
+    /// longer than as many as the filter remembers; if they are more, the filter is empty afterwards.
+    ///
+    /// As by [`tick`](Self::tick), a filter that grows first [shrinks](Self::shrink).
+    ///
+    /// The last number is `u64::MAX`. The present tick keeps it, whatever ticks follow: these are passed by
+    /// [`tick`](Self::tick), as ever, and none by this.
+    ///
+    /// Many threads may call this. One of them begins a tick; those that come while the last tick is
+    /// passing return at once.
+    ///
+    /// ```
+    /// let tokens = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(60).build()?;
+    /// tokens.tick_to(29_720_000);
+    /// tokens.insert("token").expect("room for a hundred");
+    /// assert_eq!(tokens.tick_to(29_720_060), 60);
+    /// assert!(tokens.contains("token"));
+    /// assert_eq!(tokens.tick_to(29_720_059), 0);
+    /// assert_eq!(tokens.tick_to(29_800_000), 79_940);
+    /// assert!(tokens.is_empty());
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn tick_to(&self, number: u64) -> u64 {
+        let Some(ticking) = self.backend().ticking() else { return 0 };
+        if ticking.number().is_some_and(|present| present < number) {
+            self.backend().join_all_if_alone();
+        }
+        ticking.tick_to(self.backend(), number)
+    }
+
+    /// Returns the number of the present tick, if [`tick_to`](Self::tick_to) gave numbers to ticks.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(3).build()?;
+    /// assert_eq!(filter.present_tick(), None);
+    /// filter.tick_to(2026);
+    /// filter.tick();
+    /// assert_eq!(filter.present_tick(), Some(2027));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn present_tick(&self) -> Option<u64> {
+        self.backend().ticking().and_then(Ticking::number)
+    }
+
+    /// Returns how many items expire with each of the next ticks, if nothing refreshes or removes them:
+    /// first those that go with the next one, last those of the present tick. In a filter that
+    /// [remembers](crate::Builder::remembers) items for ever, there are none.
+    ///
+    /// This reads the stamp of every item, which takes about two milliseconds for a million of them.
+    /// They are counted one after the other while other threads may go on.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(2).build()?;
+    /// filter.insert("a").expect("room for a hundred");
+    /// filter.tick();
+    /// filter.insert("b").expect("room for a hundred");
+    /// filter.insert("c").expect("room for a hundred");
+    /// assert_eq!(filter.expiring(), [0, 1, 2]);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn expiring(&self) -> Vec<usize> {
+        self.backend().expiring()
+    }
+
+    /// Begins a tick, unless one is passing, and leaves the work to
+    /// [`tick_in_parts`](Self::tick_in_parts). Returns whether it began one.
+    ///
+    /// From now on, what is inserted belongs to the new tick, and whatever changes the filter, or counts or dates an
+    /// item, does what it would do if the tick had passed, however far its parts have come: two filters to which the
+    /// same is done in the same order are equal. Only [`contains`](Self::contains) and what tells figures of the whole
+    /// filter, such as [`len`](Self::len), may still meet what has expired; and so may what goes by such figures, in a
+    /// growing filter that is far larger than planned or has items with all the copies that they may have. A batch
+    /// during which a tick begins may go on as before it.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// filter.insert("an item").expect("room for a hundred");
+    /// filter.tick();
+    /// assert!(filter.begin_tick());
+    /// assert_eq!(filter.insert_if_absent("an item"), Ok(true));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn begin_tick(&self) -> bool {
+        self.backend().ticking().is_some_and(|ticking| ticking.begin(self.backend()))
+    }
+
+    /// Begins a tick toward the one with this number, like [`tick_to`](Self::tick_to), unless one is passing,
+    /// and leaves the work to [`tick_in_parts`](Self::tick_in_parts). Returns how many ticks it makes up for:
+    /// 0 if it began none.
+    ///
+    /// It begins one tick, or one that makes up for all that were missed if nothing is remembered for that
+    /// long. So call this again when the tick has passed.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(3).build()?;
+    /// filter.tick_to(2024);
+    /// filter.insert("an item").expect("room for a hundred");
+    /// assert_eq!(filter.begin_tick_to(2026), 1);
+    /// assert_eq!(filter.begin_tick_to(2026), 0); // That tick is passing.
+    /// while !filter.tick_in_parts(100) {}
+    /// assert_eq!(filter.begin_tick_to(2026), 1);
+    /// while !filter.tick_in_parts(100) {}
+    /// assert_eq!((filter.begin_tick_to(2026), filter.present_tick()), (0, Some(2026)));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn begin_tick_to(&self, number: u64) -> u64 {
+        let begun = self
+            .backend()
+            .ticking()
+            .and_then(|ticking| ticking.begin_toward(self.backend(), number));
+        begun.unwrap_or(0)
+    }
+
+    /// Goes on with a tick that is passing, through at most so many segments. Returns `true` if none is
+    /// passing any more.
+    ///
+    /// This is for event loops, which have little time for each turn. A segment takes about a
+    /// microsecond. Several threads may call this. No memory is given back, unlike by [`tick`](Self::tick):
+    /// [`shrink_part`](Self::shrink_part) does that, best before a tick begins.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// filter.insert("an item").expect("room for a hundred");
+    /// for _ in 0..2 {
+    ///     assert!(filter.begin_tick());
+    ///     while !filter.tick_in_parts(100) {
+    ///         // Serve a request.
+    ///     }
+    /// }
+    /// assert!(!filter.contains("an item"));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn tick_in_parts(&self, most_segments: usize) -> bool {
+        self.backend().ticking().is_none_or(|ticking| ticking.work(self.backend(), most_segments))
+    }
+}
+
+/// # Items that are seen again
+///
+/// [`insert_if_absent`](Self::insert_if_absent) leaves an item that it finds as it is: the item
+/// expires some ticks after it was *first* seen. These let it expire some ticks after it was *last*
+/// seen. In a filter that does not forget, they are `contains` and `insert_if_absent`.
+///
+/// In a growing filter that is far larger than planned, some entries are in two shards. If other items
+/// refresh the one that is not an item's own, `len` may count the item after it has expired, until they have, too.
+impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
+    /// Returns how many ticks ago the item was inserted, or refreshed last. Of several copies this is the one
+    /// that [`remove`](Self::remove) would take, the oldest.
+    ///
+    /// `None` if the filter does not contain it, or does not forget.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(7).build()?;
+    /// filter.insert("an item").expect("room for a hundred");
+    /// filter.tick();
+    /// filter.insert("an item").expect("room for a hundred");
+    /// assert_eq!((filter.age("an item"), filter.age("another")), (Some(1), None));
+    /// assert!(filter.remove("an item"));
+    /// assert_eq!(filter.age("an item"), Some(0));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn age<K: Key + ?Sized>(&self, item: &K) -> Option<u64> {
+        self.backend().ticking()?;
+        self.backend().age(self.mixed(item))
+    }
+
+    /// Keeps the item from expiring, as if it had been inserted now, and returns `true`, if the filter
+    /// contains it.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// filter.insert("an item").expect("room for a hundred");
+    /// filter.tick();
+    /// assert!(filter.refresh("an item") && !filter.refresh("another"));
+    /// filter.tick();
+    /// assert!(filter.contains("an item"));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn refresh<K: Key + ?Sized>(&self, item: &K) -> bool {
+        self.backend().refresh(self.mixed(item))
+    }
+
+    /// Adds the item and returns `true` if the filter does not contain it, and
+    /// [refreshes](Self::refresh) it otherwise.
+    ///
+    /// If several threads call this with the same new item, exactly one of them gets `true`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Full`] if the item is not in the filter and there is no room for it. Nothing has
+    /// changed in that case.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// for _ in 0..5 {
+    ///     filter.insert_or_refresh("an item").expect("room for a hundred");
+    ///     filter.tick();
+    /// }
+    /// assert_eq!(filter.count("an item"), 1);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn insert_or_refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, Full> {
+        self.backend().insert_or_refresh(self.mixed(item))
     }
 }

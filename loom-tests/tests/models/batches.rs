@@ -74,6 +74,8 @@ struct Kick;
 impl Operation for Kick {
     type Answer = Outcome;
 
+    const NONE: Outcome = Outcome::Placed;
+
     fn at<'a, S: Shards>(self, _: &'a S, (shard, place): Located<'a, S>) -> Outcome {
         let (newcomer, path) = KICK.with_borrow(|kick| kick.clone().expect("a path"));
         if place != newcomer {

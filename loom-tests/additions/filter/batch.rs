@@ -1,7 +1,7 @@
 //! What mutants of a batch do in more than a line.
 
 use crate::backend::shards::Shards;
-use crate::filter::batch::bulk::Operation;
+use crate::filter::batch::Operation;
 
 /// Looks for an item, and then inserts it.
 pub(super) fn look_then_insert<'a, S: Shards, O: Operation>(

@@ -5,12 +5,14 @@
 //! items of all pieces, in their order, on one thread. So no two threads write to the same shard,
 //! and the results are those of a loop.
 
+use crate::backend::on_shards;
 use crate::backend::shards::Shards;
-use crate::error::Full;
-use crate::error::Refused;
+use crate::error::{Full, Refused};
 use crate::filter::ConcurrentCuckooFilter;
-use crate::filter::batch::bulk::{self, Operation, ROUND, Sorted, act_on, batch, write};
-use crate::filter::batch::extend::Extension;
+use crate::filter::batch::{
+    Extension, Insert, InsertIfAbsent, Operation, ROUND, Remove, SORTED_PER_PART, Sorted, act_on,
+    round_of_items, write,
+};
 use crate::key::{Key, Prehashed};
 use rayon::prelude::*;
 use std::hash::BuildHasher;
@@ -56,9 +58,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn par_insert_many<K: Key + Sync>(&self, items: &[K]) -> Vec<Result<(), Full>> {
-        self.par_answers(items, Ok(()), |hashes, answers| {
-            batch!(self.backend(), par_write, Insert, hashes, answers);
-        })
+        self.par_answers(items, Insert)
     }
 
     /// Adds each item that is not in the filter yet, like
@@ -72,9 +72,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn par_insert_if_absent_many<K: Key + Sync>(&self, items: &[K]) -> Vec<Result<bool, Full>> {
-        self.par_answers(items, Ok(false), |hashes, answers| {
-            batch!(self.backend(), par_write, InsertIfAbsent, hashes, answers);
-        })
+        self.par_answers(items, InsertIfAbsent)
     }
 
     /// Removes one copy of each item, like [`remove_many`](Self::remove_many), on many threads.
@@ -86,9 +84,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn par_remove_many<K: Key + Sync>(&self, items: &[K]) -> Vec<bool> {
-        self.par_answers(items, false, |hashes, answers| {
-            batch!(self.backend(), par_write, Remove, hashes, answers);
-        })
+        self.par_answers(items, Remove)
     }
 
     /// Adds a copy of every item of a parallel iterator, in any order, and returns the number of
@@ -182,19 +178,21 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     }
 
     /// What this answers for the hashes of the items, which are hashed on all threads.
-    fn par_answers<K: Key + Sync, A: Copy>(
+    fn par_answers<K: Key + Sync, O: Operation<Answer: Copy + Send + Sync> + Sync>(
         &self,
         items: &[K],
-        unanswered: A,
-        act: impl Fn(&[Prehashed], &mut [A]),
-    ) -> Vec<A> {
-        let mut answers = vec![unanswered; items.len()];
+        operation: O,
+    ) -> Vec<O::Answer> {
+        let act = |hashes: &[Prehashed], answers: &mut [O::Answer]| {
+            on_shards!(self.backend(), shards => par_write(shards, hashes, answers, operation));
+        };
+        let mut answers = vec![O::NONE; items.len()];
         if items.len() < 2 * CHUNK || K::prehashed(items).is_some() {
             self.hashed(items, &mut answers, act);
             return answers;
         }
         let mut hashes = Vec::new();
-        let round = bulk::round_of_items(items.len(), MAX_SORTED);
+        let round = round_of_items(items.len(), MAX_SORTED);
         for (items, answers) in items.chunks(round).zip(answers.chunks_mut(round)) {
             items.par_iter().map(|item| self.hash_of(item)).collect_into_vec(&mut hashes);
             act(&hashes, answers);
@@ -215,7 +213,7 @@ fn par_write<S: Shards, O: Operation<Answer: Copy + Send + Sync> + Sync>(
         return write(shards, hashes, answers, operation);
     }
     let parts = shards.parts();
-    if parts.count() == 1 || hashes.len() / bulk::SORTED_PER_PART < parts.count() {
+    if parts.count() == 1 || hashes.len() / SORTED_PER_PART < parts.count() {
         return write(shards, hashes, answers, operation);
     }
     let round = (ROUND * threads).min(MAX_SORTED);
@@ -223,8 +221,10 @@ fn par_write<S: Shards, O: Operation<Answer: Copy + Send + Sync> + Sync>(
         // Each piece stores where its parts end, in 4 bytes a part. Pieces of this size keep
         // that to a byte an item.
         let piece = hashes.len().div_ceil(threads).max(4 * parts.count());
-        let pieces: Vec<Sorted> =
-            hashes.par_chunks(piece).map(|hashes| Sorted::new(parts, hashes)).collect();
+        let pieces: Vec<Sorted> = hashes
+            .par_chunks(piece)
+            .map(|hashes| Sorted::new(parts.count(), |hash| parts.of(hash), hashes))
+            .collect();
         // The answers of each part's items, piece after piece.
         let by_part: Vec<Vec<O::Answer>> = (0..parts.count())
             .into_par_iter()

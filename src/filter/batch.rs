@@ -1,0 +1,569 @@
+//! The operations on batches. Each returns, in order, what a loop over single items would.
+//!
+//! A batch is processed in its own order, or part by part. In its own order, its items go through a window between
+//! requesting their memory and using it, so that dozens of memory accesses overlap. A batch of writes to a table that does not fit the caches is
+//! processed part by part. A *part* is a shard, or several adjacent shards. The items are taken in
+//! rounds. Each round is sorted by part, stably, and then each part of the table comes into the
+//! cache once and takes all its items.
+//!
+//! Items of different shards do not affect each other. So either way the results, and the table afterwards, are exactly
+//! those of a loop, with two exceptions, both in a growing filter. Its shards share its memory, so when memory runs
+//! out, a batch may see other items refused than a loop would. And they share the number of items that are left to
+//! remove, so when that reaches zero, another removal may be the one that comes too late. No lock is held for longer
+//! than by an operation on a single item.
+
+use crate::backend::shards::{Located, Shards};
+use crate::backend::{Backend, on_shards};
+use crate::error::{Full, Refused};
+use crate::filter::ConcurrentCuckooFilter;
+use crate::key::{Key, Prehashed};
+use crate::layout::SMALL;
+use crate::layout::geometry::Mixed;
+use crate::layout::roots::Parts;
+use std::hash::BuildHasher;
+
+/// # Many items at once
+///
+/// With a batch, the filter knows in advance which memory it will need. So a batch is faster than a
+/// loop if the table does not fit the caches: at 128 MiB, lookups are twice as fast, and inserts
+/// half as fast again. (For two or three items, a loop is as fast.)
+///
+/// A batch returns, in order, what a loop over the single operation would have returned. Other
+/// threads see such a loop too, but the order of different items in it is unspecified. No lock is
+/// held for longer than by the single operation.
+///
+/// A large batch takes up to 12 bytes an item in addition to its results. It is processed in
+/// rounds, so this is never more than 11 MiB. If an item's `Hash` panics, some of the items before
+/// it may have been written.
+impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
+    /// Returns for each item whether the filter [contains](Self::contains) it.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert("a")?;
+    /// assert_eq!(filter.contains_many(&["a", "b"]), [true, false]);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[must_use]
+    pub fn contains_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
+        let mut found = vec![false; items.len()];
+        self.look_up(items, &mut found);
+        found
+    }
+
+    /// [Adds](Self::insert) a copy of each item. Repeated items are added repeatedly.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(filter.insert_many(&["a", "b"]), [Ok(()), Ok(())]);
+    /// assert_eq!(filter.len(), 2);
+    /// ```
+    #[must_use = "a refused item is not in the filter"]
+    pub fn insert_many<K: Key>(&self, items: &[K]) -> Vec<Result<(), Full>> {
+        self.answers(items, Insert)
+    }
+
+    /// [Adds](Self::insert_if_absent) each item that is not in the filter yet.
+    ///
+    /// If an item is repeated in the batch, its first occurrence is the new one.
+    ///
+    /// ```
+    /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(seen.insert_if_absent_many(&["a", "b", "a"]), [Ok(true), Ok(true), Ok(false)]);
+    /// ```
+    #[must_use = "a refused item is not in the filter"]
+    pub fn insert_if_absent_many<K: Key>(&self, items: &[K]) -> Vec<Result<bool, Full>> {
+        self.answers(items, InsertIfAbsent)
+    }
+
+    /// [Removes](Self::remove) one copy of each item, and of a repeated item one for each
+    /// occurrence.
+    ///
+    /// Remove only what was inserted: after `insert_if_absent_many`, only the items whose result
+    /// was `Ok(true)`.
+    ///
+    /// ```
+    /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// let links = ["a", "b", "a"];
+    /// let added = seen.insert_if_absent_many(&links);
+    /// let new = links.iter().zip(added).filter(|(_, added)| *added == Ok(true));
+    /// let mine: Vec<&str> = new.map(|(link, _)| *link).collect();
+    /// assert_eq!(seen.remove_many(&mine), [true, true]);
+    /// ```
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert("a")?;
+    /// assert_eq!(filter.remove_many(&["a", "a"]), [true, false]);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    pub fn remove_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
+        self.answers(items, Remove)
+    }
+
+    /// [Refreshes](Self::refresh) each item that is in the filter.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// filter.insert("a").expect("room for a hundred");
+    /// assert_eq!(filter.refresh_many(&["a", "b"]), [true, false]);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn refresh_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
+        self.answers(items, Refresh)
+    }
+
+    /// [Adds or refreshes](Self::insert_or_refresh) each item.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// assert_eq!(filter.insert_or_refresh_many(&["a", "a"]), [Ok(true), Ok(false)]);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use = "a refused item is not in the filter"]
+    pub fn insert_or_refresh_many<K: Key>(&self, items: &[K]) -> Vec<Result<bool, Full>> {
+        self.answers(items, InsertOrRefresh)
+    }
+
+    /// [Looks up](Self::contains_many) each item, and writes the results into a slice, so that a loop over batches
+    /// allocates nothing for them.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the two slices differ in length, before anything is done. So do the other methods that
+    /// end in `_into`.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert("a")?;
+    /// let mut found = [false; 2];
+    /// filter.contains_many_into(&["a", "b"], &mut found);
+    /// assert_eq!(found, [true, false]);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[track_caller]
+    pub fn contains_many_into<K: Key>(&self, items: &[K], found: &mut [bool]) {
+        check_lengths(items, found);
+        self.look_up(items, found);
+    }
+
+    /// [Adds](Self::insert_many) a copy of each item, and writes the results into a slice.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// let mut answers = [Ok(()); 2];
+    /// filter.insert_many_into(&["a", "b"], &mut answers);
+    /// assert_eq!((answers, filter.len()), ([Ok(()); 2], 2));
+    /// ```
+    #[track_caller]
+    pub fn insert_many_into<K: Key>(&self, items: &[K], answers: &mut [Result<(), Full>]) {
+        check_lengths(items, answers);
+        self.perform(items, answers, Insert);
+    }
+
+    /// [Adds](Self::insert_if_absent_many) each item that is not in the filter yet, and writes the results into a
+    /// slice.
+    ///
+    /// ```
+    /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// let mut answers = [Ok(false); 2];
+    /// seen.insert_if_absent_many_into(&["a", "a"], &mut answers);
+    /// assert_eq!(answers, [Ok(true), Ok(false)]);
+    /// ```
+    #[track_caller]
+    pub fn insert_if_absent_many_into<K: Key>(
+        &self,
+        items: &[K],
+        answers: &mut [Result<bool, Full>],
+    ) {
+        check_lengths(items, answers);
+        self.perform(items, answers, InsertIfAbsent);
+    }
+
+    pub(crate) fn look_up<K: Key>(&self, items: &[K], found: &mut [bool]) {
+        self.hashed(items, found, |hashes, found| match self.backend() {
+            Backend::Fixed(fixed) => fixed.have(hashes, found),
+            Backend::FixedWide(fixed) => fixed.have(hashes, found),
+            backend => on_shards!(backend, shards => in_order(shards, hashes, found, Contains)),
+        });
+    }
+
+    fn answers<K: Key, O: Operation>(&self, items: &[K], operation: O) -> Vec<O::Answer> {
+        let mut answers = vec![O::NONE; items.len()];
+        self.perform(items, &mut answers, operation);
+        answers
+    }
+
+    fn perform<K: Key, O: Operation>(&self, items: &[K], answers: &mut [O::Answer], operation: O) {
+        self.hashed(items, answers, |hashes, answers| {
+            on_shards!(self.backend(), shards => write(shards, hashes, answers, operation));
+        });
+    }
+
+    /// Passes the hashes of the items to `act`, round by round.
+    pub(crate) fn hashed<K: Key, A>(
+        &self,
+        items: &[K],
+        answers: &mut [A],
+        mut act: impl FnMut(&[Prehashed], &mut [A]),
+    ) {
+        if let Some(hashes) = K::prehashed(items) {
+            return act(hashes, answers);
+        }
+        let round = round_of_items(items.len(), ROUND);
+        let mut hashes = Vec::with_capacity(round);
+        for (items, answers) in items.chunks(round).zip(answers.chunks_mut(round)) {
+            hashes.clear();
+            hashes.extend(items.iter().map(|item| self.hash_of(item)));
+            act(&hashes, answers);
+        }
+    }
+}
+
+#[track_caller]
+fn check_lengths<T, A>(items: &[T], answers: &[A]) {
+    assert_eq!(items.len(), answers.len(), "there has to be a place for the result of each item");
+}
+
+/// The number of items that one thread sorts at once: enough to touch every cache line of a 1 MiB
+/// shard, and few enough to stay in the caches themselves.
+pub const ROUND: usize = if SMALL { 2 } else { 1 << 19 };
+
+/// The number of items of a batch that are hashed at once. It is at most half of the batch, so that
+/// hashes and sorting take less than 12 bytes for each item of the batch.
+pub fn round_of_items(items: usize, most: usize) -> usize {
+    items.div_ceil(2).clamp(1, most)
+}
+
+/// The most buckets of a table that is assumed to fit, more or less, the cache of a core.
+const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
+
+/// The number of items in each part from which sorting pays, for tables that are not cached.
+pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
+
+/// An operation, as a type. A function that is passed is not always inlined, and the place of an item then
+/// goes through memory.
+pub trait Operation: Copy {
+    type Answer: Clone;
+
+    /// The answer for an item that has not been reached.
+    const NONE: Self::Answer;
+
+    fn at<'a, S: Shards>(self, shards: &'a S, at: Located<'a, S>) -> Self::Answer;
+}
+
+macro_rules! operations {
+    ($($name:ident: $operation:ident -> $answer:ty = $none:expr;)*) => {
+        $(
+            #[derive(Clone, Copy)]
+            pub struct $name;
+
+            impl Operation for $name {
+                type Answer = $answer;
+
+                const NONE: $answer = $none;
+
+                #[inline(always)]
+                fn at<'a, S: Shards>(self, shards: &'a S, at: Located<'a, S>) -> $answer {
+                    shards.$operation(at)
+                }
+            }
+        )*
+    };
+}
+
+operations! {
+    Contains: contains -> bool = false;
+    Insert: insert -> Result<(), Full> = Ok(());
+    InsertIfAbsent: insert_if_absent -> Result<bool, Full> = Ok(false);
+    Remove: remove -> bool = false;
+    Refresh: refresh -> bool = false;
+    InsertOrRefresh: insert_or_refresh -> Result<bool, Full> = Ok(false);
+}
+
+/// Processes a batch in its order.
+#[inline]
+pub fn in_order<S: Shards, O: Operation>(
+    shards: &S,
+    hashes: &[Prehashed],
+    answers: &mut [O::Answer],
+    operation: O,
+) {
+    let items = hashes.iter().map(|hash| Mixed::of(hash.0)).zip(answers);
+    // So few items are done before their first prefetch would be.
+    let few = if shards.bucket_count() <= CACHED_BUCKETS { 16 } else { 4 };
+    if hashes.len() < few {
+        items.for_each(|(hash, answer)| *answer = operation.at(shards, shards.locate(hash)));
+        return;
+    }
+    let ahead = items.map(|(hash, answer)| (shards.fetch(hash), answer));
+    for_each_ahead(ahead, |(ahead, answer)| *answer = operation.at(shards, shards.fetched(ahead)));
+}
+
+/// Processes a batch of writes in whichever order is faster.
+pub fn write<S: Shards, O: Operation>(
+    shards: &S,
+    hashes: &[Prehashed],
+    answers: &mut [O::Answer],
+    operation: O,
+) {
+    let cached = shards.bucket_count() <= CACHED_BUCKETS && !SMALL;
+    let may_be_sorted = !cached && hashes.len() >= SORTED_PER_PART;
+    let parts = may_be_sorted.then(|| shards.parts());
+    let enough = |parts: &Parts| hashes.len().min(ROUND) / SORTED_PER_PART >= parts.count();
+    let Some(parts) = parts.filter(enough) else {
+        if shards.is_ticking() {
+            hashes.iter().for_each(|hash| shards.sweep_for(Mixed::of(hash.0)));
+        }
+        return in_order(shards, hashes, answers, operation);
+    };
+    for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
+        let sorted = Sorted::new(parts.count(), |hash| parts.of(hash), hashes);
+        for part in 0..parts.count() {
+            act_on(shards, sorted.of_part(part), operation, |item, answer| {
+                answers[item.index as usize] = answer;
+            });
+        }
+    }
+}
+
+/// Does this to the items of one part.
+#[inline]
+pub fn act_on<S: Shards, O: Operation>(
+    shards: &S,
+    items: &[Item],
+    operation: O,
+    mut answer: impl FnMut(Item, O::Answer),
+) {
+    if shards.is_ticking() {
+        items.iter().for_each(|item| shards.sweep_for(item.hash()));
+    }
+    let ahead = items.iter().map(|&item| (item, shards.fetch(item.hash())));
+    for_each_ahead(ahead, |(item, ahead)| {
+        answer(item, operation.at(shards, shards.fetched(ahead)));
+    });
+}
+
+/// One item of a round. It has 12 bytes, because the hash is split in two halves.
+#[derive(Clone, Copy)]
+pub struct Item {
+    hash: [u32; 2],
+    /// The item's index in the round.
+    pub index: u32,
+}
+
+impl Item {
+    const NONE: Item = Item { hash: [0, 0], index: 0 };
+
+    #[inline]
+    fn new(Mixed(hash): Mixed, index: usize) -> Self {
+        Item { hash: [hash as u32, (hash >> 32) as u32], index: index as u32 }
+    }
+
+    #[inline]
+    pub fn hash(self) -> Mixed {
+        Mixed(u64::from(self.hash[0]) | u64::from(self.hash[1]) << 32)
+    }
+}
+
+/// The items of a round, sorted by part, and within a part in the order of the batch.
+pub struct Sorted {
+    items: Vec<Item>,
+    /// The end of each part's items.
+    ends: Vec<u32>,
+}
+
+impl Sorted {
+    /// Sorts items by the part that `part_of` returns for each.
+    #[inline]
+    pub fn new(parts: usize, part_of: impl Fn(Mixed) -> usize, hashes: &[Prehashed]) -> Self {
+        let mut ends = vec![0; parts];
+        for hash in hashes {
+            ends[part_of(Mixed::of(hash.0))] += 1;
+        }
+        // First the start of each part. Placing an item moves it on, so that it becomes the end.
+        let mut sum = 0;
+        for end in &mut ends {
+            sum += std::mem::replace(end, sum);
+        }
+        let mut items = vec![Item::NONE; hashes.len()];
+        for (index, hash) in hashes.iter().enumerate() {
+            let hash = Mixed::of(hash.0);
+            let at = &mut ends[part_of(hash)];
+            items[*at as usize] = Item::new(hash, index);
+            *at += 1;
+        }
+        Sorted { items, ends }
+    }
+
+    pub fn of_part(&self, part: usize) -> &[Item] {
+        let start = if part == 0 { 0 } else { self.ends[part - 1] };
+        &self.items[start as usize..self.ends[part] as usize]
+    }
+}
+
+/// The number of items whose memory is in flight at once. With half as many, the memory is partly
+/// idle. Twice as many gain nothing more, and small batches get slower.
+const AHEAD: usize = 32;
+
+/// Visits the items in order, each after the iterator has produced the 32 that follow it.
+///
+/// If the iterator prefetches the memory of each item it produces, that memory has arrived by the
+/// time the item is visited.
+#[inline]
+fn for_each_ahead<T>(mut items: impl Iterator<Item = T>, mut visit: impl FnMut(T)) {
+    let mut window = [const { None }; AHEAD];
+    window.iter_mut().zip(items.by_ref()).for_each(|(slot, item)| *slot = Some(item));
+    // There is one call of `visit`, so that it is inlined, and an item goes through memory once.
+    let mut oldest = 0;
+    while let Some(item) = std::mem::replace(&mut window[oldest], items.next()) {
+        visit(item);
+        oldest = (oldest + 1) % AHEAD;
+    }
+}
+
+/// The number of items that wait for each other, so that they can be added as a batch.
+const CHUNK: usize = 1 << 10;
+
+/// # Streams of items
+impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
+    /// [Adds](Self::insert_if_absent) each item that is not in the filter yet, passes those that were
+    /// new to `new`, in their order, and returns their number.
+    ///
+    /// The stream may be of any length: a thousand items (1,024) are in memory at once. An item that
+    /// is repeated in the stream is new once. Other threads may do the same with streams of theirs,
+    /// and an item of several streams is new in one of them.
+    ///
+    /// Every item is tried, even when the filter is full, and refusals are slow: see [`Full`].
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Refused`] if some items did not fit. `new` was called for the others that were new.
+    /// The error has their number, and the hashes of the items that did not fit.
+    ///
+    /// ```
+    /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// seen.insert("/a").expect("room for a hundred");
+    /// let mut to_fetch = Vec::new();
+    /// let links = ["/a", "/b", "/c", "/b"];
+    /// let count = seen.extend_if_absent(links, |link| to_fetch.push(link))?;
+    /// assert_eq!((count, to_fetch), (2, vec!["/b", "/c"]));
+    /// # Ok::<(), koel::Refused>(())
+    /// ```
+    pub fn extend_if_absent<K: Key>(
+        &self,
+        items: impl IntoIterator<Item = K>,
+        mut new: impl FnMut(K),
+    ) -> Result<usize, Refused> {
+        let mut extension = Extension::default();
+        for item in items {
+            extension.push(self.hash_of(&item), item);
+            if extension.has(CHUNK) {
+                extension.flush(|hashes| self.insert_if_absent_many(hashes), &mut new);
+            }
+        }
+        extension.flush(|hashes| self.insert_if_absent_many(hashes), new);
+        extension.outcome()
+    }
+}
+
+/// A filter that [grows](crate::Builder::growing), with each of the items once.
+///
+/// There is no `Extend`, because a filter may be [full](crate::Full), and that has to be told:
+/// [`extend_if_absent`](ConcurrentCuckooFilter::extend_if_absent) does.
+///
+/// # Panics
+///
+/// If there is not enough memory.
+///
+/// ```
+/// use koel::ConcurrentCuckooFilter;
+///
+/// let seen: ConcurrentCuckooFilter = ["/a", "/b", "/a"].into_iter().collect();
+/// assert_eq!(seen.len(), 2);
+/// assert!(seen.contains("/b"));
+/// ```
+impl<K: Key> FromIterator<K> for ConcurrentCuckooFilter {
+    fn from_iter<I: IntoIterator<Item = K>>(items: I) -> Self {
+        let items = items.into_iter();
+        let expected = items.size_hint().0;
+        let filter = Self::builder().capacity(expected).growing().build();
+        let filter = filter.unwrap_or_else(|error| panic!("{error}"));
+        if let Err(refused) = filter.extend_if_absent(items, |_| {}) {
+            panic!("{refused}");
+        }
+        filter
+    }
+}
+
+/// A stream, or one thread's share of it.
+pub struct Extension<T> {
+    /// Items that are added once there are enough for a batch, and their hashes.
+    hashes: Vec<Prehashed>,
+    items: Vec<T>,
+    added: usize,
+    refused: usize,
+    /// The hashes of the first items that were refused.
+    names: Vec<Prehashed>,
+}
+
+impl<T> Default for Extension<T> {
+    fn default() -> Self {
+        let (hashes, items, names) = (Vec::new(), Vec::new(), Vec::new());
+        Extension { hashes, items, added: 0, refused: 0, names }
+    }
+}
+
+impl<T> Extension<T> {
+    pub fn push(&mut self, hash: Prehashed, item: T) {
+        self.hashes.push(hash);
+        self.items.push(item);
+    }
+
+    pub fn has(&self, items: usize) -> bool {
+        self.items.len() >= items
+    }
+
+    /// Adds the items that are waiting, and passes on those that were new.
+    pub fn flush(
+        &mut self,
+        add: impl FnOnce(&[Prehashed]) -> Vec<Result<bool, Full>>,
+        mut new: impl FnMut(T),
+    ) {
+        let hashes = std::mem::take(&mut self.hashes);
+        let mut items = std::mem::take(&mut self.items);
+        for ((hash, answer), item) in hashes.iter().zip(add(&hashes)).zip(items.drain(..)) {
+            match answer {
+                Ok(true) => {
+                    self.added += 1;
+                    new(item);
+                }
+                Ok(false) => {}
+                Err(Full { .. }) => self.refuse(1, &[*hash]),
+            }
+        }
+        (self.hashes, self.items) = (hashes, items);
+        self.hashes.clear();
+    }
+
+    fn refuse(&mut self, count: usize, names: &[Prehashed]) {
+        self.refused += count;
+        let room = Refused::MAX_NAMED - self.names.len();
+        self.names.extend_from_slice(&names[..names.len().min(room)]);
+    }
+
+    #[cfg(feature = "rayon")]
+    pub fn merge(mut self, other: Self) -> Self {
+        self.added += other.added;
+        self.refuse(other.refused, &other.names);
+        self
+    }
+
+    /// The number of items that were new, or the error if some were refused.
+    pub fn outcome(self) -> Result<usize, Refused> {
+        match self.refused {
+            0 => Ok(self.added),
+            refused => Err(Refused::new(self.added, refused, self.names)),
+        }
+    }
+}

@@ -1,41 +1,57 @@
 //! Copies the sources of koel and puts the mutants into the copy, which the models then run.
 //!
-//! A list in `mutants/` has, for each mutant, a function, the text in it that is changed, and what stands there instead.
-//! In the copy, both are there, and the process asks which of them it runs (`broken`). So one compilation has
-//! all mutants, and the sources have none.
+//! A list in `mutants/` has, for each mutant, the models that fail on it, with their messages, and each text in the
+//! sources that it changes, with the function and the replacement. The copy has both, and the process asks which of
+//! them it runs (`broken`). So one compilation has all mutants, and the sources have none.
 //!
 //! ```text
 //! the_lock_is_taken_relaxed
+//!     fails exclusion::two_inserts_into_one_bucket_both_stay
+//!     with Causality violation
 //!     in Lock::try_take
 //!     - self.held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
 //!     + self.held.compare_exchange(false, true, Ordering::Relaxed, Ordering::Relaxed)
 //! ```
 //!
-//! A mutant may change several places. The text has to be in its function exactly once; spaces and line ends
-//! do not count. A mutant that only adds something repeats the text before or after that. What mutants and models call,
-//! and the sources do not have, is in `additions/`: `shard.rs` there becomes the module `shard::additions` of the copy.
+//! A text must be in its function exactly once; spaces and line ends do not count. A mutant that only adds something
+//! repeats the text before or after it. Code that mutants and models need beside the sources is in `additions/`:
+//! `shard.rs` there becomes the module `shard::additions` of the copy. For each line with `fails`, the models program
+//! gets a test.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The name of the edits that are made in every process, because loom cannot see what they take away.
+/// The name of edits that every process runs, because loom cannot see what they take away.
 const ALWAYS: &str = "always";
 
 /// One place that a mutant changes.
+#[derive(Clone, Default)]
 struct Edit {
+    /// The line of the list.
+    at: String,
     mutant: String,
     function: String,
     text: String,
     replacement: String,
 }
 
+/// A model that fails on a mutant.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Kill {
+    model: String,
+    mutant: String,
+    message: String,
+}
+
+/// The texts of files by their names.
 type Sources = BTreeMap<PathBuf, String>;
 
 fn main() {
-    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("koel");
+    let [here, out] = ["CARGO_MANIFEST_DIR", "OUT_DIR"]
+        .map(|name| PathBuf::from(env::var_os(name).expect("cargo sets it")));
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-cfg=loom");
     let read = |folder: &str| {
@@ -45,34 +61,40 @@ fn main() {
         files
     };
     let mut files = read("../src");
+    let (mut edits, mut kills, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for (name, text) in read("additions") {
-        add_module(&name.with_extension(""), text, &mut files);
+        add_module(&name.with_extension(""), text, &mut files, &mut errors);
     }
-    let mut errors = Vec::new();
-    let lists = read("mutants");
-    let edits = lists.iter().flat_map(|(name, list)| parse(name, list, &mut errors));
-    let edits: Vec<Edit> = edits.collect();
-    let names: BTreeSet<&str> = edits.iter().map(|edit| &*edit.mutant).collect();
-    let names: Vec<String> =
-        names.into_iter().filter(|it| *it != ALWAYS).map(String::from).collect();
+    for (name, list) in read("mutants") {
+        parse(&name, &list, &mut edits, &mut kills, &mut errors);
+    }
+    let named = |mutants: Vec<&String>| BTreeSet::from_iter(mutants.into_iter().cloned());
+    let edited = named(edits.iter().map(|it| &it.mutant).filter(|it| *it != ALWAYS).collect());
+    let killed = named(kills.iter().map(|it| &it.mutant).collect());
+    errors.extend(edited.difference(&killed).map(|it| format!("{it}: no model fails on it")));
+    errors.extend(killed.difference(&edited).map(|it| format!("{it}: it changes nothing")));
+    let silent = kills.iter().filter(|it| it.message.is_empty());
+    errors.extend(silent.map(|it| format!("{}: {} has no message (`with`)", it.mutant, it.model)));
     apply(edits, &mut files, &mut errors);
-    assert!(errors.is_empty(), "\n\n{}\n\n", errors.join("\n\n"));
+    if !errors.is_empty() {
+        errors.iter().for_each(|error| println!("cargo::error={error}"));
+        return;
+    }
+    let tests = tests(kills, edited.len());
+    fs::write(out.join("tests.rs"), tests).expect("a file in OUT_DIR");
 
-    // Of modules that were removed since, nothing may stay.
-    let _ = fs::remove_dir_all(&out);
+    let copy = out.join("koel");
+    // A module that was removed from the sources must not stay in the copy.
+    let _ = fs::remove_dir_all(&copy);
     for (name, text) in &files {
-        let path = out.join(name);
+        let path = copy.join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder in OUT_DIR");
         fs::write(&path, text).expect("a file in OUT_DIR");
     }
-    // What is included has no attributes of its own.
+    // A file that is included must not have attributes of its own.
     let root = files[Path::new("lib.rs")].split_inclusive('\n');
-    let included: String =
-        root.filter(|line| !line.starts_with("//!") && !line.starts_with("#![")).collect();
-    let included = format!(
-        "{included}\n/// The names of all mutants.\npub const MUTANTS: &[&str] = &{names:?};\n"
-    );
-    fs::write(out.join("included.rs"), included).expect("a file in OUT_DIR");
+    let root = root.filter(|line| !line.starts_with("//!") && !line.starts_with("#!["));
+    fs::write(copy.join("included.rs"), root.collect::<String>()).expect("a file in OUT_DIR");
 }
 
 /// Reads all files of a folder.
@@ -88,56 +110,75 @@ fn read(folder: &Path, name: &Path, files: &mut Sources) {
     }
 }
 
-/// Adds a module `additions` to this module.
-fn add_module(module: &Path, text: String, files: &mut Sources) {
+/// Adds a module `additions` to a module of the sources.
+fn add_module(module: &Path, text: String, files: &mut Sources, errors: &mut Vec<String>) {
     let paths = [module.with_extension("rs"), module.join("mod.rs")];
-    let parent = paths.iter().find(|it| files.contains_key(*it)).expect("a module of koel").clone();
-    files.get_mut(&parent).expect("found above").push_str("\npub mod additions;\n");
+    let Some(parent) = paths.iter().find(|it| files.contains_key(*it)) else {
+        let module = module.display();
+        return errors.push(format!("additions/{module}.rs: the sources have no such module"));
+    };
+    *files.get_mut(parent).expect("found above") += "\npub mod additions;\n";
     files.insert(module.join("additions.rs"), text);
 }
 
-fn parse(name: &Path, list: &str, errors: &mut Vec<String>) -> Vec<Edit> {
-    let (mut edits, mut mutant, mut was_text) = (Vec::<Edit>::new(), String::new(), true);
-    for (number, line) in list.lines().enumerate().map(|(index, line)| (index + 1, line.trim())) {
+/// Reads a list of mutants.
+fn parse(
+    name: &Path,
+    list: &str,
+    edits: &mut Vec<Edit>,
+    kills: &mut Vec<Kill>,
+    errors: &mut Vec<String>,
+) {
+    let mut edit = Edit::default();
+    for (index, line) in list.lines().chain([""]).map(str::trim).enumerate() {
+        let at = format!("mutants/{}:{}", name.display(), index + 1);
         let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match (kind, edits.last_mut()) {
-            ("" | "#", _) => {}
-            ("in", _) => {
-                let [text, replacement] = [const { String::new() }; 2];
-                edits.push(Edit {
-                    mutant: mutant.clone(),
-                    function: rest.to_string(),
-                    text,
-                    replacement,
-                });
-                was_text = true;
+        if kind != "+" && !edit.replacement.is_empty() {
+            edits.push(edit.clone());
+            (edit.text, edit.replacement) = Default::default();
+        }
+        match kind {
+            "" | "#" => {}
+            "fails" => {
+                let [model, mutant] = [rest.to_string(), edit.mutant.clone()];
+                kills.push(Kill { model, mutant, message: String::new() });
             }
-            ("-", Some(edit)) => {
-                if !was_text {
-                    // Another place in the same function.
-                    let (mutant, function) = (mutant.clone(), edit.function.clone());
-                    edits.push(Edit {
-                        mutant,
-                        function,
-                        text: String::new(),
-                        replacement: String::new(),
-                    });
-                    was_text = true;
-                }
-                let edit = edits.last_mut().expect("one was there");
-                edit.text.push_str(rest);
+            "with" => kills.iter_mut().rev().take(1).for_each(|it| it.message = rest.to_string()),
+            "in" => edit.function = rest.to_string(),
+            "-" => {
+                edit.at = at;
+                edit.text += rest;
                 edit.text.push('\n');
             }
-            ("+", Some(edit)) => {
-                was_text = false;
-                edit.replacement.push_str(rest);
+            "+" if !edit.text.is_empty() => {
+                edit.replacement += rest;
                 edit.replacement.push('\n');
             }
-            (_, _) if rest.is_empty() => mutant = line.to_string(),
-            _ => errors.push(format!("{}:{number}: what is this?", name.display())),
+            _ if rest.is_empty() && edit.text.is_empty() => {
+                edit = Edit { mutant: line.to_string(), ..Edit::default() };
+            }
+            _ => errors.push(format!("{at}: neither a mutant nor a part of one: {line}")),
         }
     }
-    edits
+}
+
+/// Returns the tests of the mutants, which `tests/models/mutants.rs` includes.
+fn tests(mut kills: Vec<Kill>, mutants: usize) -> String {
+    kills.sort();
+    let mut tests = format!("/// The number of mutants.\nconst MUTANTS: usize = {mutants};\n");
+    let mut models = Vec::new();
+    for of_model in kills.chunk_by(|one, next| one.model == next.model) {
+        models.push(&of_model[0].model);
+        let _ = writeln!(tests, "mod {} {{", of_model[0].model.replace("::", "_"));
+        for Kill { model, mutant, message } in of_model {
+            let kill = format!("super::must_fail({model:?}, {mutant:?}, {message:?})");
+            let _ = writeln!(tests, "#[test] fn {mutant}() {{ {kill} }}");
+        }
+        tests.push_str("}\n");
+    }
+    let _ = writeln!(tests, "/// The models that have mutants.");
+    let _ = writeln!(tests, "const MODELS: &[&str] = &{models:?};");
+    tests
 }
 
 /// A text without its spaces, and where each of its bytes is.
@@ -156,8 +197,8 @@ fn find_all(text: &str, within: &str) -> Vec<Range<usize>> {
     found.map(|(at, _)| places[at]..places[at + wanted.len() - 1] + 1).collect()
 }
 
-/// The functions of that name, `name` or `Type::name`: each from its first line to its last one. rustfmt makes them easy to
-/// find.
+/// The functions of that name, `name` or `Type::name`, each from its first line to its last one. (rustfmt indents these
+/// two alike.)
 fn functions(name: &str, source: &str) -> Vec<Range<usize>> {
     let (owner, name) =
         name.split_once("::").map_or((None, name), |(owner, name)| (Some(owner), name));
@@ -185,13 +226,13 @@ fn functions(name: &str, source: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether a block of implementations is of that type, or a trait of that name.
+/// Whether the block that begins with this line implements something for that type, or is a trait of that name.
 fn is_of(block: &str, owner: &str) -> bool {
     let subject = block.rsplit_once(" for ").map_or(block, |(_, subject)| subject);
     subject.split(|it: char| !it.is_alphanumeric() && it != '_').any(|word| word == owner)
 }
 
-/// Makes all edits: first those that are `always` made, in every process.
+/// Makes all edits: those that every process runs first, so that mutants may change their text again.
 fn apply(edits: Vec<Edit>, files: &mut Sources, errors: &mut Vec<String>) {
     let (always, edits): (Vec<_>, Vec<_>) = edits.into_iter().partition(|it| it.mutant == ALWAYS);
     for (name, mut edits) in placed(always, files, errors) {
@@ -241,11 +282,14 @@ fn placed(
             format!("src/{}:{line}", name.display())
         });
         let places = places.collect::<Vec<_>>().join(", ");
-        let Edit { mutant, function, text, .. } = edit;
-        let count = found.len();
-        errors.push(format!(
-            "{mutant}: {count} times in {function} ({places}), and not once:\n{text}"
-        ));
+        let Edit { at, mutant, function, text, .. } = edit;
+        errors.push(match (places.is_empty(), found.len()) {
+            (true, _) => format!("{at}: {mutant}: the sources have no function {function}"),
+            (_, count) => {
+                let text = text.lines().collect::<Vec<_>>().join(" ");
+                format!("{at}: {mutant}: {count} times in {function} ({places}), not once: {text}")
+            }
+        });
     }
     placed
 }
@@ -261,7 +305,8 @@ fn write_all(
     let (mut at, mut index) = (range.start, 0);
     while let Some((place, edit)) = edits.get(index).filter(|(place, _)| place.start < range.end) {
         if place.end > range.end {
-            errors.push(format!("{}: it overlaps with another mutant: {}", edit.mutant, edit.text));
+            let Edit { at, mutant, .. } = edit;
+            errors.push(format!("{at}: {mutant}: its text overlaps with that of another mutant"));
             return edits.len();
         }
         out.push_str(&source[at..place.start]);

@@ -118,10 +118,6 @@ fn a_reader_finds_what_a_batch_moves() {
     );
 }
 
-mutants! { a_reader_finds_what_a_batch_moves:
-    "a lookup missed an item that was moving" => [versions_stay_as_they_are],
-}
-
 /// A single writer inserts and removes an item in the segments that a batch fills.
 #[test]
 fn a_batch_and_a_single_writer_keep_each_others_items() {
@@ -143,10 +139,6 @@ fn a_batch_and_a_single_writer_keep_each_others_items() {
             }
         },
     );
-}
-
-mutants! { a_batch_and_a_single_writer_keep_each_others_items:
-    "an item of the batch is not there once" => [the_lock_does_not_lock],
 }
 
 /// A batch and a single writer add the same items, and so do two batches in opposite order. Each
@@ -179,8 +171,4 @@ fn each_item_of_racing_batches_has_one_winner() {
             },
         );
     }
-}
-
-mutants! { each_item_of_racing_batches_has_one_winner:
-    "not one winner for each item" => [a_batch_looks_first_and_inserts_then],
 }

@@ -32,17 +32,6 @@ fn an_item_is_found_while_its_shard_is_split() {
     }
 }
 
-mutants! { an_item_is_found_while_its_shard_is_split:
-    "a lookup missed an item of a shard that was split" => [
-        a_lookup_does_not_ask_whether_the_shard_was_split,
-        a_lookup_asks_for_its_entry_too_soon,
-        versions_stay_even_in_a_split,
-        entries_are_stored_after_the_versions,
-        an_old_list_keeps_the_entry_of_a_split_shard,
-    ],
-    "a split changed the number of items" => [items_are_not_shared_out],
-}
-
 /// The directory has enough entries before the split, so the split makes no new list.
 #[test]
 fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
@@ -71,12 +60,6 @@ fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
             there_once,
         );
     }
-}
-
-mutants! { an_item_is_found_while_its_shard_is_split_in_a_deep_directory:
-    // The new shard's table.
-    "Causality violation" => [an_entry_is_read_relaxed],
-    "a lookup missed an item of a shard that was split" => [an_entry_is_stored_relaxed],
 }
 
 #[test]
@@ -141,10 +124,6 @@ fn an_item_that_is_absent_is_not_found_in_the_middle_of_a_split() {
     );
 }
 
-mutants! { an_item_that_is_absent_is_not_found_in_the_middle_of_a_split:
-    "a lookup found what is not there" => [a_hit_is_believed_during_a_split],
-}
-
 /// A writer waits for a stripe of a shard that is being split. After the split, its item may belong
 /// to the other half.
 #[test]
@@ -162,12 +141,6 @@ fn an_item_that_comes_during_a_split_is_found() {
             there_once,
         );
     }
-}
-
-mutants! { an_item_that_comes_during_a_split_is_found:
-    "an item is not there once after a split" => [
-        an_insert_does_not_ask_whether_the_shard_was_split,
-    ],
 }
 
 #[derive(Clone)]
@@ -220,10 +193,6 @@ fn one_call_wins_on_either_side_of_a_split() {
                 },
             );
     }
-}
-
-mutants! { one_call_wins_on_either_side_of_a_split:
-    "not exactly one call added the item" => [a_decision_does_not_ask_whether_the_shard_was_split],
 }
 
 #[test]
@@ -279,10 +248,6 @@ fn an_item_is_removed_during_a_split() {
     }
 }
 
-mutants! { an_item_is_removed_during_a_split:
-    "a present item was not removed" => [a_decision_does_not_ask_whether_the_shard_was_split],
-}
-
 /// Both threads have found the shard full. It is split once, and neither is refused.
 #[test]
 fn two_that_find_the_same_shard_full_split_it_once() {
@@ -301,10 +266,6 @@ fn two_that_find_the_same_shard_full_split_it_once() {
             there_once(grove, item);
         },
     );
-}
-
-mutants! { two_that_find_the_same_shard_full_split_it_once:
-    "a shard was split twice" => [who_splits_does_not_ask_whether_the_shard_was_split],
 }
 
 /// The directory has four entries, and two of them belong to one shard. That shard is split while
@@ -341,10 +302,6 @@ fn a_shard_is_split_while_the_directory_gets_longer() {
             assert_eq!(depths, [3, 3, 2, 2, 2], "an entry was lost");
         },
     );
-}
-
-mutants! { a_shard_is_split_while_the_directory_gets_longer:
-    "Causality violation" => [a_list_is_made_while_entries_are_stored],
 }
 
 #[derive(Clone)]
@@ -387,36 +344,6 @@ fn a_path_of_before_a_split_is_not_walked() {
             },
         );
     }
-}
-
-mutants! { a_path_of_before_a_split_is_not_walked:
-    "an item is not there once after a split" => [a_kick_does_not_ask_whether_the_shard_was_split],
-}
-
-#[test]
-fn nothing_escapes_a_clear_by_a_split() {
-    Model::new("split and clear", 30).blocking().preemptions(3).run_in::<Grove, [Mixed; 2]>(
-        |grove: &Grove| {
-            // Of the first dozen items, the one with the most interleavings.
-            let (lower, upper) = (item(0, 1), items(1, 1).nth(11).unwrap());
-            grove.put(lower);
-            grove.put(upper);
-            [lower, upper]
-        },
-        &[
-            |grove, [_, upper]| {
-                // The clear may have been first.
-                let _ = grove.split_as_seen(*upper, 0, ROOT);
-            },
-            |grove, _| grove.room.clear(),
-        ],
-        |grove, items| {
-            for item in items {
-                assert_eq!(grove.copies(*item), 0, "an item escaped a clear");
-            }
-            assert_eq!(grove.room.items(), 0, "items are counted that were cleared");
-        },
-    );
 }
 
 /// A writer is delayed while its shard is split, and then the half that its item belongs to.
@@ -480,10 +407,6 @@ fn an_insert_is_not_refused_while_its_shard_is_split() {
         );
 }
 
-mutants! { an_insert_is_not_refused_while_its_shard_is_split:
-    "refused though a split made room" => [a_refusal_is_decided_without_its_locks],
-}
-
 /// A shard has as many copies of an item as it takes. While it is split, their words match another item by
 /// a bit too few.
 #[test]
@@ -514,10 +437,6 @@ fn an_item_is_not_refused_as_a_copy_of_another_in_the_middle_of_a_split() {
         );
 }
 
-mutants! { an_item_is_not_refused_as_a_copy_of_another_in_the_middle_of_a_split:
-    "an item was taken for a copy of another" => [a_copy_is_refused_without_its_locks],
-}
-
 #[test]
 fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
     let (there, absent) = two_that_meet_in_the_middle();
@@ -538,10 +457,6 @@ fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
             there_once(grove, absent);
         },
     );
-}
-
-mutants! { an_item_is_not_taken_for_another_in_the_middle_of_a_split:
-    "an item was taken for another" => [an_insert_believes_a_hit_during_a_split],
 }
 
 /// The directory gets a longer list for another shard. Then a shard is split that has several
@@ -571,11 +486,4 @@ fn an_item_is_found_by_an_old_list() {
             |grove, [_, shallow]| there_once(grove, shallow),
         );
     }
-}
-
-mutants! { an_item_is_found_by_an_old_list:
-    "Causality violation" => [a_list_is_added_relaxed, the_newest_list_is_read_relaxed],
-    "a lookup missed an item of a shard that was split" => [
-        only_the_newest_list_learns_of_a_split,
-    ],
 }

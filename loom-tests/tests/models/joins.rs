@@ -43,14 +43,6 @@ fn an_item_is_found_while_its_halves_are_joined() {
     }
 }
 
-mutants! { an_item_is_found_while_its_halves_are_joined:
-    "a lookup missed an item of joined shards" => [
-        versions_stay_even_in_a_join,
-        an_entry_of_a_whole_is_stored_after_the_versions,
-        what_is_given_back_is_erased_relaxed,
-    ],
-}
-
 /// The entry is the same before the split and after the join.
 #[test]
 fn an_item_is_found_while_its_shard_is_split_and_joined_again() {
@@ -74,13 +66,6 @@ fn an_item_is_found_while_its_shard_is_split_and_joined_again() {
                 there_once,
             );
     }
-}
-
-mutants! { an_item_is_found_while_its_shard_is_split_and_joined_again:
-    "a lookup missed an item of joined shards" => [
-        the_entry_is_read_after_the_last_version,
-        an_entry_is_read_again_relaxed,
-    ],
 }
 
 /// The second shard has the items of one root, then those of another one, and then those of the first again.
@@ -108,10 +93,6 @@ fn an_item_is_found_while_its_shard_goes_to_others_and_comes_back() {
     );
 }
 
-mutants! { an_item_is_found_while_its_shard_goes_to_others_and_comes_back:
-    "a lookup missed an item of joined shards" => [versions_of_a_new_shard_stay_even],
-}
-
 /// A writer waits for a stripe of a shard that is being joined to its other half.
 #[test]
 fn an_item_that_comes_during_a_join_is_found() {
@@ -129,12 +110,6 @@ fn an_item_that_comes_during_a_join_is_found() {
             there_once,
         );
     }
-}
-
-mutants! { an_item_that_comes_during_a_join_is_found:
-    "an item is not there once after a join" => [
-        an_insert_does_not_ask_whether_the_shard_was_split,
-    ],
 }
 
 #[test]
@@ -206,36 +181,6 @@ fn an_item_is_copied_once_while_its_halves_are_joined() {
     }
 }
 
-mutants! { an_item_is_copied_once_while_its_halves_are_joined:
-    "an item is not in a copy once" => [shards_are_joined_while_they_are_copied],
-}
-
-/// A split of another shard takes the one that is being given back.
-#[test]
-fn a_shard_that_is_given_back_is_taken_by_a_split() {
-    Model::new("give back and take", 10)
-        .shards(2)
-        .blocking()
-        .preemptions(3)
-        .run_in::<Grove, [Mixed; 2]>(
-            |grove: &Grove| {
-                let (own, other) = (item(0b01, 2), item(0b11, 2));
-                grove.put(own);
-                grove.split(own, ROOT);
-                grove.put(other);
-                [own, other]
-            },
-            &[
-                |grove, [own, _]| join(grove, own),
-                |grove, [_, other]| grove.split(*other, Entry { shard: 1, depth: 0 }),
-            ],
-            |grove, items| {
-                items.iter().for_each(|item| there_once(grove, item));
-                assert_eq!(grove.room.items(), 2, "items are counted wrong");
-            },
-        );
-}
-
 /// A clear meets the halves, or the whole.
 #[test]
 fn nothing_escapes_a_clear_by_a_join() {
@@ -250,8 +195,4 @@ fn nothing_escapes_a_clear_by_a_join() {
             },
         );
     }
-}
-
-mutants! { nothing_escapes_a_clear_by_a_join:
-    "an item escaped a clear" => [a_clear_goes_on_after_a_join],
 }

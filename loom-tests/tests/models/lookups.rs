@@ -68,23 +68,6 @@ fn an_item_that_moves_to_another_stripe_is_found() {
     }
 }
 
-mutants! { an_item_that_moves_to_another_stripe_is_found:
-    "a lookup missed an item that was moving" => [
-        a_miss_is_not_validated,
-        each_bucket_is_validated_by_itself,
-        an_odd_version_is_not_noticed,
-        words_are_loaded_relaxed,
-        the_first_version_is_read_relaxed,
-        a_version_is_read_after_the_words,
-        words_are_stored_relaxed,
-        the_version_ends_relaxed,
-        versions_stay_as_they_are,
-        the_version_changes_only_after_the_move,
-        a_move_changes_the_version_of_one_stripe_only,
-    ],
-    "a version stayed odd" => [a_version_stays_odd],
-}
-
 #[test]
 fn an_item_that_moves_down_to_another_stripe_is_found() {
     for first in [3, 0] {
@@ -116,10 +99,6 @@ fn a_lookup_that_gives_up_looking_is_right_under_the_locks() {
     );
 }
 
-mutants! { a_lookup_that_gives_up_looking_is_right_under_the_locks:
-    "a lookup missed an item that was moving" => [a_lookup_that_gives_up_says_no],
-}
-
 #[test]
 fn an_item_that_moves_is_counted_once() {
     Model::new("count", 12_500).in_short(3, 360).run(
@@ -127,10 +106,6 @@ fn an_item_that_moves_is_counted_once() {
         &[execute, count],
         all_there_once,
     );
-}
-
-mutants! { an_item_that_moves_is_counted_once:
-    "a moving item was not counted once" => [copies_are_counted_without_the_locks],
 }
 
 /// `a` moves from bucket 0 to 3, and `b` from there to 4. Each of them is looked for.
@@ -184,15 +159,6 @@ fn a_copy_that_comes_while_another_goes_is_found() {
     }
 }
 
-mutants! { a_copy_that_comes_while_another_goes_is_found:
-    "a lookup missed the copy that stayed" => [
-        a_version_is_outdated_relaxed,
-        a_copy_is_removed_like_the_last_one,
-        a_copy_that_goes_outdates_one_stripe_only,
-        a_copy_in_the_same_stripe_outdates_nobody,
-    ],
-}
-
 /// Another writer changes the bucket that the item has left. So a reader may see that bucket
 /// without the item, in a word that the mover did not store.
 #[test]
@@ -210,10 +176,6 @@ fn an_item_is_found_whoever_wrote_last_where_it_was() {
             |toy, this| assert_eq!(toy.copies(&this.moved[0]), 1),
         );
     }
-}
-
-mutants! { an_item_is_found_whoever_wrote_last_where_it_was:
-    "a lookup missed an item that was moving" => [only_the_mover_orders_its_stores],
 }
 
 /// A copy is added, and then the shard is cleared. A lookup that misses the item is not followed by
@@ -240,10 +202,6 @@ fn a_clear_takes_an_item_away_at_one_moment() {
         ],
         |toy, (x, _)| assert_eq!(toy.copies(x), 0),
     );
-}
-
-mutants! { a_clear_takes_an_item_away_at_one_moment:
-    "a cleared item came back" => [a_clear_outdates_no_reader],
 }
 
 /// A thread that has synchronised with the inserting thread finds the item, even if it was moved in

@@ -1,6 +1,6 @@
 //! Models of koel's own stripes, shards and kicks, run on loom's atomics in every interleaving.
 //!
-//! Each model states one rule of the crate, or several. After it, `mutants!` lists the mistakes in the sources
+//! Each model states one rule of the crate, or several. The lists in `loom-tests/mutants` name the mistakes in the sources
 //! on which it has to fail.
 //!
 //! The public operations begin with unlocked reads. In models about writers, threads skip these and
@@ -8,7 +8,6 @@
 //! is that an ordinary load right before a store of the same atomic hides from loom what other
 //! threads read before it.
 
-#[macro_use]
 mod mutants;
 
 mod grove;

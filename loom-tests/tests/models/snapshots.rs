@@ -99,18 +99,10 @@ fn an_item_that_moves_up_is_in_a_copy_once() {
     one_move(0, 1, 15);
 }
 
-mutants! { an_item_that_moves_up_is_in_a_copy_once:
-    "an item that moves is in the copy 2 times" => [a_copy_goes_stripe_by_stripe],
-}
-
 #[test]
 fn an_item_that_moves_down_is_in_a_copy_once() {
     one_move(3, 0, 75);
     one_move(1, 0, 15);
-}
-
-mutants! { an_item_that_moves_down_is_in_a_copy_once:
-    "an item that moves is in the copy 0 times" => [a_copy_goes_stripe_by_stripe],
 }
 
 /// `a` moves from bucket 0 to 3, and `b` from there to 4.
@@ -129,10 +121,6 @@ fn items_on_a_longer_path_are_in_a_copy_once() {
         &[|toy, kick: &Kick| kick.execute(toy), |toy, kick| kick.copy(toy)],
         |toy, kick| kick.all_there_once(toy),
     );
-}
-
-mutants! { items_on_a_longer_path_are_in_a_copy_once:
-    "an item that moves is in the copy 2 times" => [a_copy_is_made_without_the_locks],
 }
 
 /// One item is inserted and one is removed: either may be in the copy or not. The third one stays.
@@ -162,10 +150,6 @@ fn a_copy_counts_what_is_in_it_while_items_come_and_go() {
     );
 }
 
-mutants! { a_copy_counts_what_is_in_it_while_items_come_and_go:
-    "a copy does not count its lanes" => [a_copy_is_counted_after_the_locks],
-}
-
 /// One execution is enough: unless a copy changes versions, a lookup and a copy have nothing in
 /// common that loom would interleave.
 #[test]
@@ -187,10 +171,6 @@ fn a_lookup_does_not_wait_for_a_copy() {
     );
 }
 
-mutants! { a_lookup_does_not_wait_for_a_copy:
-    "a lookup has to wait for a copy" => [a_copy_sends_lookups_away],
-}
-
 /// Not zero once an operation has returned.
 type Done = Arc<AtomicU64>;
 
@@ -199,44 +179,27 @@ fn done() -> Done {
 }
 
 #[test]
-fn an_insert_that_had_returned_is_in_a_copy() {
-    Model::new("insert, then copy", 115).run::<(Place, Done)>(
-        |toy| (toy.item(0, 3, 0), done()),
-        &[
-            |toy, (item, done)| {
-                assert_eq!(toy.shard().insert_if_absent_locked(*item), Ok(Some(true)));
-                done.store(1, Release);
-            },
-            |toy, (item, done)| {
-                let before = done.load(Acquire) == 1;
-                let times = times_in(toy, &copy(toy), item);
-                assert!(times == 1 || !before, "what was inserted before is not in the copy");
-            },
-        ],
-        |toy, (item, _)| assert_eq!(toy.copies(item), 1),
-    );
-}
-
-#[test]
-fn a_removal_that_had_returned_is_in_a_copy() {
-    Model::new("remove, then copy", 115).run::<(Place, Done)>(
+fn changes_that_had_returned_are_in_a_copy() {
+    Model::new("changes, then copy", 7_000).in_short(3, 140).run::<([Place; 2], Done)>(
         |toy| {
-            let item = toy.item(0, 3, 0);
-            toy.put(&item, 3);
-            (item, done())
+            let [comes, goes] = [toy.item(0, 3, 0), toy.item(4, 7, 0)];
+            toy.put(&goes, 7);
+            ([comes, goes], done())
         },
         &[
-            |toy, (item, done)| {
-                assert_eq!(toy.shard().remove_locked(*item), Ok(true));
+            |toy, ([comes, goes], done)| {
+                assert_eq!(toy.shard().insert_if_absent_locked(*comes), Ok(Some(true)));
+                assert_eq!(toy.shard().remove_locked(*goes), Ok(true));
                 done.store(1, Release);
             },
-            |toy, (item, done)| {
+            |toy, (items, done)| {
                 let before = done.load(Acquire) == 1;
-                let times = times_in(toy, &copy(toy), item);
-                assert!(times == 0 || !before, "what was removed before is in the copy");
+                let copy = copy(toy);
+                let times = items.map(|item| times_in(toy, &copy, &item));
+                assert!(times == [1, 0] || !before, "what was done before is not in the copy");
             },
         ],
-        |toy, (item, _)| assert_eq!(toy.copies(item), 0),
+        |toy, (items, _)| assert_eq!(items.map(|item| toy.copies(&item)), [1, 0]),
     );
 }
 
@@ -296,21 +259,6 @@ fn an_item_is_saved_once_while_its_shard_is_split() {
     }
 }
 
-mutants! { an_item_is_saved_once_while_its_shard_is_split:
-    "an item is saved 0 times, in shards of depths [0]" => [
-        a_copy_does_not_ask_whether_the_shard_was_split,
-    ],
-    "an item is saved 0 times, in shards of depths []" => [
-        a_save_passes_over_a_shard_that_was_split,
-    ],
-    "an item is saved 2 times, in shards of depths [0, 1]" => [
-        the_end_of_a_shard_is_looked_up_after_its_copy,
-    ],
-    "an item is saved 0 times, in shards of depths [1]" => [
-        the_depth_of_a_shard_is_looked_up_after_its_copy,
-    ],
-}
-
 /// The shard has two entries in the directory, and is the first or the last one in a save.
 #[test]
 fn an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory() {
@@ -341,12 +289,6 @@ fn an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory() {
                 |grove, (item, _)| there_once(grove, item),
             );
     }
-}
-
-mutants! { an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory:
-    "an item is saved 0 times, in shards of depths [1, 2, 2]" => [
-        a_save_goes_by_a_list_of_its_beginning,
-    ],
 }
 
 fn half_of_root(upper: u64) -> Entry {
@@ -409,42 +351,6 @@ fn items_of_two_shards_are_saved_once_while_both_are_split() {
             ],
             |grove, items| items.iter().for_each(|item| there_once(grove, item)),
         );
-}
-
-/// A shard is split to make room for an item, and then the item is inserted.
-#[test]
-fn an_insert_that_had_returned_from_a_split_is_saved() {
-    for half in [0, 1] {
-        Model::new("split, insert, then save", 320)
-            .blocking()
-            .preemptions(3)
-            .in_short(2, 110)
-            .run_in::<Grove, (Mixed, Done)>(
-                move |grove: &Grove| {
-                    let item = item(half, 1);
-                    grove.pretend(item);
-                    (item, done())
-                },
-                &[
-                    |grove, (item, done)| {
-                        split_root(grove, item);
-                        grove.fill(*item);
-                        done.store(1, Release);
-                    },
-                    |grove, (item, done)| {
-                        let before = done.load(Acquire) == 1;
-                        let times = times_saved(&save(grove), *item);
-                        assert!(times <= 1, "an item is saved twice");
-                        assert!(times == 1 || !before, "what was inserted before is not saved");
-                    },
-                ],
-                |grove, (item, _)| there_once(grove, item),
-            );
-    }
-}
-
-mutants! { an_insert_that_had_returned_from_a_split_is_saved:
-    "what was inserted before is not saved" => [a_save_goes_through_the_first_shards_only],
 }
 
 // From end to end.
@@ -511,10 +417,6 @@ fn what_is_loaded_is_what_was_in_when_the_save_began() {
     );
 }
 
-mutants! { what_is_loaded_is_what_was_in_when_the_save_began:
-    "what was saved cannot be loaded" => [a_save_counts_the_items_of_the_filter],
-}
-
 /// A filter of two shards that would fit into one, and its items.
 fn to_be_joined(before: u64) -> impl Fn(&Filter) -> u64 + Clone {
     move |filter| {
@@ -548,25 +450,7 @@ fn a_save_is_whole_while_shards_are_joined() {
     });
 }
 
-mutants! { a_save_is_whole_while_shards_are_joined:
-    "items are not in a copy once" => [shards_are_joined_during_a_save],
-}
-
 #[test]
 fn a_clone_is_whole_while_shards_are_joined() {
     copy_and_join(9, |filter, items| are_in(&filter.try_clone().expect("memory"), *items));
-}
-
-mutants! { a_clone_is_whole_while_shards_are_joined:
-    "items are not in a copy once" => [shards_are_joined_during_a_clone],
-}
-
-#[test]
-fn a_union_is_whole_while_shards_are_joined() {
-    copy_and_join(9, |filter, items| {
-        let other = Filter::of_shards(1);
-        let added = other.union(filter).expect("memory") as u64;
-        assert_eq!(added, *items, "items are not in a copy once");
-        are_in(&other, *items);
-    });
 }

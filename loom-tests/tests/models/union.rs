@@ -1,6 +1,6 @@
 //! Entries of another filter come while shards are split, cleared and looked into.
 
-use crate::grove::{Grove, ROOT, item, place, split_root, there_once};
+use crate::grove::{Grove, item, place, split_root, there_once};
 use crate::toy::{Model, Toy};
 use koel_under_loom::act;
 use koel_under_loom::internals::{
@@ -59,13 +59,6 @@ fn an_entry_that_comes_during_a_split_is_found() {
     }
 }
 
-mutants! { an_entry_that_comes_during_a_split_is_found:
-    "an absent entry was not added" => [an_entry_is_given_up_when_its_shard_is_split],
-    "an item is not there once after a split" => [
-        who_splits_does_not_ask_whether_the_shard_was_split,
-    ],
-}
-
 #[test]
 fn an_entry_that_belongs_to_both_halves_of_a_split_is_in_both() {
     Model::new("split and adopt for both", 450).blocking().preemptions(3).run_in::<Grove, Mixed>(
@@ -86,11 +79,6 @@ fn an_entry_that_belongs_to_both_halves_of_a_split_is_in_both() {
     );
 }
 
-mutants! { an_entry_that_belongs_to_both_halves_of_a_split_is_in_both:
-    "an entry is not in each half once" => [an_entry_goes_to_the_first_of_its_shards],
-    "an entry was not counted once" => [an_entry_counts_in_each_of_its_shards],
-}
-
 #[test]
 fn an_entry_and_its_item_are_there_once() {
     Model::new("insert and adopt", 27).blocking().preemptions(3).run_in::<Grove, Mixed>(
@@ -108,10 +96,6 @@ fn an_entry_and_its_item_are_there_once() {
             assert_eq!(grove.room.items(), 1, "an item and its entry count as two");
         },
     );
-}
-
-mutants! { an_entry_and_its_item_are_there_once:
-    "an item is not there once after a split" => [absence_is_decided_before_the_locks],
 }
 
 #[derive(Clone)]
@@ -148,59 +132,4 @@ fn what_is_moved_out_of_the_way_of_an_entry_is_found() {
             |toy, way| assert_eq!(toy.copies(&way.moved), 1, "an item was lost"),
         );
     }
-}
-
-mutants! { what_is_moved_out_of_the_way_of_an_entry_is_found:
-    "a lookup missed an item that was moving" => [a_union_moves_items_without_a_version],
-}
-
-/// A window like that of an entry with nothing left: a one, and zeros.
-#[test]
-fn an_entry_is_covered_only_by_what_has_lost_as_much() {
-    Model::new("cover", 1).run_in::<Grove, Mixed>(
-        |grove: &Grove| {
-            let item = item(1 << 15, 16);
-            grove.fill(item);
-            adopt_vaguely(grove, item);
-            item
-        },
-        &[|_, _| {}],
-        |grove, item| {
-            grove.pretend(*item);
-            grove.split(*item, ROOT);
-            let others = lanes_in(grove, 0, *item);
-            assert_eq!(others, 1, "an entry was taken for one that knows more");
-        },
-    );
-}
-
-mutants! { an_entry_is_covered_only_by_what_has_lost_as_much:
-    "an entry was taken for one that knows more" => [an_entry_is_covered_by_what_knows_more],
-}
-
-/// A lane that knows more than an entry of the same item loses bits. (It is one store of one word, which
-/// needs no other thread to go wrong.)
-#[test]
-fn a_finer_lane_becomes_like_the_entry() {
-    Model::new("widen", 1).run_in::<Grove, Mixed>(
-        |grove: &Grove| {
-            let item = item(0, 1);
-            grove.put(item);
-            item
-        },
-        &[|grove, item| {
-            assert_eq!(adopt_vaguely(grove, *item), 0, "an entry was added beside a finer lane");
-        }],
-        |grove, item| {
-            grove.split(*item, ROOT);
-            for half in [0, 1] {
-                assert_eq!(lanes_in(grove, half, *item), 1, "a finer lane did not lose its bits");
-            }
-            assert_eq!(grove.room.items(), 1, "an entry of a known item was counted");
-        },
-    );
-}
-
-mutants! { a_finer_lane_becomes_like_the_entry:
-    "a finer lane did not lose its bits" => [a_finer_lane_keeps_its_bits],
 }

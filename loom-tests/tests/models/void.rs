@@ -44,10 +44,6 @@ fn an_item_that_loses_its_last_bit_is_removed() {
     );
 }
 
-mutants! { an_item_that_loses_its_last_bit_is_removed:
-    "an item without bits was not removed" => [a_void_lane_is_not_counted],
-}
-
 /// Two lanes that stand for one item, which two threads remove.
 #[test]
 fn a_void_item_is_removed_once() {
@@ -75,12 +71,6 @@ fn a_void_item_is_removed_once() {
     );
 }
 
-mutants! { a_void_item_is_removed_once:
-    "more void items were removed than there were" => [
-        more_void_items_are_removed_than_there_are,
-    ],
-}
-
 /// While the filter is cleared, an item comes and loses its last bit.
 #[test]
 fn an_item_that_loses_its_last_bit_after_a_clear_is_counted() {
@@ -100,8 +90,4 @@ fn an_item_that_loses_its_last_bit_after_a_clear_is_counted() {
             assert_eq!(copies, counted, "a void item is not counted, or counted and not there");
         },
     );
-}
-
-mutants! { an_item_that_loses_its_last_bit_after_a_clear_is_counted:
-    "a void item is not counted, or counted and not there" => [a_shard_is_split_during_a_clear],
 }

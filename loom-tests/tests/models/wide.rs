@@ -41,10 +41,6 @@ fn an_item_that_arrives_is_not_taken_for_one_with_its_head() {
     );
 }
 
-mutants! { an_item_that_arrives_is_not_taken_for_one_with_its_head:
-    "a lookup found an item that was never there" => [the_first_word_is_stored_before_the_second],
-}
-
 /// The head of an item that was removed meets the tail of the next one in its lane.
 #[test]
 fn a_lane_that_is_used_again_is_not_taken_for_a_third_item() {
@@ -67,15 +63,6 @@ fn a_lane_that_is_used_again_is_not_taken_for_a_third_item() {
             |toy, [gone, next, _]| assert_eq!([gone, next].map(|it| toy.copies(it)), [0, 1]),
         );
     }
-}
-
-mutants! { a_lane_that_is_used_again_is_not_taken_for_a_third_item:
-    "a lookup found an item that was never there" => [
-        a_hit_in_a_wide_bucket_needs_no_version,
-        a_removal_from_a_wide_bucket_changes_no_version,
-        second_words_are_loaded_relaxed,
-        second_words_are_stored_relaxed,
-    ],
 }
 
 /// The tail of an item that was removed is gone before a lookup that has seen its head reads it.
@@ -112,10 +99,6 @@ fn a_copy_that_comes_while_another_goes_is_found() {
         ],
         |toy, [copied, next]| assert_eq!([copied, next].map(|it| toy.copies(it)), [1, 1]),
     );
-}
-
-mutants! { a_copy_that_comes_while_another_goes_is_found:
-    "a lookup missed an item that was there" => [a_removal_from_a_wide_bucket_changes_no_version],
 }
 
 #[derive(Clone)]
@@ -163,10 +146,6 @@ fn an_item_that_moves_is_not_taken_for_another() {
     );
 }
 
-mutants! { an_item_that_moves_is_not_taken_for_another:
-    "a lookup found an item that was never there" => [versions_stay_as_they_are],
-}
-
 #[test]
 fn an_item_that_is_cleared_is_not_taken_for_another() {
     Model::new("wide, clear", 900).in_short(2, 140).run_in::<Wide, Place>(
@@ -183,10 +162,6 @@ fn an_item_that_is_cleared_is_not_taken_for_another() {
         ],
         |toy, item| assert_eq!(toy.copies(item), 0),
     );
-}
-
-mutants! { an_item_that_is_cleared_is_not_taken_for_another:
-    "a lookup found an item that was never there" => [a_wide_shard_is_cleared_without_a_version],
 }
 
 type WideGrove = Grove<true>;
@@ -238,11 +213,4 @@ fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
             ],
             |grove, (item, _)| there_once(grove, item),
         );
-}
-
-mutants! { an_item_is_not_taken_for_another_in_the_middle_of_a_split:
-    "a lookup found what is not there" => [
-        second_words_of_a_growing_filter_are_loaded_relaxed,
-        versions_stay_even_in_a_split,
-    ],
 }

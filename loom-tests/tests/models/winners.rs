@@ -39,10 +39,6 @@ fn one_call_wins_where_there_is_room() {
     );
 }
 
-mutants! { one_call_wins_where_there_is_room:
-    "not exactly one call added the item" => [absence_is_decided_before_the_locks],
-}
-
 #[test]
 fn one_call_wins_under_the_locks() {
     let add: fn(&Toy, &Race) = |toy, race| {
@@ -54,10 +50,6 @@ fn one_call_wins_under_the_locks() {
         &[add, add],
         exactly_one,
     );
-}
-
-mutants! { one_call_wins_under_the_locks:
-    "not exactly one call added the item" => [absence_is_decided_under_one_lock],
 }
 
 /// The first bucket fills up while the two calls decide, so they may choose different buckets.
@@ -115,13 +107,6 @@ fn one_call_wins_on_the_kick_path() {
     }
 }
 
-mutants! { one_call_wins_on_the_kick_path:
-    "not exactly one call added the item" => [
-        the_newcomer_is_not_looked_for_again_on_the_path,
-        the_newcomers_buckets_are_not_locked_on_the_path,
-    ],
-}
-
 /// There is room for one item only. The call that finds none left finds the item there.
 #[test]
 fn the_loser_of_the_last_room_is_not_refused() {
@@ -140,10 +125,6 @@ fn the_loser_of_the_last_room_is_not_refused() {
         &[add, add],
         exactly_one,
     );
-}
-
-mutants! { the_loser_of_the_last_room_is_not_refused:
-    "refused though the item is in" => [the_loser_of_the_last_room_does_not_look],
 }
 
 /// An insert takes the last empty lane a moment before its item is in.
@@ -168,10 +149,6 @@ fn nobody_is_refused_while_the_item_comes_in() {
     );
 }
 
-mutants! { nobody_is_refused_while_the_item_comes_in:
-    "refused though the item comes in" => [a_refusal_is_decided_without_the_locks],
-}
-
 /// Both calls find the buckets full and search for a path.
 #[test]
 fn one_call_wins_after_a_search() {
@@ -192,11 +169,4 @@ fn one_call_wins_after_a_search() {
             exactly_one,
         );
     }
-}
-
-mutants! { one_call_wins_after_a_search:
-    "not exactly one call added the item" => [
-        a_search_ends_in_a_copy,
-        a_search_that_goes_far_ends_in_a_copy,
-    ],
 }

@@ -76,12 +76,4 @@ impl<const WIDE: bool> Sharded<WIDE> {
         *next = end;
         Some(Copied { depth: entry.depth(), items })
     }
-
-    /// Copies only the first shard.
-    pub(super) fn copy_first(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
-        let first = self.directory.shards().next().expect("a shard");
-        let Ok(items) = self.shared.tables.at(first.entry()).shard::<false>().copy(buckets);
-        *next = None;
-        Some(Copied { depth: 0, items })
-    }
 }

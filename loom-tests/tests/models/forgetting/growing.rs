@@ -132,10 +132,6 @@ fn a_tick_passes_while_a_shard_is_split() {
     );
 }
 
-mutants! { a_tick_passes_while_a_shard_is_split:
-    "something that expired is left" => [a_tick_passes_by_what_is_split_off],
-}
-
 /// The tick has passed the place of a shard that was joined when another one is split into it.
 #[test]
 fn a_tick_passes_what_a_split_takes_next() {
@@ -205,10 +201,6 @@ fn a_tick_comes_to_a_new_shard_first() {
     );
 }
 
-mutants! { a_tick_comes_to_a_new_shard_first:
-    "Causality violation" => [a_new_shard_is_counted_before_it_is_locked],
-}
-
 /// A writer sweeps the stripes of its item before the tick gets there.
 #[test]
 fn an_item_that_came_again_is_found_while_a_writer_sweeps() {
@@ -236,10 +228,6 @@ fn an_item_that_came_again_is_found_while_a_writer_sweeps() {
             assert_eq!((grove.copies(*item), grove.room.items()), (1, 1));
         },
     );
-}
-
-mutants! { an_item_that_came_again_is_found_while_a_writer_sweeps:
-    "a lookup missed an item that was within its window" => [a_sweep_sends_no_lookup_away],
 }
 
 /// What expires does not get to a new shard behind the back of a writer that has swept the old one.
@@ -341,12 +329,6 @@ fn an_item_without_bits_is_refreshed_or_expires() {
         );
 }
 
-mutants! { an_item_without_bits_is_refreshed_or_expires:
-    "an item is counted that expired, or not counted" => [
-        void_lanes_are_counted_without_locks,
-    ],
-}
-
 /// Two halves, each with an item that expires and one that stays.
 fn halves(grove: &Grove) -> [Mixed; 4] {
     let of_half = |half: u64| {
@@ -386,10 +368,6 @@ fn a_tick_passes_while_halves_are_joined() {
     );
 }
 
-mutants! { a_tick_passes_while_halves_are_joined:
-    "Causality violation" => [a_shard_is_given_back_without_its_locks],
-}
-
 /// A split takes the last bit of an item that expires, as the tick begins.
 #[test]
 fn an_item_that_loses_its_last_bit_as_it_expires_is_not_counted() {
@@ -426,10 +404,6 @@ fn an_item_that_loses_its_last_bit_as_it_expires_is_not_counted() {
     );
 }
 
-mutants! { an_item_that_loses_its_last_bit_as_it_expires_is_not_counted:
-    "an item is counted that expired" => [a_shard_is_split_as_a_tick_begins],
-}
-
 /// A writer sweeps a half that is being joined to the other, and then the whole.
 #[test]
 fn a_writer_sweeps_while_halves_are_joined() {
@@ -452,8 +426,4 @@ fn a_writer_sweeps_while_halves_are_joined() {
             assert_eq!(copies, [0, 0, 1, 1], "{MISSED}");
         },
     );
-}
-
-mutants! { a_writer_sweeps_while_halves_are_joined:
-    "something that expired is left" => [a_writer_sweeps_the_shard_that_was],
 }

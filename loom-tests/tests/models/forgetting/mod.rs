@@ -88,14 +88,6 @@ fn an_item_that_came_again_is_found_while_its_older_copy_expires() {
     }
 }
 
-mutants! { an_item_that_came_again_is_found_while_its_older_copy_expires:
-    "a lookup missed an item that was within its window" => [
-        a_sweep_sends_no_lookup_away,
-        what_expired_is_erased_relaxed,
-        the_version_is_that_of_the_first_bucket,
-    ],
-}
-
 /// The largest of all models. Its halves are tests of their own, so that two processors share it.
 fn an_item_in_wide_buckets_comes_again(test: &str, first: u32) {
     alone(module_path!(), test, || {
@@ -148,13 +140,6 @@ fn a_lane_in_which_an_item_expired_is_not_taken_for_a_third_item() {
     }
 }
 
-mutants! { a_lane_in_which_an_item_expired_is_not_taken_for_a_third_item:
-    "a lookup found an item that was never there" => [
-        items_expire_from_wide_buckets_without_a_new_version,
-        a_lookup_in_wide_buckets_reads_one_version,
-    ],
-}
-
 #[derive(Clone)]
 struct Kick {
     path: Path,
@@ -187,10 +172,6 @@ fn an_item_that_expires_does_not_escape_by_a_move() {
     );
 }
 
-mutants! { an_item_that_expires_does_not_escape_by_a_move:
-    "an item that expired is still there" => [a_stripe_is_locked_and_not_swept],
-}
-
 /// A writer sweeps while a tick goes on. The next tick may be there when it has the locks, and what has come in
 /// that one has the stamp of what expired before.
 #[test]
@@ -219,10 +200,6 @@ fn an_item_that_has_just_come_is_not_taken_for_one_that_expired() {
     );
 }
 
-mutants! { an_item_that_has_just_come_is_not_taken_for_one_that_expired:
-    "an item within its window is lost" => [a_sweep_goes_by_the_time_of_before_its_locks],
-}
-
 /// A kick sweeps what it locks.
 #[test]
 fn an_item_that_came_again_is_found_while_a_kick_sweeps_its_older_copy() {
@@ -242,10 +219,6 @@ fn an_item_that_came_again_is_found_while_a_kick_sweeps_its_older_copy() {
         ],
         |toy, kick| is_there_once(toy, &kick.other),
     );
-}
-
-mutants! { an_item_that_came_again_is_found_while_a_kick_sweeps_its_older_copy:
-    "a lookup missed an item that was within its window" => [a_sweep_sends_no_lookup_away],
 }
 
 /// Whoever knows of the tick, and sweeps, knows what came before it.
@@ -292,13 +265,6 @@ fn tick_on(toy: &Narrow) {
     [0, 1].iter().for_each(|stripe| toy.0.shard().sweep(*stripe, now, |_| 0));
 }
 
-mutants! { an_item_that_came_again_before_a_tick_is_found_by_who_sweeps:
-    "a lookup missed an item that was within its window" => [
-        the_time_is_set_relaxed,
-        the_time_is_read_relaxed,
-    ],
-}
-
 /// The same for a tick that passes through all stripes, in the library's own order.
 #[test]
 fn an_item_that_came_again_is_found_while_a_whole_tick_passes() {
@@ -313,10 +279,6 @@ fn an_item_that_came_again_is_found_while_a_whole_tick_passes() {
         ],
         is_there_once,
     );
-}
-
-mutants! { an_item_that_came_again_is_found_while_a_whole_tick_passes:
-    "a lookup missed an item that was within its window" => [a_sweep_sends_no_lookup_away],
 }
 
 fn begin_tick(toy: &Narrow) {
@@ -358,16 +320,6 @@ fn an_item_that_expired_is_new_while_the_tick_passes() {
     );
 }
 
-mutants! { an_item_that_expired_is_new_while_the_tick_passes:
-    "an item that expired is in the way" => [
-        a_stripe_is_written_and_not_swept,
-        the_end_of_a_tick_is_set_relaxed,
-        the_end_of_a_tick_is_read_relaxed,
-        a_stripe_is_marked_relaxed,
-        the_mark_of_a_stripe_is_read_relaxed,
-    ],
-}
-
 #[derive(Clone)]
 struct Asked {
     item: Place,
@@ -403,29 +355,6 @@ fn an_expiring_item_is_new_if_it_is_there_afterwards() {
     );
 }
 
-#[test]
-fn an_item_that_was_refreshed_stays() {
-    Model::new("refresh", 4_000).in_short(3, 50).run_in::<Narrow, Asked>(
-        asked,
-        &[
-            |toy, _| tick(toy, &[0, 1]),
-            |toy, this| {
-                let Ok(was_there) = toy.0.shard().refresh(this.item);
-                note(this, was_there);
-            },
-        ],
-        |toy, this| {
-            let was_there = this.answer.load(Relaxed) as usize;
-            assert_eq!(toy.0.copies(&this.item), was_there, "a refreshed item is not there once");
-            nothing_is_left_that_expired(toy);
-        },
-    );
-}
-
-mutants! { an_item_that_was_refreshed_stays:
-    "a refreshed item is not there once" => [an_item_that_was_found_is_not_stamped],
-}
-
 /// Two copies of an item, which expire with the next tick.
 fn two_expiring(toy: &Narrow) -> Asked {
     let item = toy.0.item(3, 0, 0);
@@ -455,10 +384,6 @@ fn no_copy_is_refreshed_beside_one_that_expired() {
     );
 }
 
-mutants! { no_copy_is_refreshed_beside_one_that_expired:
-    "a copy is there without the other" => [a_lane_is_stamped_beside_one_that_expired],
-}
-
 /// Both are counted, or none; and they are as old as an item can be, or there is none.
 #[test]
 fn no_copy_is_counted_beside_one_that_expired() {
@@ -473,10 +398,6 @@ fn no_copy_is_counted_beside_one_that_expired() {
         ],
         |toy, this| assert_eq!(toy.0.copies(&this.item), 0),
     );
-}
-
-mutants! { no_copy_is_counted_beside_one_that_expired:
-    "a copy is counted without the other" => [a_copy_is_counted_beside_one_that_expired],
 }
 
 #[test]
@@ -494,10 +415,6 @@ fn an_item_is_not_older_than_items_can_be() {
     );
 }
 
-mutants! { an_item_is_not_older_than_items_can_be:
-    "an item is older than it can be" => [the_time_is_read_after_the_sweep],
-}
-
 /// Whoever sweeps by the time of a tick lets those who have a lock after it know that the tick is passing.
 #[test]
 fn who_knows_the_time_knows_that_the_tick_is_passing() {
@@ -513,10 +430,6 @@ fn who_knows_the_time_knows_that_the_tick_is_passing() {
         ],
         |toy, _| tick_on(toy),
     );
-}
-
-mutants! { who_knows_the_time_knows_that_the_tick_is_passing:
-    "it is not known that a tick is passing" => [a_tick_passes_after_its_time],
 }
 
 fn tick_whole(toy: &Narrow, _: &Place) {
@@ -549,10 +462,6 @@ fn ticks_pass_one_after_the_other() {
     );
 }
 
-mutants! { ticks_pass_one_after_the_other:
-    "an item within its window is lost" => [a_tick_overtakes_the_one_before],
-}
-
 /// A copy has the ages of one moment, and nothing that expired before it.
 #[test]
 fn a_copy_is_made_between_two_ticks() {
@@ -568,13 +477,6 @@ fn a_copy_is_made_between_two_ticks() {
         }],
         |toy, item| assert_eq!(toy.0.copies(item), 0),
     );
-}
-
-mutants! { a_copy_is_made_between_two_ticks:
-    "a copy is not of the time that it tells" => [
-        a_copy_is_made_while_a_tick_passes,
-        a_tick_begins_while_a_copy_is_made,
-    ],
 }
 
 /// So has a copy of one shard, which does not wait for the tick to pass elsewhere.
@@ -594,11 +496,4 @@ fn a_shard_is_copied_while_a_tick_passes() {
         }],
         |toy, item| assert_eq!(toy.0.copies(item), 0),
     );
-}
-
-mutants! { a_shard_is_copied_while_a_tick_passes:
-    "a copy is not of the time that it tells" => [
-        a_stripe_is_locked_and_not_swept,
-        a_tick_begins_while_a_copy_is_made,
-    ],
 }

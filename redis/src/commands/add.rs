@@ -2,7 +2,7 @@
 
 use crate::request::options::Wanted;
 use crate::request::{limits, target};
-use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
+use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::Mode;
 use crate::set::Set;
@@ -10,15 +10,8 @@ use crate::set::Set;
 pub struct Add;
 
 impl Command for Add {
-    const ABOUT: About = About {
-        name: c"cf.add",
-        summary: c"Adds an item to a filter, once more if it is there",
-        complexity: c"O(1)",
-        arity: 3,
-        access: Access::Insert,
-        fast: true,
-        parameters: &[Parameter::KEY, Parameter::ITEM],
-    };
+    const ABOUT: About = About::fast(c"cf.add", 3, Access::Insert)
+        .told(c"O(1)", c"Adds an item to a filter, once more if it is there");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, item] = arguments else { return Err(Refusal::Arity) };
@@ -37,15 +30,8 @@ impl Command for Add {
 pub struct AddNew;
 
 impl Command for AddNew {
-    const ABOUT: About = About {
-        name: c"cf.addnx",
-        summary: c"Adds an item to a filter, if it is not there",
-        complexity: c"O(1)",
-        arity: 3,
-        access: Access::Insert,
-        fast: true,
-        parameters: &[Parameter::KEY, Parameter::ITEM],
-    };
+    const ABOUT: About = About::fast(c"cf.addnx", 3, Access::Insert)
+        .told(c"O(1)", c"Adds an item to a filter, if it is not there");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, item] = arguments else { return Err(Refusal::Arity) };

@@ -4,24 +4,17 @@
 
 use crate::request::options::number;
 use crate::request::{target, time};
-use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
+use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::Mode;
 
 pub struct Compact;
 
 impl Command for Compact {
-    const ABOUT: About = About {
-        name: c"cf.compact",
-        summary:
-            c"Resets the number of deleted items, and frees memory that is not needed any more",
-        complexity:
-            c"O(n), where n is the size of the filter; all but a part of it later, between commands",
-        arity: -2,
-        access: Access::Update,
-        fast: false,
-        parameters: &[Parameter::KEY],
-    };
+    const ABOUT: About = About::slow(c"cf.compact", -2, Access::Update).told(
+        c"O(n), where n is the size of the filter; all but a part of it later, between commands",
+        c"Resets the number of deleted items, and frees memory that is not needed any more",
+    );
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let (name, cursor) = match arguments {

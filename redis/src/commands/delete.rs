@@ -1,22 +1,15 @@
 //! `CF.DEL`: takes an item out, once.
 
 use crate::request::target;
-use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
+use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::Mode;
 
 pub struct Delete;
 
 impl Command for Delete {
-    const ABOUT: About = About {
-        name: c"cf.del",
-        summary: c"Deletes an item from a filter, once. Delete only what was added",
-        complexity: c"O(1)",
-        arity: 3,
-        access: Access::Delete,
-        fast: true,
-        parameters: &[Parameter::KEY, Parameter::ITEM],
-    };
+    const ABOUT: About = About::fast(c"cf.del", 3, Access::Delete)
+        .told(c"O(1)", c"Deletes an item from a filter, once. Delete only what was added");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, item] = arguments else { return Err(Refusal::Arity) };

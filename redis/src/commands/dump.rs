@@ -1,29 +1,29 @@
 //! `CF.SCANDUMP` and `CF.LOADCHUNK`: a set, chunk by chunk, out of a server and into one.
+//!
+//! Replicas and files do not see the chunks of half a set, only that there is one. When the last chunk has come, they
+//! get the chunks of the whole set, in one transaction.
 
 use crate::request::options::number;
 use crate::request::{limits, target};
-use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
+use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value, ValueMut};
 use crate::set::Set;
-use crate::set::chunk::Chunk;
+use crate::set::assembly::Trouble;
+use crate::set::chunk::{self, Chunk};
 use crate::set::errors;
 use crate::set::moves::{NoPart, Pushed};
 
 const INVALID_POSITION: Refusal = Refusal::Message(c"ERR Invalid position");
+const TAKEN: Refusal = Refusal::Message(c"ERR item exists");
 
 pub struct ScanDump;
 
 impl Command for ScanDump {
-    const ABOUT: About = About {
-        name: c"cf.scandump",
-        summary: c"Returns a chunk of a filter, and the cursor of the next one. The first cursor is 0, and a cursor of 0 ends the dump",
-        complexity: c"O(n), where n is the size of the chunk",
-        arity: 3,
-        access: Access::Read,
-        fast: false,
-        parameters: &[Parameter::KEY, Parameter::new(c"cursor", Kind::Integer)],
-    };
+    const ABOUT: About = About::slow(c"cf.scandump", 3, Access::Read).told(
+        c"O(n), where n is the size of the chunk",
+        c"Returns a chunk of a filter, and the cursor of the next one: 0 at first, and at the end",
+    );
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, cursor] = arguments else { return Err(Refusal::Arity) };
@@ -52,19 +52,10 @@ impl Command for ScanDump {
 pub struct LoadChunk;
 
 impl Command for LoadChunk {
-    const ABOUT: About = About {
-        name: c"cf.loadchunk",
-        summary: c"Takes the next chunk of a filter, of CF.SCANDUMP or of a file that koel saved. The first one creates the key",
-        complexity: c"O(n), where n is the size of the chunk, or of the whole filter with the last one",
-        arity: 4,
-        access: Access::Insert,
-        fast: false,
-        parameters: &[
-            Parameter::KEY,
-            Parameter::new(c"cursor", Kind::Integer),
-            Parameter::new(c"data", Kind::Text),
-        ],
-    };
+    const ABOUT: About = About::slow(c"cf.loadchunk", 4, Access::Insert).told(
+        c"O(n), where n is the size of the chunk, or of the whole filter with the last one",
+        c"Takes the next chunk of CF.SCANDUMP or of a file of koel; the first creates the key",
+    );
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, cursor, data] = arguments else { return Err(Refusal::Arity) };
@@ -73,51 +64,56 @@ impl Command for LoadChunk {
             return Err(Refusal::WrongType);
         }
         let cursor: i64 = number(*cursor).filter(|cursor| *cursor > 0).ok_or(INVALID_POSITION)?;
-        let bytes = data.bytes();
-        let pushed = match key.value_mut() {
-            ValueMut::Nothing if Chunk::parse(bytes).is_none() => {
+        let (bytes, invalid) =
+            (data.bytes(), |why: Trouble| Refusal::Text(format!("ERR Invalid chunk: {why}")));
+        let half = chunk::half();
+        let begun: [&[u8]; 3] = [name.bytes(), b"1", &half];
+        let mut pushed = Pushed::Taken;
+        match (key.value_mut(), Chunk::parse(bytes)) {
+            (ValueMut::Nothing, None) => {
                 return Err(match cursor {
                     1 => Refusal::Message(c"ERR Invalid header"),
                     _ => Refusal::Missing,
                 });
             }
-            ValueMut::Nothing => {
+            (ValueMut::Nothing, Some(_)) => {
                 let mut set = Set::half();
                 limits::check_more(call, &set, bytes.len())?;
-                let pushed = set.push(bytes);
-                if matches!(pushed, Pushed::Taken) {
-                    key.put(set);
-                }
-                pushed
+                pushed = set.push(bytes).map_err(invalid)?;
+                key.put(set);
+                call.changed_as(*name, c"CF.LOADCHUNK", &begun);
             }
-            ValueMut::Set(set) if set.is_half() => {
+            (ValueMut::Set(set), Some(Chunk::Half)) if set.is_half() => {
+                *set = Set::half();
+                call.changed(*name);
+            }
+            (ValueMut::Set(set), _) if set.is_half() => {
                 limits::check_more(call, set, bytes.len())?;
-                set.push(bytes)
+                pushed = set.push(bytes).map_err(invalid)?;
             }
-            ValueMut::Set(set) => match Chunk::parse(bytes) {
-                // It follows the last piece, with which the set was complete.
-                Some(Chunk::About(about)) if set.describe(about) => Pushed::Taken,
-                Some(Chunk::Mark) => Pushed::Taken,
-                _ => return Err(Refusal::Message(c"ERR item exists")),
-            },
-            ValueMut::Other => return Err(Refusal::WrongType),
-        };
-        match pushed {
-            Pushed::Taken => {
-                call.changed(*name);
-                call.reply_ok();
-                Ok(())
-            }
-            Pushed::Refused(trouble) => Err(Refusal::Text(format!("ERR Invalid chunk: {trouble}"))),
-            Pushed::Spoilt(trouble) => {
-                call.changed(*name);
-                if call.flags().replayed() {
-                    // Nobody is there to begin again.
-                    call.reply_ok();
-                    return Ok(());
+            // What follows the last piece, with which the set was complete.
+            (ValueMut::Set(set), Some(Chunk::About(about))) => {
+                if !set.describe(about) {
+                    return Err(TAKEN);
                 }
-                Err(Refusal::Text(format!("ERR the filter is damaged, begin again: {trouble}")))
+                call.changed(*name);
+            }
+            _ => return Err(TAKEN),
+        }
+        if let (Pushed::Completed, ValueMut::Set(set)) = (pushed, key.value_mut()) {
+            let mut next = 0;
+            let sent = set.each_chunk(|chunk| {
+                next += 1;
+                let arguments = [name.bytes(), &next.to_string().into_bytes(), chunk];
+                call.changed_as(*name, c"CF.LOADCHUNK", &arguments);
+            });
+            if let Err(error) = sent {
+                *set = Set::half();
+                call.changed_as(*name, c"CF.LOADCHUNK", &begun);
+                return Err(invalid(error.into()));
             }
         }
+        call.reply_ok();
+        Ok(())
     }
 }

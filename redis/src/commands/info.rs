@@ -1,7 +1,7 @@
 //! `CF.INFO`: what there is to know of a set.
 
 use crate::request::target;
-use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
+use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::Mode;
 use crate::set::Figures;
@@ -9,15 +9,10 @@ use crate::set::Figures;
 pub struct Info;
 
 impl Command for Info {
-    const ABOUT: About = About {
-        name: c"cf.info",
-        summary: c"Tells the figures of a filter",
-        complexity: c"O(n), where n is the number of segments, of some 2,000 items each",
-        arity: 2,
-        access: Access::Describe,
-        fast: false,
-        parameters: &[Parameter::KEY],
-    };
+    const ABOUT: About = About::slow(c"cf.info", 2, Access::Describe).told(
+        c"O(n), where n is the number of segments, of some 2,000 items each",
+        c"Tells the figures of a filter",
+    );
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name] = arguments else { return Err(Refusal::Arity) };

@@ -2,7 +2,7 @@
 
 use crate::request::options::{Wanted, capacity, check_capacity, is};
 use crate::request::{limits, target};
-use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
+use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value};
 use crate::set::{Set, about};
@@ -11,28 +11,13 @@ use koel::Prehashed;
 /// The items that are done at once, with their hashes and answers on the stack.
 const BATCH: usize = 128;
 
-const PARAMETERS: &[Parameter] = &[
-    Parameter::KEY,
-    Parameter::option(c"capacity", c"CAPACITY", Kind::Integer),
-    Wanted::RATE,
-    Wanted::SEED,
-    Wanted::SECONDS,
-    Parameter::option(c"nocreate", c"NOCREATE", Kind::Token),
-    Parameter::ITEM.many(Some(c"ITEMS")),
-];
-
 pub struct Insert;
 
 impl Command for Insert {
-    const ABOUT: About = About {
-        name: c"cf.insert",
-        summary: c"Adds items to a filter, once more if they are there",
-        complexity: c"O(n), where n is the number of items",
-        arity: -4,
-        access: Access::Insert,
-        fast: false,
-        parameters: PARAMETERS,
-    };
+    const ABOUT: About = About::slow(c"cf.insert", -4, Access::Insert).told(
+        c"O(n), where n is the number of items",
+        c"Adds items to a filter, once more if they are there",
+    );
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         insert(call, arguments, Which::All, |set, hashes, answers| {
@@ -48,11 +33,8 @@ impl Command for Insert {
 pub struct InsertNew;
 
 impl Command for InsertNew {
-    const ABOUT: About = About {
-        name: c"cf.insertnx",
-        summary: c"Adds items to a filter, those that are not there",
-        ..Insert::ABOUT
-    };
+    const ABOUT: About = About { name: c"cf.insertnx", ..Insert::ABOUT }
+        .told(Insert::ABOUT.complexity, c"Adds items to a filter, those that are not there");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         insert(call, arguments, Which::New, |set, hashes, answers| {

@@ -1,7 +1,7 @@
 //! `CF.EXISTS`, `CF.MEXISTS` and `CF.COUNT`: the questions. A key that has no filter has no items.
 
 use crate::request::target;
-use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
+use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::Mode;
 use koel::Prehashed;
@@ -9,15 +9,8 @@ use koel::Prehashed;
 pub struct Exists;
 
 impl Command for Exists {
-    const ABOUT: About = About {
-        name: c"cf.exists",
-        summary: c"Tells whether an item may be in a filter",
-        complexity: c"O(1)",
-        arity: 3,
-        access: Access::Read,
-        fast: true,
-        parameters: &[Parameter::KEY, Parameter::ITEM],
-    };
+    const ABOUT: About = About::fast(c"cf.exists", 3, Access::Read)
+        .told(c"O(1)", c"Tells whether an item may be in a filter");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, item] = arguments else { return Err(Refusal::Arity) };
@@ -34,15 +27,10 @@ pub struct ManyExist;
 const BATCH: usize = 128;
 
 impl Command for ManyExist {
-    const ABOUT: About = About {
-        name: c"cf.mexists",
-        summary: c"Tells for each item whether it may be in a filter",
-        complexity: c"O(n), where n is the number of items",
-        arity: -3,
-        access: Access::Read,
-        fast: false,
-        parameters: &[Parameter::KEY, Parameter::ITEM.many(None)],
-    };
+    const ABOUT: About = About::slow(c"cf.mexists", -3, Access::Read).told(
+        c"O(n), where n is the number of items",
+        c"Tells for each item whether it may be in a filter",
+    );
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, items @ ..] = arguments else { return Err(Refusal::Arity) };
@@ -70,15 +58,8 @@ impl Command for ManyExist {
 pub struct Count;
 
 impl Command for Count {
-    const ABOUT: About = About {
-        name: c"cf.count",
-        summary: c"Tells how often an item may be in a filter",
-        complexity: c"O(1)",
-        arity: 3,
-        access: Access::Read,
-        fast: true,
-        parameters: &[Parameter::KEY, Parameter::ITEM],
-    };
+    const ABOUT: About = About::fast(c"cf.count", 3, Access::Read)
+        .told(c"O(1)", c"Tells how often an item may be in a filter");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, item] = arguments else { return Err(Refusal::Arity) };

@@ -2,7 +2,7 @@
 
 use crate::request::limits;
 use crate::request::target;
-use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
+use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value};
 use crate::set::Set;
@@ -11,18 +11,10 @@ use crate::set::errors::Apart;
 pub struct Merge;
 
 impl Command for Merge {
-    const ABOUT: About = About {
-        name: c"cf.merge",
-        summary: c"Adds to a filter the items that are in other filters and not in it. All have to be reserved alike, with one seed",
-        complexity: c"O(n), where n is the size of all these filters",
-        arity: -3,
-        access: Access::Merge,
-        fast: false,
-        parameters: &[
-            Parameter::new(c"destination", Kind::Key),
-            Parameter::new(c"source", Kind::Key).many(None),
-        ],
-    };
+    const ABOUT: About = About::slow(c"cf.merge", -3, Access::Merge).told(
+        c"O(n), where n is the size of all these filters",
+        c"Adds to a filter what others have, which were reserved alike, with one seed",
+    );
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, first, rest @ ..] = arguments else { return Err(Refusal::Arity) };

@@ -2,7 +2,7 @@
 
 use crate::request::options::{Wanted, capacity, check_capacity, in_range, is};
 use crate::request::target;
-use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
+use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value};
 use crate::set::about;
@@ -10,24 +10,8 @@ use crate::set::about;
 pub struct Reserve;
 
 impl Command for Reserve {
-    const ABOUT: About = About {
-        name: c"cf.reserve",
-        summary: c"Creates a filter",
-        complexity: c"O(n), where n is the capacity",
-        arity: -3,
-        access: Access::Create,
-        fast: false,
-        parameters: &[
-            Parameter::KEY,
-            Parameter::new(c"capacity", Kind::Integer),
-            Parameter::option(c"bucketsize", c"BUCKETSIZE", Kind::Integer),
-            Parameter::option(c"maxiterations", c"MAXITERATIONS", Kind::Integer),
-            Parameter::option(c"expansion", c"EXPANSION", Kind::Integer),
-            Wanted::RATE,
-            Wanted::SEED,
-            Wanted::SECONDS,
-        ],
-    };
+    const ABOUT: About = About::slow(c"cf.reserve", -3, Access::Create)
+        .told(c"O(n), where n is the capacity", c"Creates a filter");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, size, options @ ..] = arguments else { return Err(Refusal::Arity) };

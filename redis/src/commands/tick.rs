@@ -2,7 +2,7 @@
 
 use crate::request::options::number;
 use crate::request::time;
-use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
+use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value};
 
@@ -10,16 +10,10 @@ use crate::server::key::{Mode, Value};
 pub struct Tick;
 
 impl Command for Tick {
-    const ABOUT: About = About {
-        name: c"cf.tick",
-        summary:
-            c"Begins a tick in a filter that forgets. Only primaries send this, to their replicas",
-        complexity: c"O(n), where n is the size of the filter",
-        arity: 3,
-        access: Access::Update,
-        fast: false,
-        parameters: &[Parameter::KEY, Parameter::new(c"number", Kind::Integer)],
-    };
+    const ABOUT: About = About::slow(c"cf.tick", 3, Access::Update).told(
+        c"O(n), where n is the size of the filter",
+        c"Begins a tick in a filter that forgets. Only primaries send this, to their replicas",
+    );
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, to] = arguments else { return Err(Refusal::Arity) };

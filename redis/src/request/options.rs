@@ -1,6 +1,6 @@
 //! Arguments: numbers, and options with values.
 
-use crate::server::command::{Kind, Parameter, Refusal};
+use crate::server::command::Refusal;
 use crate::server::config;
 use crate::server::context::Argument;
 use crate::set::about::About;
@@ -59,10 +59,6 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    pub const RATE: Parameter = Parameter::option(c"rate", c"ERROR_RATE", Kind::Double);
-    pub const SEED: Parameter = Parameter::option(c"seed", c"SEED", Kind::Integer);
-    pub const SECONDS: Parameter = Parameter::option(c"seconds", c"FORGETAFTER", Kind::Integer);
-
     /// Takes an option and its value from the beginning of the arguments, and returns the rest.
     pub fn take<'a>(
         &mut self,

@@ -3,7 +3,7 @@
 use crate::server::context::{Argument, Context, arguments};
 use crate::server::failure::or_if_it_panics;
 use crate::server::raw;
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::ptr::{null, null_mut};
 
 /// Why a command was refused.
@@ -60,7 +60,20 @@ pub struct About {
     pub access: Access,
     /// Whether it takes microseconds, whatever the size of the filter and the number of items.
     pub fast: bool,
-    pub parameters: &'static [Parameter],
+}
+
+impl About {
+    pub const fn slow(name: &'static CStr, arity: c_int, access: Access) -> Self {
+        About { name, summary: c"", complexity: c"O(1)", arity, access, fast: false }
+    }
+
+    pub const fn fast(name: &'static CStr, arity: c_int, access: Access) -> Self {
+        About { fast: true, ..About::slow(name, arity, access) }
+    }
+
+    pub const fn told(self, complexity: &'static CStr, summary: &'static CStr) -> Self {
+        About { complexity, summary, ..self }
+    }
 }
 
 /// What a command does with its keys.
@@ -85,44 +98,6 @@ pub enum Access {
 impl Access {
     fn writes(self) -> bool {
         !matches!(self, Access::Read | Access::Describe)
-    }
-}
-
-/// A parameter of a command, as `COMMAND DOCS` tells it.
-pub struct Parameter {
-    pub name: &'static CStr,
-    pub token: Option<&'static CStr>,
-    pub kind: Kind,
-    pub optional: bool,
-    pub multiple: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Key,
-    Text,
-    Integer,
-    Double,
-    /// Only its token.
-    Token,
-}
-
-impl Parameter {
-    pub const KEY: Parameter = Parameter::new(c"key", Kind::Key);
-    pub const ITEM: Parameter = Parameter::new(c"item", Kind::Text);
-
-    pub const fn new(name: &'static CStr, kind: Kind) -> Self {
-        Parameter { name, token: None, kind, optional: false, multiple: false }
-    }
-
-    /// One that may follow its token, or not be there.
-    pub const fn option(name: &'static CStr, token: &'static CStr, kind: Kind) -> Self {
-        Parameter { name, token: Some(token), kind, optional: true, multiple: false }
-    }
-
-    /// As many as one likes, after this token if there is one.
-    pub const fn many(self, token: Option<&'static CStr>) -> Self {
-        Parameter { multiple: true, token, ..self }
     }
 }
 
@@ -185,21 +160,17 @@ pub(super) fn done(status: c_int) -> Result<(), ()> {
     if status == raw::REDISMODULE_OK { Ok(()) } else { Err(()) }
 }
 
-/// Tells the server which keys a command takes, and what it does with them; and what `COMMAND DOCS` shows.
+/// Tells the server which keys a command takes, and what it does with them; and what `COMMAND DOCS` says of it.
 unsafe fn describe(command: *mut raw::RedisModuleCommand, about: &About) -> Result<(), ()> {
     let version = raw::RedisModuleCommandInfoVersion {
         version: 1,
-        sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
         sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
-        sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
+        sizeof_historyentry: 0,
+        sizeof_arg: 0,
     };
     let mut keys = key_specs(about.access);
-    let mut parameters: Vec<_> = about.parameters.iter().map(parameter).collect();
-    // A row of zeros ends each table. (SAFETY: they are numbers and null pointers.)
-    unsafe {
-        keys.push(std::mem::zeroed());
-        parameters.push(std::mem::zeroed());
-    }
+    // SAFETY: a row of zeros, which are numbers and null pointers, ends the table.
+    keys.push(unsafe { std::mem::zeroed() });
     let info = raw::RedisModuleCommandInfo {
         version: &version,
         summary: about.summary.as_ptr(),
@@ -209,7 +180,7 @@ unsafe fn describe(command: *mut raw::RedisModuleCommand, about: &About) -> Resu
         tips: null(),
         arity: about.arity,
         key_specs: keys.as_mut_ptr(),
-        args: parameters.as_mut_ptr(),
+        args: null_mut(),
     };
     // SAFETY: the server copies everything.
     done(unsafe { raw::RedisModule_SetCommandInfo.unwrap()(command, &info) })
@@ -223,9 +194,7 @@ fn key_specs(access: Access) -> Vec<raw::RedisModuleCommandKeySpec> {
         begin_search_type: REDISMODULE_KSPEC_BS_INDEX,
         bs: RedisModuleKeySpecBeginSearch { index: RedisModuleKeySpecIndex { pos: first } },
         find_keys_type: REDISMODULE_KSPEC_FK_RANGE,
-        fk: RedisModuleKeySpecFindKeys {
-            range: RedisModuleKeySpecRange { lastkey: last, keystep: 1, limit: 0 },
-        },
+        fk: RedisModuleKeySpecRange { lastkey: last, keystep: 1, limit: 0 },
     };
     let write = REDISMODULE_CMD_KEY_RW;
     match access {
@@ -238,39 +207,6 @@ fn key_specs(access: Access) -> Vec<raw::RedisModuleCommandKeySpec> {
             spec(write | REDISMODULE_CMD_KEY_INSERT, 1, 0),
             spec(REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS, 2, -1),
         ],
-    }
-}
-
-fn parameter(of: &Parameter) -> raw::RedisModuleCommandArg {
-    use raw::*;
-    let mut flags = REDISMODULE_CMD_ARG_NONE;
-    if of.optional {
-        flags |= REDISMODULE_CMD_ARG_OPTIONAL;
-    }
-    if of.multiple {
-        flags |= REDISMODULE_CMD_ARG_MULTIPLE;
-    }
-    let text = |text: Option<&CStr>| text.map_or(null(), CStr::as_ptr);
-    RedisModuleCommandArg {
-        name: of.name.as_ptr(),
-        type_: match of.kind {
-            Kind::Key => REDISMODULE_ARG_TYPE_KEY,
-            Kind::Text => REDISMODULE_ARG_TYPE_STRING,
-            Kind::Integer => REDISMODULE_ARG_TYPE_INTEGER,
-            Kind::Double => REDISMODULE_ARG_TYPE_DOUBLE,
-            Kind::Token => REDISMODULE_ARG_TYPE_PURE_TOKEN,
-        },
-        key_spec_index: match of.kind {
-            Kind::Key => (of.multiple || of.name == c"source").into(),
-            _ => -1,
-        },
-        token: text(of.token),
-        summary: null::<c_char>(),
-        since: null::<c_char>(),
-        flags,
-        deprecated_since: null::<c_char>(),
-        subargs: null_mut(),
-        display_text: null::<c_char>(),
     }
 }
 

@@ -90,7 +90,7 @@ fn read(file: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
         log(null_mut(), &which);
         return null_mut();
     }
-    let mut assembly = Assembly::new();
+    let mut assembly = Assembly::default();
     while !assembly.has_last() {
         let mut length = 0;
         // SAFETY: a string that was loaded is ours to free.

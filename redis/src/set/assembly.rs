@@ -1,38 +1,38 @@
 //! From chunks to a set: those of a file, or those that a client loads one by one.
 
 use crate::set::about::{About, Filter};
-use crate::set::chunk::{self, Chunk};
+use crate::set::chunk::Chunk;
 use crate::set::errors;
 use crate::set::few::Few;
 use koel::{PieceLoader, SnapshotError, SnapshotInfo, StableHash};
 use std::fmt;
-use std::io::Read;
 
 /// A set of which some chunks have come.
+#[derive(Default)]
 pub struct Assembly {
-    /// The chunks, if all are kept until the set is complete: so half a set can be saved, too.
-    kept: Option<Vec<Vec<u8>>>,
-    bytes_kept: usize,
-    marks: usize,
     part: Part,
     about: Option<About>,
+    /// The bytes that have come.
+    bytes: usize,
 }
 
 /// What the chunks are of.
+#[derive(Default)]
 enum Part {
+    #[default]
     Nothing,
+    /// A set that was saved before all of its chunks had come.
+    Half,
     Pieces(Box<PieceLoader<StableHash>>),
     Few(Few),
-    /// A file of koel, whose bytes are kept.
-    File {
-        complete: bool,
-    },
+    /// The bytes of a file of koel, which only clients load.
+    File(Vec<u8>),
 }
 
-/// What chunks are of, once they have come.
+/// What chunks are of, once all have come.
+#[allow(clippy::large_enum_variant, reason = "it lives for a moment")]
 pub enum Whole {
-    /// A set of which some have not come.
-    Half(Assembly),
+    Half,
     Few(About, Few),
     /// With what it was made of, if the chunks tell that.
     Filter(Filter, Option<About>),
@@ -47,6 +47,8 @@ pub enum Trouble {
     Misplaced,
     /// koel says why.
     Koel(SnapshotError),
+    /// It is damaged, or it was the last one and all together are no set: those before it are gone, too.
+    Spoilt(Box<Trouble>),
 }
 
 impl fmt::Display for Trouble {
@@ -55,6 +57,7 @@ impl fmt::Display for Trouble {
             Trouble::Foreign => f.write_str("this is not a chunk of a filter"),
             Trouble::Misplaced => f.write_str("this chunk does not follow the one before"),
             Trouble::Koel(error) => f.write_str(&errors::of_snapshot(error)),
+            Trouble::Spoilt(why) => write!(f, "{why}; begin again with the first"),
         }
     }
 }
@@ -66,78 +69,36 @@ impl From<SnapshotError> for Trouble {
 }
 
 impl Assembly {
-    /// For the chunks of a file, of which the last one tells that it is.
-    pub fn new() -> Self {
-        Assembly { kept: None, bytes_kept: 0, marks: 0, part: Part::Nothing, about: None }
-    }
-
-    /// For the chunks that a client loads. They are kept, since the set may have to be saved before all
-    /// have come.
-    pub fn keeping() -> Self {
-        Assembly { kept: Some(Vec::new()), ..Self::new() }
-    }
-
     /// Takes the next chunk, after checking it.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
-        let in_a_file = matches!(self.part, Part::File { complete: false });
-        // A file may be cut anywhere. Only one that was saved half has marks around it.
-        let is_mark = || self.marks > 0 && matches!(Chunk::parse(bytes), Some(Chunk::Mark));
-        if in_a_file && !is_mark() {
-            self.keep(bytes);
-            self.part = Part::File { complete: self.ends_a_file() };
-            return Ok(());
+        match &mut self.part {
+            // A file may be cut anywhere, so its chunks may look like anything.
+            Part::File(file) => file.extend_from_slice(bytes),
+            part => match (Chunk::parse(bytes).ok_or(Trouble::Foreign)?, part) {
+                (Chunk::Piece(piece), part @ Part::Nothing) => {
+                    let mut loader = Box::new(Filter::loader());
+                    loader.push(piece)?;
+                    *part = Part::Pieces(loader);
+                }
+                (Chunk::Piece(piece), Part::Pieces(loader)) => loader.push(piece)?,
+                (Chunk::About(about), Part::Pieces(loader)) if loader.next().is_none() => {
+                    self.about = Some(about);
+                }
+                (Chunk::Few(about, few), part @ Part::Nothing) => {
+                    (self.about, *part) = (Some(about), Part::Few(few));
+                }
+                (Chunk::Half, part @ Part::Nothing) => *part = Part::Half,
+                (Chunk::File, part @ Part::Nothing) => *part = Part::File(bytes.to_vec()),
+                _ => return Err(Trouble::Misplaced),
+            },
         }
-        match (Chunk::parse(bytes).ok_or(Trouble::Foreign)?, &mut self.part) {
-            (Chunk::Mark, _) => {
-                self.marks += 1;
-                self.kept.get_or_insert_default();
-                return Ok(());
-            }
-            (Chunk::Piece(piece), Part::Nothing) => {
-                let mut loader = Box::new(Filter::loader());
-                loader.push(piece)?;
-                self.part = Part::Pieces(loader);
-            }
-            (Chunk::Piece(piece), Part::Pieces(loader)) => loader.push(piece)?,
-            (Chunk::About(about), Part::Pieces(loader)) if loader.next().is_none() => {
-                self.about = Some(about);
-            }
-            (Chunk::Few(about, few), Part::Nothing) => {
-                (self.about, self.part) = (Some(about), Part::Few(few));
-            }
-            // Only a client loads a file, and its chunks are kept.
-            (Chunk::File, Part::Nothing) if self.kept.is_some() => {
-                self.keep(bytes);
-                self.part = Part::File { complete: self.ends_a_file() };
-                return Ok(());
-            }
-            _ => return Err(Trouble::Misplaced),
-        }
-        self.keep(bytes);
+        self.bytes += bytes.len();
         Ok(())
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
-        if let Some(kept) = &mut self.kept {
-            kept.push(bytes.to_vec());
-            self.bytes_kept += bytes.len();
-        }
-    }
-
-    /// Whether what was kept ends as a file of its length does.
-    fn ends_a_file(&self) -> bool {
-        let from_end = self.kept.iter().flatten().rev().flat_map(|chunk| chunk.iter().rev());
-        let mut end: Vec<u8> = from_end.take(SnapshotInfo::END_BYTES).copied().collect();
-        end.reverse();
-        SnapshotInfo::length_in_end(&end) == Some(self.bytes_kept as u64)
-    }
-
-    /// Whether the chunk that came is the last one of a file.
+    /// Whether the chunk that came is the last one of a saved set.
     pub fn has_last(&self) -> bool {
-        match self.marks {
-            0 => self.about.is_some(),
-            marks => marks > 1,
-        }
+        self.about.is_some() || matches!(self.part, Part::Half)
     }
 
     /// Whether a damaged chunk has spoilt those before it.
@@ -150,68 +111,29 @@ impl Assembly {
         match &self.part {
             Part::Nothing => false,
             Part::Pieces(loader) => loader.next().is_none(),
-            Part::Few(_) => true,
-            Part::File { complete } => *complete,
+            Part::Few(_) | Part::Half => true,
+            Part::File(file) => {
+                let end = &file[file.len().saturating_sub(SnapshotInfo::END_BYTES)..];
+                SnapshotInfo::length_in_end(end) == Some(file.len() as u64)
+            }
         }
     }
 
     /// Returns what the chunks are of.
     pub fn finish(self) -> Result<Whole, Trouble> {
-        if self.marks > 0 && !self.is_complete() {
-            return Ok(Whole::Half(self));
-        }
         let filter = match self.part {
             Part::Nothing => return Err(Trouble::Misplaced),
+            Part::Half => return Ok(Whole::Half),
             Part::Few(few) => {
-                let about = self.about.ok_or(Trouble::Misplaced)?;
-                return Ok(Whole::Few(about, few));
+                return Ok(Whole::Few(self.about.ok_or(Trouble::Misplaced)?, few));
             }
             Part::Pieces(loader) => loader.finish()?,
-            Part::File { .. } => {
-                let chunks = self.kept.unwrap_or_default();
-                Filter::read_from(Chunks { chunks: chunks.into_iter(), chunk: Vec::new(), at: 0 })?
-            }
+            Part::File(file) => Filter::read_from(file.as_slice())?,
         };
         Ok(Whole::Filter(filter, self.about))
     }
 
     pub fn bytes(&self) -> usize {
-        // What the loader took is about as much again.
-        let chunks = self.kept.as_ref().map_or(0, Vec::capacity);
-        size_of::<Self>() + 2 * self.bytes_kept + 2 * chunks * size_of::<Vec<u8>>()
-    }
-
-    /// Visits all chunks that have come, between two marks.
-    pub fn each_chunk(&self, mut visit: impl FnMut(&[u8])) {
-        visit(&chunk::mark());
-        self.kept.iter().flatten().for_each(|chunk| visit(chunk));
-        visit(&chunk::mark());
-    }
-
-    /// The same half once more.
-    pub fn again(&self) -> Result<Self, Trouble> {
-        let mut again = Self::keeping();
-        self.kept.iter().flatten().try_for_each(|chunk| again.push(chunk))?;
-        again.marks = self.marks.max(1);
-        Ok(again)
-    }
-}
-
-/// Reads chunks one after the other, and frees each that is done.
-struct Chunks {
-    chunks: std::vec::IntoIter<Vec<u8>>,
-    chunk: Vec<u8>,
-    at: usize,
-}
-
-impl Read for Chunks {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        while self.at == self.chunk.len() {
-            let Some(next) = self.chunks.next() else { return Ok(0) };
-            (self.chunk, self.at) = (next, 0);
-        }
-        let bytes = (&self.chunk[self.at..]).read(into)?;
-        self.at += bytes;
-        Ok(bytes)
+        size_of::<Self>() + self.bytes
     }
 }

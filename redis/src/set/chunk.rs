@@ -1,8 +1,8 @@
 //! The chunks of a set: what is saved of it, and what clients dump and load.
 //!
 //! A filter is its [pieces](koel::ConcurrentCuckooFilter::piece_at), as koel makes them, and after them a chunk that tells what it was
-//! made of. Few items are one chunk. Half a set, which a client is loading, is the chunks that have come, between
-//! two marks. A client may also load a file that koel saved, cut anywhere.
+//! made of. Few items are one chunk. Half a set, which a client is loading, is one chunk that says so. A client may
+//! also load a file that koel saved, cut anywhere.
 //!
 //! The chunks that are not koel's own are 64-bit words in little-endian order:
 //!
@@ -10,8 +10,8 @@
 //! |---|---|
 //! | 0 | the bytes `89 6B 6F 65 6C 72 0D 0A`: `koelr` |
 //! | 1 | the version: 1 |
-//! | 2 | the kind: 0 for what a set was made of, 1 for few items, 2 for a mark |
-//! | 3 to 10 | capacity, rate (as an IEEE 754 binary64 number), seed, bucket size, iterations, expansion, seconds until items are forgotten, number of deleted items; 0 in a mark |
+//! | 2 | the kind: 0 for what a set was made of, 1 for few items, 2 for half a set |
+//! | 3 to 10 | capacity, rate (as an IEEE 754 binary64 number), seed, bucket size, iterations, expansion, seconds until items are forgotten, number of deleted items; 0 in half a set |
 //! | 11 and on | of few items: their hashes, in ascending order |
 //! | last | the checksum of all words before: XXH3 with seed 0 |
 
@@ -34,8 +34,8 @@ pub enum Chunk<'a> {
     About(About),
     /// A whole set.
     Few(About, Few),
-    /// The beginning or end of half a set.
-    Mark,
+    /// Half a set, whose chunks are not saved.
+    Half,
     /// The beginning of a file that koel saved.
     File,
 }
@@ -65,7 +65,7 @@ impl<'a> Chunk<'a> {
                 let hashes = hashes.iter().copied().map(Prehashed).collect();
                 Some(Chunk::Few(about, Few::of(hashes)?))
             }
-            (2, []) => Some(Chunk::Mark),
+            (2, []) => Some(Chunk::Half),
             _ => None,
         }
     }
@@ -80,8 +80,8 @@ pub fn of_few(about: &About, few: &Few) -> Vec<u8> {
     words(1, Some(about), few.hashes())
 }
 
-/// The mark before and after half a set.
-pub fn mark() -> Vec<u8> {
+/// Half a set, of which nothing is saved but that it is one.
+pub fn half() -> Vec<u8> {
     words(2, None, &[])
 }
 

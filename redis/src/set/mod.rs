@@ -86,8 +86,7 @@ impl Set {
 
     /// A set of which no chunk has come.
     pub fn half() -> Self {
-        let assembly = Assembly::keeping();
-        Set::of(About::new(1, 0.5), Body::Half(Box::new(assembly)))
+        Set::of(About::new(1, 0.5), Body::Half(Box::default()))
     }
 
     fn of(about: About, body: Body) -> Self {

@@ -24,11 +24,10 @@ pub enum NoPart {
 
 /// What became of a chunk.
 pub enum Pushed {
+    /// Others have to follow.
     Taken,
-    /// Nothing has changed.
-    Refused(Trouble),
-    /// It is damaged, or it was the last one, and all together are no set. Half a set without chunks is left.
-    Spoilt(Trouble),
+    /// It was the last one: the set is whole.
+    Completed,
 }
 
 impl Set {
@@ -56,7 +55,7 @@ impl Set {
     pub fn each_chunk(&self, mut visit: impl FnMut(&[u8])) -> Result<(), SnapshotError> {
         match &self.body {
             Body::Few(few) => visit(&chunk::of_few(&self.about, few)),
-            Body::Half(assembly) => assembly.each_chunk(visit),
+            Body::Half(_) => visit(&chunk::half()),
             Body::Filter(counted) => {
                 for piece in counted.filter.pieces(PIECE_BYTES) {
                     visit(piece?.as_bytes());
@@ -71,7 +70,7 @@ impl Set {
     pub fn each_digested(&self, mut visit: impl FnMut(&[u8])) {
         let built;
         let filter = match &self.body {
-            Body::Half(assembly) => return assembly.each_chunk(visit),
+            Body::Half(_) => return visit(&chunk::half()),
             Body::Filter(counted) => Some(&counted.filter),
             // Like the filter that they would become.
             Body::Few(few) => {
@@ -91,7 +90,8 @@ impl Set {
     pub fn try_clone(&self) -> Option<Self> {
         let body = match &self.body {
             Body::Few(few) => Body::Few(few.clone()),
-            Body::Half(half) => Body::Half(Box::new(half.again().ok()?)),
+            // Its chunks have to be loaded there, too.
+            Body::Half(_) => Body::Half(Box::default()),
             Body::Filter(counted) => {
                 let filter = counted.filter.try_clone().ok()?;
                 let count = counted.count.as_ref().map(Count::again);
@@ -108,12 +108,10 @@ impl Set {
         }
     }
 
-    /// Makes a set of its chunks. If they are not complete, it is half a set, to which chunks can be added.
+    /// Makes a set of its chunks.
     pub fn of_chunks(chunks: Assembly) -> Result<Self, Trouble> {
         let (filter, about) = match chunks.finish()? {
-            Whole::Half(chunks) => {
-                return Ok(Set::of(About::new(1, 0.5), Body::Half(Box::new(chunks))));
-            }
+            Whole::Half => return Ok(Set::half()),
             Whole::Few(about, few) => return Ok(Set::of(about, Body::Few(few))),
             Whole::Filter(filter, about) => (filter, about),
         };
@@ -124,26 +122,21 @@ impl Set {
         }
     }
 
-    /// Takes a chunk of half a set, and makes it whole if that was the last one.
-    pub fn push(&mut self, chunk: &[u8]) -> Pushed {
-        let Body::Half(assembly) = &mut self.body else {
-            return Pushed::Refused(Trouble::Misplaced);
-        };
-        if let Err(trouble) = assembly.push(chunk) {
-            return match assembly.is_spoilt() {
-                true => {
-                    **assembly = Assembly::keeping();
-                    Pushed::Spoilt(trouble)
-                }
-                false => Pushed::Refused(trouble),
-            };
-        }
-        if assembly.is_complete() {
-            match Set::of_chunks(std::mem::replace(&mut **assembly, Assembly::keeping())) {
-                Ok(set) => *self = set,
-                Err(trouble) => return Pushed::Spoilt(trouble),
+    /// Takes a chunk of half a set, and makes it whole if that was the last one. After an error, nothing has changed
+    /// unless it [spoilt](Trouble::Spoilt) the chunks before.
+    pub fn push(&mut self, chunk: &[u8]) -> Result<Pushed, Trouble> {
+        let Body::Half(assembly) = &mut self.body else { return Err(Trouble::Misplaced) };
+        match assembly.push(chunk) {
+            Err(why) if assembly.is_spoilt() => {
+                **assembly = Assembly::default();
+                return Err(Trouble::Spoilt(Box::new(why)));
             }
+            Err(why) => return Err(why),
+            Ok(()) if !assembly.is_complete() => return Ok(Pushed::Taken),
+            Ok(()) => {}
         }
-        Pushed::Taken
+        let whole = Set::of_chunks(std::mem::take(&mut **assembly));
+        *self = whole.map_err(|why| Trouble::Spoilt(Box::new(why)))?;
+        Ok(Pushed::Completed)
     }
 }

@@ -10,8 +10,8 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Runtime::new().expect("a runtime").block_on(future)
 }
 
-pub async fn open(cluster: &Cluster, options: Options) -> Result<Seen, Error> {
-    let nodes = cluster.addresses().split(',').map(|node| format!("redis://{node}")).collect();
+pub async fn open(addresses: &str, options: Options) -> Result<Seen, Error> {
+    let nodes = addresses.split(',').map(|node| format!("redis://{node}")).collect();
     Seen::open(nodes, options).await
 }
 
@@ -31,14 +31,14 @@ fn answers_come_in_the_order_of_the_batch() {
     each_server(|kind| {
         let cluster = Cluster::start(kind);
         block_on(async {
-            let mut seen = open(&cluster, Options::default()).await.unwrap();
+            let mut seen = open(&cluster.addresses(), Options::default()).await.unwrap();
             assert_eq!(seen.insert_new(&items(0, 1_000)).await.unwrap(), [true; 1_000]);
             let again: Vec<_> = (0..1_000).map(|number| format!("item {}", number * 7)).collect();
             let new: Vec<_> = (0..1_000).map(|number| number * 7 >= 1_000).collect();
             assert_eq!(seen.insert_new(&again).await.unwrap(), new);
             assert_eq!(seen.insert_new::<&str>(&[]).await.unwrap(), []);
             // Another client finds the set as it is.
-            let mut other = open(&cluster, Options::default()).await.unwrap();
+            let mut other = open(&cluster.addresses(), Options::default()).await.unwrap();
             assert_eq!(other.insert_new(&again).await.unwrap(), [false; 1_000]);
         });
     });
@@ -52,7 +52,7 @@ fn an_item_in_doubt_is_new_and_inserted() {
         block_on(async {
             let timeout = Duration::from_millis(500);
             let options = Options { timeout, ..Options::default() };
-            let mut hasty = open(&cluster, options).await.unwrap();
+            let mut hasty = open(&cluster.addresses(), options).await.unwrap();
             hasty.insert_new(&items(0, 1_000)).await.unwrap();
             let primaries = || cluster.nodes[..PRIMARIES].iter().map(Server::client);
             primaries().for_each(|mut client| client.ask("CONFIG RESETSTAT").ok());
@@ -64,7 +64,7 @@ fn an_item_in_doubt_is_new_and_inserted() {
             sleeper.receive().unwrap().ok();
             let calls: Vec<_> = primaries().map(|mut client| calls(&mut client)).collect();
             assert!(calls[0] > calls[1] * 3 / 2, "nothing was in doubt: {calls:?}");
-            let mut seen = open(&cluster, Options::default()).await.unwrap();
+            let mut seen = open(&cluster.addresses(), Options::default()).await.unwrap();
             assert_eq!(seen.insert_new(&items(1_000, 1_000)).await.unwrap(), [false; 1_000]);
         });
     });
@@ -94,7 +94,7 @@ fn a_full_partition_is_an_error_that_tells_what_was_added() {
                 1
             );
             let options = Options { partitions: 1, ..Options::default() };
-            let mut seen = open(&cluster, options).await.unwrap();
+            let mut seen = open(&cluster.addresses(), options).await.unwrap();
             let error = seen.insert_new(&items(0, 1_000)).await.unwrap_err();
             assert!(error.to_string().contains("full"), "{error}");
             assert_eq!(error.answers.iter().filter(|new| **new == Some(true)).count(), 100);
@@ -110,13 +110,13 @@ fn a_cluster_that_is_gone_is_an_error_after_a_while() {
         block_on(async {
             let patience = Duration::from_secs(1);
             let options = Options { patience, ..Options::default() };
-            let mut seen = open(&cluster, options.clone()).await.unwrap();
+            let mut seen = open(&cluster.addresses(), options.clone()).await.unwrap();
             cluster.nodes.iter_mut().for_each(|node| node.kill());
             let error = seen.insert_new(&items(0, 100)).await.unwrap_err();
             assert!(error.to_string().contains("does not answer"), "{error}");
             // They were sent, for all that is known.
             assert_eq!(error.answers, [Some(true); 100]);
-            assert!(open(&cluster, options).await.is_err());
+            assert!(open(&cluster.addresses(), options).await.is_err());
         });
     });
 }

@@ -40,7 +40,7 @@ fn a_set_whose_partitions_move_forgets_nothing() {
         let items = std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 block_on(async {
-                    let mut seen = open(&cluster, options.clone()).await.unwrap();
+                    let mut seen = open(&cluster.addresses(), options.clone()).await.unwrap();
                     let mut items = Vec::new();
                     while !done.load(Ordering::Relaxed) {
                         let from = items.len();
@@ -65,7 +65,7 @@ fn a_set_whose_partitions_move_forgets_nothing() {
         });
         assert!(items.len() > 3 * BATCH, "{} were inserted meanwhile", items.len());
         let new = block_on(async {
-            let mut seen = open(&cluster, options.clone()).await.unwrap();
+            let mut seen = open(&cluster.addresses(), options.clone()).await.unwrap();
             seen.insert_new(&items).await.unwrap()
         });
         assert!(!new.contains(&true), "an item was forgotten");

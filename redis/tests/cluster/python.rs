@@ -58,7 +58,8 @@ fn its_recipe_agrees_with_the_one_in_rust() {
         let cluster = Cluster::start(kind);
         let items: Vec<_> = (0..5_000).map(|number| format!("item {number}")).collect();
         let new = crate::doubt::block_on(async {
-            let mut seen = crate::doubt::open(&cluster, Default::default()).await.unwrap();
+            let mut seen =
+                crate::doubt::open(&cluster.addresses(), Default::default()).await.unwrap();
             seen.insert_new(&items).await.unwrap()
         });
         assert_eq!(new, [true; 5_000]);

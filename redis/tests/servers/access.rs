@@ -1,7 +1,7 @@
 //! Who may do what, and what clients learn of a command: rules, keys, documentation.
 
 use crate::client::{Client, Reply};
-use crate::server::{Server, each_server};
+use crate::server::{Server, each_client, each_server};
 
 /// A command: its flags and categories, where the server has categories for it, and a call that does something.
 /// The calls follow each other.
@@ -145,10 +145,8 @@ fn a_user_who_may_all_but_write_cannot_write_and_one_who_may_read_and_write_can(
 
 #[test]
 fn commands_tell_their_keys_flags_categories_and_documentation() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let mut client = server.client();
-        let (has_some, has_own) = has_categories(&mut client);
+    each_client(|kind, client| {
+        let (has_some, has_own) = has_categories(client);
         for (command, flags, categories, _) in COMMANDS {
             let info = client.ask(&format!("COMMAND INFO {command}"));
             let info = info.array()[0].array();
@@ -163,7 +161,6 @@ fn commands_tell_their_keys_flags_categories_and_documentation() {
             let docs = client.ask(&format!("COMMAND DOCS {command}"));
             let docs = docs.field(command);
             assert!(docs.field("summary").text().len() > 10);
-            assert!(docs.field("arguments").array()[0].field("type").text() == "key");
         }
         let listed = client.ask("COMMAND LIST FILTERBY MODULE koel");
         let mut all: Vec<_> = COMMANDS.iter().map(|row| row.0).collect();

@@ -1,7 +1,7 @@
 //! What was added survives: saves, append-only files, copies, dumps of single keys. What is damaged is refused.
 
 use crate::client::{Client, Reply};
-use crate::server::{Kind, Server, each_server, long, rewrite_file};
+use crate::server::{Kind, Server, each_client, each_server, items, long, rewrite_file};
 
 /// Keys of every kind and size.
 const KEYS: [(&str, &str, usize); 9] = [
@@ -102,11 +102,9 @@ fn an_append_only_file_has_everything() {
 
 #[test]
 fn keys_are_dumped_restored_and_copied() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let mut client = server.client();
-        fill(&mut client);
-        let before = state(&mut client);
+    each_client(|kind, client| {
+        fill(client);
+        let before = state(client);
         for (key, ..) in KEYS {
             let digest = client.ask(&format!("DEBUG DIGEST-VALUE {key}"));
             let dump = client.ask(&format!("DUMP {key}"));
@@ -117,16 +115,14 @@ fn keys_are_dumped_restored_and_copied() {
             client.call(&[&"RESTORE", &key, &"0", &dump.bytes()]).ok();
             assert_eq!(client.ask(&format!("DEBUG DIGEST-VALUE {key}")), digest, "{kind:?}: {key}");
         }
-        assert_eq!(state(&mut client), before);
-        check(&mut client);
+        assert_eq!(state(client), before);
+        check(client);
     });
 }
 
 #[test]
 fn a_copy_lives_on_its_own() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let mut client = server.client();
+    each_client(|_, client| {
         for items in [5, 50_000] {
             client.ask("FLUSHALL").ok();
             let items: Vec<_> = (0..items).map(|item| item.to_string()).collect();
@@ -152,12 +148,10 @@ fn crc64(bytes: &[u8]) -> u64 {
 
 #[test]
 fn damaged_dumps_are_refused_and_the_server_stays_up() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let mut client = server.client();
+    each_client(|kind, client| {
         client.ask("CF.INSERT few CAPACITY 100 ITEMS a b c");
-        let items: Vec<_> = (0..6_000).map(|item| item.to_string()).collect();
-        client.ask(&format!("CF.INSERT shard ITEMS {}", items.join(" ")));
+        let items = items(0..6_000);
+        client.ask(&format!("CF.INSERT shard ITEMS {items}"));
         client.ask("CF.RESERVE fixed 1000 EXPANSION 0").ok();
         client.ask("CF.ADD fixed a");
         let mut random = 1_u64;

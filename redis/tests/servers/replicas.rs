@@ -1,7 +1,7 @@
 //! A replica has the same tables as its primary, whatever happens.
 
 use crate::client::{Client, Reply};
-use crate::server::{Kind, Server, await_that, each_server, long};
+use crate::server::{Kind, Server, await_that, each_server, items, long};
 
 /// Numbers that look random, from a seed.
 pub struct Random(pub u64);
@@ -226,13 +226,13 @@ fn replicas_do_not_refuse_and_do_not_decide() {
         let replica = Server::with(kind, &["--koel.max-bytes", "1", "--koel.error-rate", "0.5"]);
         follow(&replica, &primary);
         let mut client = primary.client();
-        let items: Vec<_> = (0..50_000).map(|item| item.to_string()).collect();
-        client.ask(&format!("CF.INSERT a ITEMS {}", items.join(" ")));
-        client.ask(&format!("CF.INSERT c CAPACITY 50 ERROR_RATE 0.01 ITEMS {}", items.join(" ")));
-        client.ask(&format!("CF.INSERTNX d SEED 3 FORGETAFTER 9999 ITEMS {}", items.join(" ")));
+        let items = items(0..50_000);
+        client.ask(&format!("CF.INSERT a ITEMS {items}"));
+        client.ask(&format!("CF.INSERT c CAPACITY 50 ERROR_RATE 0.01 ITEMS {items}"));
+        client.ask(&format!("CF.INSERTNX d SEED 3 FORGETAFTER 9999 ITEMS {items}"));
         // The limit of a primary cuts a command short, and replicas get what was done of it.
         client.ask("CONFIG SET koel.max-bytes 100kb").ok();
-        let answers = client.ask(&format!("CF.INSERT b ITEMS {}", items.join(" ")));
+        let answers = client.ask(&format!("CF.INSERT b ITEMS {items}"));
         let refused =
             answers.array().iter().filter(|answer| **answer == Reply::Integer(-1)).count();
         assert!((1_000..49_000).contains(&refused), "{refused}");

@@ -54,6 +54,18 @@ pub fn each_server(test: impl Fn(Kind)) {
     }
 }
 
+/// Does this with a client of each server that is there.
+#[allow(dead_code, reason = "those of the cluster have clients of their own")]
+pub fn each_client(test: impl Fn(Kind, &mut Client)) {
+    each_server(|kind| test(kind, &mut Server::start(kind).client()));
+}
+
+/// These numbers as items, with spaces between.
+#[allow(dead_code, reason = "those of the cluster have other items")]
+pub fn items(numbers: std::ops::Range<usize>) -> String {
+    numbers.map(|item| item.to_string()).collect::<Vec<_>>().join(" ")
+}
+
 /// The module, which cargo has built beside this test.
 pub fn module() -> PathBuf {
     let test = std::env::current_exe().expect("a path");

@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Reply};
 use crate::replies::error;
-use crate::server::{Server, each_server};
+use crate::server::{Server, each_client, each_server, items};
 
 fn fields(client: &mut Client, key: &str) -> Vec<(String, String)> {
     let info = client.ask(&format!("CF.INFO {key}"));
@@ -56,15 +56,13 @@ fn info_has_the_fields_that_clients_read_and_more() {
 
 #[test]
 fn an_insert_makes_the_filter_that_a_reserve_would_make() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let mut client = server.client();
+    each_client(|kind, client| {
         // A tick of it takes five days.
         let options = "ERROR_RATE 0.0001 SEED 7 FORGETAFTER 6000000";
         client.ask(&format!("CF.RESERVE reserved 5000 {options}")).ok();
         client.ask("CF.INSERT reserved ITEMS a b");
         let before = client.ask("DEBUG DIGEST-VALUE reserved");
-        let info = fields(&mut client, "reserved");
+        let info = fields(client, "reserved");
         assert!(info.contains(&("Forgets after".into(), "6000000".into())), "{info:?}");
         for (command, options) in [
             ("CF.INSERT", format!("CAPACITY 5000 {options}")),
@@ -72,7 +70,7 @@ fn an_insert_makes_the_filter_that_a_reserve_would_make() {
         ] {
             client.ask("DEL made");
             client.ask(&format!("{command} made {options} ITEMS a b"));
-            assert_eq!(fields(&mut client, "made"), info, "{kind:?}: {command}");
+            assert_eq!(fields(client, "made"), info, "{kind:?}: {command}");
             assert_eq!(client.ask("DEBUG DIGEST-VALUE made"), before, "{kind:?}: {command}");
         }
         // A filter that is there stays as it is.
@@ -80,7 +78,7 @@ fn an_insert_makes_the_filter_that_a_reserve_would_make() {
         assert_eq!(client.ask("DEBUG DIGEST-VALUE made"), before, "{kind:?}");
         // What was not given is as the settings say, and the seed random.
         client.ask("CF.INSERT other FORGETAFTER 60 ITEMS a");
-        let other = fields(&mut client, "other");
+        let other = fields(client, "other");
         for known in [("Error rate", "0.001"), ("Capacity", "1024"), ("Forgets after", "60")] {
             assert!(other.contains(&(known.0.into(), known.1.into())), "{other:?}");
         }
@@ -94,10 +92,8 @@ const OF_RUST: [&str; 9] =
 
 #[test]
 fn no_error_speaks_of_another_language() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let mut client = server.client();
-        let items: Vec<_> = (0..6_000).map(|item| item.to_string()).collect();
+    each_client(|kind, client| {
+        let items = items(0..6_000);
         for (key, options) in [
             ("one", "1000 SEED 1"),
             ("seed", "1000 SEED 2"),
@@ -107,7 +103,7 @@ fn no_error_speaks_of_another_language() {
             ("window", "1000 SEED 1 FORGETAFTER 60"),
         ] {
             client.ask(&format!("CF.RESERVE {key} {options}")).ok();
-            client.ask(&format!("CF.INSERT {key} ITEMS {}", items.join(" ")));
+            client.ask(&format!("CF.INSERT {key} ITEMS {items}"));
         }
         let mut errors = Vec::new();
         for line in [
@@ -186,9 +182,7 @@ impl koel::PersistentHasher for Unlike {
 
 #[test]
 fn copies_are_counted_and_one_item_does_not_fill_the_memory() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let mut client = server.client();
+    each_client(|_, client| {
         for _ in 0..5 {
             assert_eq!(client.ask("CF.ADD dup same").integer(), 1);
         }
@@ -215,9 +209,7 @@ fn copies_are_counted_and_one_item_does_not_fill_the_memory() {
 
 #[test]
 fn compact_forgets_the_deleted_and_frees_an_empty_filter() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let mut client = server.client();
+    each_client(|_, client| {
         let items: Vec<_> = (0..100_000).map(|item| item.to_string()).collect();
         client.ask(&format!("CF.INSERTNX k ITEMS {}", items.join(" ")));
         let large = client.ask("MEMORY USAGE k").integer();
@@ -246,21 +238,19 @@ fn compact_forgets_the_deleted_and_frees_an_empty_filter() {
 
 #[test]
 fn merge_takes_over_what_others_have() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let mut client = server.client();
+    each_client(|kind, client| {
         for key in ["a", "b", "c"] {
             client.ask(&format!("CF.RESERVE {key} 1000 SEED 7")).ok();
         }
         client.ask("CF.INSERT a ITEMS 1 2 3");
-        let items: Vec<_> = (3..50_000).map(|item| item.to_string()).collect();
-        client.ask(&format!("CF.INSERT b ITEMS {}", items.join(" ")));
+        let many = items(3..50_000);
+        client.ask(&format!("CF.INSERT b ITEMS {many}"));
         client.ask("CF.MERGE a b c").ok();
         client.ask("CF.MERGE a a").ok();
         client.ask("CF.MERGE new a b").ok();
         client.ask("CF.MERGE c a a").ok();
         for key in ["a", "new", "c"] {
-            let found = client.ask(&format!("CF.MEXISTS {key} 1 2 {}", items.join(" ")));
+            let found = client.ask(&format!("CF.MEXISTS {key} 1 2 {many}"));
             assert!(found.array().iter().all(|found| found.integer() == 1), "{kind:?}: {key}");
             let len =
                 client.ask(&format!("CF.INFO {key}")).field("Number of items inserted").integer();
@@ -273,7 +263,7 @@ fn merge_takes_over_what_others_have() {
         client.ask("CF.RESERVE larger 100000 SEED 7").ok();
         client.ask("CF.RESERVE empty 1000 SEED 7").ok();
         client.ask("CF.RESERVE vaguer 1000 SEED 7 ERROR_RATE 0.1").ok();
-        client.ask(&format!("CF.INSERT vaguer ITEMS {}", items[..5_000].join(" ")));
+        client.ask(&format!("CF.INSERT vaguer ITEMS {}", items(3..5_003)));
         client.ask("CF.INSERT larger ITEMS x y z");
         client.ask("CF.INSERT b ITEMS new newer");
         let before = client.ask("DEBUG DIGEST").text();
@@ -304,18 +294,15 @@ fn merge_takes_over_what_others_have() {
         assert_eq!(client.ask("CF.EXISTS fixed y").integer(), 1);
 
         // A set of fixed size takes what it was made for, and all or nothing.
-        let some = |from: usize, to| {
-            (from..to).map(|item: usize| item.to_string()).collect::<Vec<_>>().join(" ")
-        };
         for (key, from, to) in [("first", 0, 700), ("second", 300, 1_000), ("third", 1_000, 1_500)]
         {
             client
                 .ask(&format!("CF.RESERVE {key} 1000 SEED 7 EXPANSION 0 ERROR_RATE 0.000001"))
                 .ok();
-            client.ask(&format!("CF.INSERT {key} ITEMS {}", some(from, to)));
+            client.ask(&format!("CF.INSERT {key} ITEMS {}", items(from..to)));
         }
         let digest = |client: &mut Client| client.ask("DEBUG DIGEST").text();
-        let before = digest(&mut client);
+        let before = digest(client);
         for line in
             ["CF.MERGE first third", "CF.MERGE first second third", "CF.MERGE all first third"]
         {
@@ -326,14 +313,14 @@ fn merge_takes_over_what_others_have() {
         let reply = client.ask("CF.MERGE first vague");
         assert!(reply.error().contains("different rates"), "{reply:?}");
         client.ask("DEL vague");
-        assert_eq!(digest(&mut client), before, "{kind:?}: a refused merge changed something");
+        assert_eq!(digest(client), before, "{kind:?}: a refused merge changed something");
         for line in ["CF.MERGE all first second", "CF.MERGE first second"] {
             client.ask(line).ok();
         }
         for key in ["first", "all"] {
             let info = client.ask(&format!("CF.INFO {key}"));
             assert_eq!(info.field("Number of items inserted").integer(), 1_000, "{kind:?}: {key}");
-            let found = client.ask(&format!("CF.MEXISTS {key} {}", some(0, 1_000)));
+            let found = client.ask(&format!("CF.MEXISTS {key} {}", items(0..1_000)));
             assert!(found.array().iter().all(|found| found.integer() == 1), "{kind:?}: {key}");
         }
     });
@@ -341,9 +328,7 @@ fn merge_takes_over_what_others_have() {
 
 #[test]
 fn items_may_be_any_bytes() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let mut client = server.client();
+    each_client(|_, client| {
         let items: [&[u8]; 4] = [b"", b"\0\r\n", &[0xFF; 3], &[b'x'; 100_000]];
         for item in items {
             assert_eq!(client.call(&[&"CF.ADDNX", &"k", &item]).integer(), 1);
@@ -354,24 +339,20 @@ fn items_may_be_any_bytes() {
 
 #[test]
 fn the_rate_stays_as_told_while_it_grows() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let mut client = server.client();
+    each_client(|_, client| {
         for rate in [0.01_f64, 0.001, 0.0001] {
             let key = rate.to_string();
             client.ask(&format!("CF.RESERVE {key} 1000 ERROR_RATE {rate}")).ok();
             let ask = |client: &mut Client, command: &str, from: usize| {
-                let items: Vec<_> = (from..from + 1_000).map(|item| item.to_string()).collect();
-                let reply = client.ask(&format!("{command} {}", items.join(" ")));
+                let items = items(from..from + 1_000);
+                let reply = client.ask(&format!("{command} {items}"));
                 reply.array().iter().filter(|answer| answer.integer() == 1).count()
             };
             for from in (0..300_000).step_by(1_000) {
-                ask(&mut client, &format!("CF.INSERT {key} ITEMS"), from);
+                ask(client, &format!("CF.INSERT {key} ITEMS"), from);
             }
             let found: usize = (0..300)
-                .map(|batch| {
-                    ask(&mut client, &format!("CF.MEXISTS {key}"), 1_000_000 + batch * 1_000)
-                })
+                .map(|batch| ask(client, &format!("CF.MEXISTS {key}"), 1_000_000 + batch * 1_000))
                 .sum();
             // Four standard deviations above the expectation at most.
             let expected = 300_000.0 * rate;
@@ -381,7 +362,7 @@ fn the_rate_stays_as_told_while_it_grows() {
             );
             let lost = (0..300_000)
                 .step_by(1_000)
-                .find(|from| ask(&mut client, &format!("CF.MEXISTS {key}"), *from) < 1_000);
+                .find(|from| ask(client, &format!("CF.MEXISTS {key}"), *from) < 1_000);
             assert_eq!(lost, None);
         }
     });

@@ -2,36 +2,30 @@
 
 use crate::client::Client;
 use crate::replicas::{check_equal, follow};
-use crate::server::{Kind, Server, await_that, each_server, long};
+use crate::server::{Kind, Server, await_that, each_client, each_server, items, long};
 use std::fs::File;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-fn items(from: usize, count: usize) -> String {
-    (from..from + count).map(|item| item.to_string()).collect::<Vec<_>>().join(" ")
-}
-
 fn found(client: &mut Client, key: &str, from: usize, count: usize) -> usize {
-    let reply = client.ask(&format!("CF.MEXISTS {key} {}", items(from, count)));
+    let reply = client.ask(&format!("CF.MEXISTS {key} {}", items(from..from + count)));
     reply.array().iter().filter(|found| found.integer() == 1).count()
 }
 
 #[test]
 fn an_item_stays_as_long_as_told_and_goes_soon_after() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let mut client = server.client();
+    each_client(|kind, client| {
         for (key, options) in [("growing", ""), ("fixed", " EXPANSION 0")] {
             client.ask(&format!("CF.RESERVE {key} 20000{options} FORGETAFTER 2")).ok();
             assert_eq!(client.ask(&format!("CF.INFO {key}")).field("Forgets after").integer(), 2);
         }
         let start = Instant::now();
         for key in ["growing", "fixed"] {
-            client.ask(&format!("CF.INSERTNX {key} ITEMS {}", items(0, 10_000)));
+            client.ask(&format!("CF.INSERTNX {key} ITEMS {}", items(0..10_000)));
         }
         loop {
             let before = start.elapsed();
-            let there = ["growing", "fixed"].map(|key| found(&mut client, key, 0, 10_000));
+            let there = ["growing", "fixed"].map(|key| found(client, key, 0, 10_000));
             if before + Duration::from_millis(100) < Duration::from_secs(2) {
                 // It takes some time to ask.
                 let early = start.elapsed() < Duration::from_secs(2);
@@ -53,9 +47,7 @@ fn an_item_stays_as_long_as_told_and_goes_soon_after() {
 
 #[test]
 fn options_are_checked() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let mut client = server.client();
+    each_client(|_, client| {
         for (value, why) in [
             ("0", "FORGETAFTER: value must be in the range [1, 3162240000]"),
             ("3162240001", "FORGETAFTER: value must be in the range [1, 3162240000]"),
@@ -86,7 +78,7 @@ fn tables_of_replicas_are_equal_whenever_they_come() {
             let mut busy = |client: &mut Client, time: Duration| {
                 let start = Instant::now();
                 while start.elapsed() < time {
-                    client.ask(&format!("CF.INSERTNX k ITEMS {}", items(next, 500)));
+                    client.ask(&format!("CF.INSERTNX k ITEMS {}", items(next..next + 500)));
                     client.ask(&format!("CF.DEL k {next}"));
                     client.ask(&format!("CF.EXISTS k {}", next / 2));
                     next = (next + 500) % 600_000;
@@ -136,7 +128,7 @@ fn replicas_of_replicas_and_restarts_are_equal() {
         let mut busy = |client: &mut Client, time: Duration| {
             let start = Instant::now();
             while start.elapsed() < time {
-                client.ask(&format!("CF.INSERTNX k ITEMS {}", items(next, 500)));
+                client.ask(&format!("CF.INSERTNX k ITEMS {}", items(next..next + 500)));
                 next += 500;
             }
         };
@@ -170,7 +162,7 @@ fn a_replica_has_no_clock() {
         follow(&replica, &primary);
         let mut client = primary.client();
         client.ask("CF.RESERVE k 1000 FORGETAFTER 1").ok();
-        client.ask(&format!("CF.INSERT k ITEMS {}", items(0, 100)));
+        client.ask(&format!("CF.INSERT k ITEMS {}", items(0..100)));
         client.ask("WAIT 1 0");
         std::thread::sleep(Duration::from_millis(2_500));
         // Nobody has asked the primary.
@@ -190,7 +182,7 @@ fn a_tick_goes_on_between_commands() {
         client.ask("SELECT 3").ok();
         // A tick of seven years, so that none is due but the one below.
         client.ask("CF.RESERVE k 40000000 EXPANSION 0 FORGETAFTER 3162240000").ok();
-        client.ask(&format!("CF.INSERTNX k ITEMS {}", items(0, 50_000)));
+        client.ask(&format!("CF.INSERTNX k ITEMS {}", items(0..50_000)));
         server.kill();
         let number = ((3_162_240_000u64.div_ceil(14) << 36) + 100_000).to_string();
         let length = number.len();
@@ -236,14 +228,14 @@ fn a_full_filter_takes_on_replicas_what_it_takes_here() {
         let start = Instant::now();
         let mut late = None;
         while start.elapsed() < Duration::from_secs(6) {
-            let answers = client.ask(&format!("CF.INSERT k ITEMS {}", items(next, 2_000)));
+            let answers = client.ask(&format!("CF.INSERT k ITEMS {}", items(next..next + 2_000)));
             let full = answers.array().iter().filter(|answer| answer.integer() == -1).count();
             (next, taken, refused) = (next + 2_000, taken + 2_000 - full, refused + full);
             // Of those that are there, some go before their time.
             for item in (next - 2_000..next).step_by(97) {
                 client.ask(&format!("CF.DEL k {}", item / 2));
             }
-            client.ask(&format!("CF.INSERTNX k ITEMS {}", items(next - 100, 200)));
+            client.ask(&format!("CF.INSERTNX k ITEMS {}", items(next - 100..next + 100)));
             if late.is_none() && refused > 0 && start.elapsed() > Duration::from_secs(3) {
                 let server = Server::start(kind);
                 follow(&server, &primary);

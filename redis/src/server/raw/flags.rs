@@ -1,7 +1,7 @@
 //! The numbers that the server knows by a name.
 
 use crate::server::raw::types::{
-    RedisModuleCommandArgType, RedisModuleKeySpecBeginSearchType, RedisModuleKeySpecFindKeysType,
+    RedisModuleKeySpecBeginSearchType, RedisModuleKeySpecFindKeysType,
 };
 use std::ffi::{c_int, c_uint};
 
@@ -55,15 +55,3 @@ pub const REDISMODULE_CMD_KEY_DELETE: u64 = 1 << 7;
 // Where a command's keys are.
 pub const REDISMODULE_KSPEC_BS_INDEX: RedisModuleKeySpecBeginSearchType = 2;
 pub const REDISMODULE_KSPEC_FK_RANGE: RedisModuleKeySpecFindKeysType = 2;
-
-// Kinds of parameters.
-pub const REDISMODULE_ARG_TYPE_STRING: RedisModuleCommandArgType = 0;
-pub const REDISMODULE_ARG_TYPE_INTEGER: RedisModuleCommandArgType = 1;
-pub const REDISMODULE_ARG_TYPE_DOUBLE: RedisModuleCommandArgType = 2;
-pub const REDISMODULE_ARG_TYPE_KEY: RedisModuleCommandArgType = 3;
-pub const REDISMODULE_ARG_TYPE_PURE_TOKEN: RedisModuleCommandArgType = 6;
-
-// Whether a parameter may be left out, or repeated.
-pub const REDISMODULE_CMD_ARG_NONE: c_int = 0;
-pub const REDISMODULE_CMD_ARG_OPTIONAL: c_int = 1 << 0;
-pub const REDISMODULE_CMD_ARG_MULTIPLE: c_int = 1 << 1;

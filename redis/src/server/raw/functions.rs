@@ -8,6 +8,10 @@
 use crate::server::raw::types::*;
 use std::ffi::{CStr, c_char, c_int, c_long, c_longlong, c_uint, c_ulonglong, c_void};
 
+type Ctx = *mut RedisModuleCtx;
+type Str = *mut RedisModuleString;
+type Text = *const c_char;
+
 /// Whether the module can do without a function.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Need {
@@ -58,183 +62,73 @@ functions! {
         fn RedisModule_Free(block: *mut c_void);
 
         // The module, its commands and settings.
-        fn RedisModule_SetModuleAttribs(
-            context: *mut RedisModuleCtx,
-            name: *const c_char,
-            version: c_int,
-            api_version: c_int,
-        );
-        fn RedisModule_SetModuleOptions(context: *mut RedisModuleCtx, options: c_int);
-        fn RedisModule_CreateCommand(
-            context: *mut RedisModuleCtx,
-            name: *const c_char,
-            run: RedisModuleCmdFunc,
-            flags: *const c_char,
-            first_key: c_int,
-            last_key: c_int,
-            key_step: c_int,
-        ) -> c_int;
-        fn RedisModule_GetCommand(
-            context: *mut RedisModuleCtx,
-            name: *const c_char,
-        ) -> *mut RedisModuleCommand;
-        fn RedisModule_SetCommandInfo(
-            command: *mut RedisModuleCommand,
-            info: *const RedisModuleCommandInfo,
-        ) -> c_int;
-        fn RedisModule_RegisterNumericConfig(
-            context: *mut RedisModuleCtx,
-            name: *const c_char,
-            default: c_longlong,
-            flags: c_uint,
-            least: c_longlong,
-            most: c_longlong,
-            get: RedisModuleConfigGetNumericFunc,
-            set: RedisModuleConfigSetNumericFunc,
-            apply: RedisModuleConfigApplyFunc,
-            data: *mut c_void,
-        ) -> c_int;
-        fn RedisModule_RegisterStringConfig(
-            context: *mut RedisModuleCtx,
-            name: *const c_char,
-            default: *const c_char,
-            flags: c_uint,
-            get: RedisModuleConfigGetStringFunc,
-            set: RedisModuleConfigSetStringFunc,
-            apply: RedisModuleConfigApplyFunc,
-            data: *mut c_void,
-        ) -> c_int;
-        fn RedisModule_LoadConfigs(context: *mut RedisModuleCtx) -> c_int;
+        fn RedisModule_SetModuleAttribs(context: Ctx, name: Text, version: c_int, api_version: c_int);
+        fn RedisModule_SetModuleOptions(context: Ctx, options: c_int);
+        fn RedisModule_CreateCommand(context: Ctx, name: Text, run: RedisModuleCmdFunc, flags: Text,
+            first_key: c_int, last_key: c_int, key_step: c_int) -> c_int;
+        fn RedisModule_GetCommand(context: Ctx, name: Text) -> *mut RedisModuleCommand;
+        fn RedisModule_SetCommandInfo(command: *mut RedisModuleCommand, info: *const RedisModuleCommandInfo) -> c_int;
+        fn RedisModule_RegisterNumericConfig(context: Ctx, name: Text, default: c_longlong, flags: c_uint,
+            least: c_longlong, most: c_longlong, get: RedisModuleConfigGetNumericFunc,
+            set: RedisModuleConfigSetNumericFunc, apply: Unused, data: *mut c_void) -> c_int;
+        fn RedisModule_RegisterStringConfig(context: Ctx, name: Text, default: Text, flags: c_uint,
+            get: RedisModuleConfigGetStringFunc, set: RedisModuleConfigSetStringFunc, apply: Unused,
+            data: *mut c_void) -> c_int;
+        fn RedisModule_LoadConfigs(context: Ctx) -> c_int;
 
         // What goes on around a call.
-        fn RedisModule_GetContextFlags(context: *mut RedisModuleCtx) -> c_int;
-        fn RedisModule_GetSelectedDb(context: *mut RedisModuleCtx) -> c_int;
-        fn RedisModule_SelectDb(context: *mut RedisModuleCtx, database: c_int) -> c_int;
+        fn RedisModule_GetContextFlags(context: Ctx) -> c_int;
+        fn RedisModule_GetSelectedDb(context: Ctx) -> c_int;
+        fn RedisModule_SelectDb(context: Ctx, database: c_int) -> c_int;
         fn RedisModule_AvoidReplicaTraffic() -> c_int;
-        fn RedisModule_GetServerInfo(
-            context: *mut RedisModuleCtx,
-            section: *const c_char,
-        ) -> *mut RedisModuleServerInfoData;
-        fn RedisModule_ServerInfoGetFieldUnsigned(
-            info: *mut RedisModuleServerInfoData,
-            field: *const c_char,
-            error: *mut c_int,
-        ) -> c_ulonglong;
-        fn RedisModule_FreeServerInfo(
-            context: *mut RedisModuleCtx,
-            info: *mut RedisModuleServerInfoData,
-        );
-        fn RedisModule_CreateTimer(
-            context: *mut RedisModuleCtx,
-            milliseconds: c_longlong,
-            run: RedisModuleTimerProc,
-            data: *mut c_void,
-        ) -> RedisModuleTimerID;
-        fn RedisModule_Log(
-            context: *mut RedisModuleCtx,
-            level: *const c_char,
-            format: *const c_char,
-            ...
-        );
+        fn RedisModule_GetServerInfo(context: Ctx, section: Text) -> *mut RedisModuleServerInfoData;
+        fn RedisModule_ServerInfoGetFieldUnsigned(info: *mut RedisModuleServerInfoData, field: Text,
+            error: *mut c_int) -> c_ulonglong;
+        fn RedisModule_FreeServerInfo(context: Ctx, info: *mut RedisModuleServerInfoData);
+        fn RedisModule_CreateTimer(context: Ctx, milliseconds: c_longlong, run: RedisModuleTimerProc,
+            data: *mut c_void) -> RedisModuleTimerID;
+        fn RedisModule_Log(context: Ctx, level: Text, format: Text, ...);
 
         // Strings.
-        fn RedisModule_CreateString(
-            context: *mut RedisModuleCtx,
-            start: *const c_char,
-            length: usize,
-        ) -> *mut RedisModuleString;
-        fn RedisModule_StringPtrLen(
-            string: *const RedisModuleString,
-            length: *mut usize,
-        ) -> *const c_char;
-        fn RedisModule_FreeString(context: *mut RedisModuleCtx, string: *mut RedisModuleString);
+        fn RedisModule_CreateString(context: Ctx, start: Text, length: usize) -> Str;
+        fn RedisModule_StringPtrLen(string: *const RedisModuleString, length: *mut usize) -> Text;
+        fn RedisModule_FreeString(context: Ctx, string: Str);
 
         // Keys.
-        fn RedisModule_OpenKey(
-            context: *mut RedisModuleCtx,
-            name: *mut RedisModuleString,
-            mode: c_int,
-        ) -> *mut RedisModuleKey;
+        fn RedisModule_OpenKey(context: Ctx, name: Str, mode: c_int) -> *mut RedisModuleKey;
         fn RedisModule_CloseKey(key: *mut RedisModuleKey);
         fn RedisModule_KeyType(key: *mut RedisModuleKey) -> c_int;
         fn RedisModule_ModuleTypeGetType(key: *mut RedisModuleKey) -> *mut RedisModuleType;
         fn RedisModule_ModuleTypeGetValue(key: *mut RedisModuleKey) -> *mut c_void;
-        fn RedisModule_ModuleTypeSetValue(
-            key: *mut RedisModuleKey,
-            kind: *mut RedisModuleType,
-            value: *mut c_void,
-        ) -> c_int;
-        fn RedisModule_SignalModifiedKey(
-            context: *mut RedisModuleCtx,
-            name: *mut RedisModuleString,
-        ) -> c_int;
+        fn RedisModule_ModuleTypeSetValue(key: *mut RedisModuleKey, kind: *mut RedisModuleType,
+            value: *mut c_void) -> c_int;
+        fn RedisModule_SignalModifiedKey(context: Ctx, name: Str) -> c_int;
 
         // Replication. A format says what the arguments are.
-        fn RedisModule_Replicate(
-            context: *mut RedisModuleCtx,
-            command: *const c_char,
-            format: *const c_char,
-            ...
-        ) -> c_int;
-        fn RedisModule_ReplicateVerbatim(context: *mut RedisModuleCtx) -> c_int;
+        fn RedisModule_Replicate(context: Ctx, command: Text, format: Text, ...) -> c_int;
+        fn RedisModule_ReplicateVerbatim(context: Ctx) -> c_int;
 
         // Replies.
-        fn RedisModule_ReplyWithArray(context: *mut RedisModuleCtx, length: c_long) -> c_int;
-        fn RedisModule_ReplyWithBool(context: *mut RedisModuleCtx, value: c_int) -> c_int;
-        fn RedisModule_ReplyWithError(
-            context: *mut RedisModuleCtx,
-            message: *const c_char,
-        ) -> c_int;
-        fn RedisModule_ReplyWithLongLong(
-            context: *mut RedisModuleCtx,
-            value: c_longlong,
-        ) -> c_int;
-        fn RedisModule_ReplyWithMap(context: *mut RedisModuleCtx, pairs: c_long) -> c_int;
-        fn RedisModule_ReplyWithNull(context: *mut RedisModuleCtx) -> c_int;
-        fn RedisModule_ReplyWithSimpleString(
-            context: *mut RedisModuleCtx,
-            text: *const c_char,
-        ) -> c_int;
-        fn RedisModule_ReplyWithStringBuffer(
-            context: *mut RedisModuleCtx,
-            start: *const c_char,
-            length: usize,
-        ) -> c_int;
-        fn RedisModule_WrongArity(context: *mut RedisModuleCtx) -> c_int;
+        fn RedisModule_ReplyWithArray(context: Ctx, length: c_long) -> c_int;
+        fn RedisModule_ReplyWithBool(context: Ctx, value: c_int) -> c_int;
+        fn RedisModule_ReplyWithError(context: Ctx, message: Text) -> c_int;
+        fn RedisModule_ReplyWithLongLong(context: Ctx, value: c_longlong) -> c_int;
+        fn RedisModule_ReplyWithMap(context: Ctx, pairs: c_long) -> c_int;
+        fn RedisModule_ReplyWithNull(context: Ctx) -> c_int;
+        fn RedisModule_ReplyWithSimpleString(context: Ctx, text: Text) -> c_int;
+        fn RedisModule_ReplyWithStringBuffer(context: Ctx, start: Text, length: usize) -> c_int;
+        fn RedisModule_WrongArity(context: Ctx) -> c_int;
 
         // The data type.
-        fn RedisModule_CreateDataType(
-            context: *mut RedisModuleCtx,
-            name: *const c_char,
-            version: c_int,
-            methods: *mut RedisModuleTypeMethods,
-        ) -> *mut RedisModuleType;
-        fn RedisModule_SaveStringBuffer(
-            file: *mut RedisModuleIO,
-            start: *const c_char,
-            length: usize,
-        );
-        fn RedisModule_LoadStringBuffer(
-            file: *mut RedisModuleIO,
-            length: *mut usize,
-        ) -> *mut c_char;
+        fn RedisModule_CreateDataType(context: Ctx, name: Text, version: c_int,
+            methods: *mut RedisModuleTypeMethods) -> *mut RedisModuleType;
+        fn RedisModule_SaveStringBuffer(file: *mut RedisModuleIO, start: Text, length: usize);
+        fn RedisModule_LoadStringBuffer(file: *mut RedisModuleIO, length: *mut usize) -> *mut c_char;
         fn RedisModule_IsIOError(file: *mut RedisModuleIO) -> c_int;
-        fn RedisModule_EmitAOF(
-            file: *mut RedisModuleIO,
-            command: *const c_char,
-            format: *const c_char,
-            ...
-        );
-        fn RedisModule_DigestAddStringBuffer(
-            digest: *mut RedisModuleDigest,
-            start: *const c_char,
-            length: usize,
-        );
+        fn RedisModule_EmitAOF(file: *mut RedisModuleIO, command: Text, format: Text, ...);
+        fn RedisModule_DigestAddStringBuffer(digest: *mut RedisModuleDigest, start: Text, length: usize);
         fn RedisModule_DigestEndSequence(digest: *mut RedisModuleDigest);
-        fn RedisModule_DefragAlloc(
-            context: *mut RedisModuleDefragCtx,
-            block: *mut c_void,
-        ) -> *mut c_void;
+        fn RedisModule_DefragAlloc(context: *mut RedisModuleDefragCtx, block: *mut c_void) -> *mut c_void;
     }
 
     IfThere {
@@ -243,11 +137,8 @@ functions! {
         /// Since Redis 7.4.
         fn RedisModule_TryCalloc(count: usize, bytes: usize) -> *mut c_void;
         /// Since Redis 7.4.
-        fn RedisModule_AddACLCategory(context: *mut RedisModuleCtx, name: *const c_char) -> c_int;
+        fn RedisModule_AddACLCategory(context: Ctx, name: Text) -> c_int;
         /// Since Redis 7.2.
-        fn RedisModule_SetCommandACLCategories(
-            command: *mut RedisModuleCommand,
-            categories: *const c_char,
-        ) -> c_int;
+        fn RedisModule_SetCommandACLCategories(command: *mut RedisModuleCommand, categories: Text) -> c_int;
     }
 }

@@ -103,13 +103,8 @@ fn fields_are_where_servers_look_for_them() {
             version 0 sizeof_historyentry 8 sizeof_keyspec 16 sizeof_arg 24;
         RedisModuleCommandInfo: 72,
             version 0 summary 8 complexity 16 since 24 history 32 tips 40 arity 48 key_specs 56 args 64;
-        RedisModuleCommandHistoryEntry: 16, since 0 changes 8;
         RedisModuleCommandKeySpec: 56,
-            notes 0 flags 8 begin_search_type 16 bs.index.pos 24 bs.keyword.keyword 24
-            bs.keyword.startfrom 32 find_keys_type 40 fk.range.lastkey 44 fk.range.keystep 48
-            fk.range.limit 52 fk.keynum.keynumidx 44 fk.keynum.firstkey 48 fk.keynum.keystep 52;
-        RedisModuleCommandArg: 72,
-            name 0 type_ 8 key_spec_index 12 token 16 summary 24 since 32 flags 40
-            deprecated_since 48 subargs 56 display_text 64;
+            notes 0 flags 8 begin_search_type 16 bs.index.pos 24 bs.other 24
+            find_keys_type 40 fk.lastkey 44 fk.keystep 48 fk.limit 52;
     }
 }

@@ -36,6 +36,9 @@ opaque! {
     RedisModuleServerInfoData;
 }
 
+/// A callback that this module does not have.
+pub type Unused = Option<unsafe extern "C" fn()>;
+
 pub type RedisModuleTimerID = u64;
 
 // What the module has the server call. A pointer to each may be null.
@@ -69,13 +72,6 @@ pub type RedisModuleConfigSetStringFunc = Option<
         error: *mut *mut RedisModuleString,
     ) -> c_int,
 >;
-pub type RedisModuleConfigApplyFunc = Option<
-    unsafe extern "C" fn(
-        context: *mut RedisModuleCtx,
-        data: *mut c_void,
-        error: *mut *mut RedisModuleString,
-    ) -> c_int,
->;
 
 /// The version of [`RedisModuleTypeMethods`] that is declared here. A server reads the fields of the version that it is
 /// told and of those before. (Versions 4 and 5, of Redis 7.0 and 7.2, add variants of the callbacks.)
@@ -99,15 +95,13 @@ pub struct RedisModuleTypeMethods {
     pub digest: Option<unsafe extern "C" fn(digest: *mut RedisModuleDigest, value: *mut c_void)>,
     pub free: Option<unsafe extern "C" fn(value: *mut c_void)>,
     // Version 2.
-    pub aux_load: Option<
-        unsafe extern "C" fn(file: *mut RedisModuleIO, version: c_int, when: c_int) -> c_int,
-    >,
-    pub aux_save: Option<unsafe extern "C" fn(file: *mut RedisModuleIO, when: c_int)>,
+    pub aux_load: Unused,
+    pub aux_save: Unused,
     pub aux_save_triggers: c_int,
     // Version 3.
     pub free_effort:
         Option<unsafe extern "C" fn(key: *mut RedisModuleString, value: *const c_void) -> usize>,
-    pub unlink: Option<unsafe extern "C" fn(key: *mut RedisModuleString, value: *const c_void)>,
+    pub unlink: Unused,
     pub copy: Option<
         unsafe extern "C" fn(
             from: *mut RedisModuleString,
@@ -128,29 +122,24 @@ pub struct RedisModuleTypeMethods {
 #[repr(C)]
 pub struct RedisModuleCommandInfoVersion {
     pub version: c_int,
+    /// Of the tables of a command's history and arguments, which this module does not fill.
     pub sizeof_historyentry: usize,
     pub sizeof_keyspec: usize,
     pub sizeof_arg: usize,
 }
 
-/// What a command is. A row of zeros ends each table.
+/// What a command is. A row of zeros ends its table of keys.
 #[repr(C)]
 pub struct RedisModuleCommandInfo {
     pub version: *const RedisModuleCommandInfoVersion,
     pub summary: *const c_char,
     pub complexity: *const c_char,
     pub since: *const c_char,
-    pub history: *mut RedisModuleCommandHistoryEntry,
+    pub history: *mut c_void,
     pub tips: *const c_char,
     pub arity: c_int,
     pub key_specs: *mut RedisModuleCommandKeySpec,
-    pub args: *mut RedisModuleCommandArg,
-}
-
-#[repr(C)]
-pub struct RedisModuleCommandHistoryEntry {
-    pub since: *const c_char,
-    pub changes: *const c_char,
+    pub args: *mut c_void,
 }
 
 pub type RedisModuleKeySpecBeginSearchType = c_uint;
@@ -164,7 +153,7 @@ pub struct RedisModuleCommandKeySpec {
     pub begin_search_type: RedisModuleKeySpecBeginSearchType,
     pub bs: RedisModuleKeySpecBeginSearch,
     pub find_keys_type: RedisModuleKeySpecFindKeysType,
-    pub fk: RedisModuleKeySpecFindKeys,
+    pub fk: RedisModuleKeySpecRange,
 }
 
 /// Where the first key is. (The server's names end at the fields; those of the types are ours.)
@@ -172,7 +161,8 @@ pub struct RedisModuleCommandKeySpec {
 #[derive(Clone, Copy)]
 pub union RedisModuleKeySpecBeginSearch {
     pub index: RedisModuleKeySpecIndex,
-    pub keyword: RedisModuleKeySpecKeyword,
+    /// (As large as the other ways to tell, which no command here needs.)
+    pub other: [*const c_void; 2],
 }
 
 /// At a place.
@@ -182,23 +172,7 @@ pub struct RedisModuleKeySpecIndex {
     pub pos: c_int,
 }
 
-/// After a word. (No command here has its keys there, but the union is as large as this.)
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct RedisModuleKeySpecKeyword {
-    pub keyword: *const c_char,
-    pub startfrom: c_int,
-}
-
-/// Where the others are.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub union RedisModuleKeySpecFindKeys {
-    pub range: RedisModuleKeySpecRange,
-    pub keynum: RedisModuleKeySpecKeyNumber,
-}
-
-/// From the first one to another.
+/// Where the others are: from the first one to another. (The server has a union, whose parts are equally large.)
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct RedisModuleKeySpecRange {
@@ -206,32 +180,4 @@ pub struct RedisModuleKeySpecRange {
     pub lastkey: c_int,
     pub keystep: c_int,
     pub limit: c_int,
-}
-
-/// As many as an argument says.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct RedisModuleKeySpecKeyNumber {
-    pub keynumidx: c_int,
-    pub firstkey: c_int,
-    pub keystep: c_int,
-}
-
-pub type RedisModuleCommandArgType = c_uint;
-
-/// A parameter of a command.
-#[repr(C)]
-pub struct RedisModuleCommandArg {
-    pub name: *const c_char,
-    pub type_: RedisModuleCommandArgType,
-    /// Which of the command's [`RedisModuleCommandKeySpec`]s it is, or -1.
-    pub key_spec_index: c_int,
-    pub token: *const c_char,
-    pub summary: *const c_char,
-    pub since: *const c_char,
-    pub flags: c_int,
-    pub deprecated_since: *const c_char,
-    pub subargs: *mut RedisModuleCommandArg,
-    /// Redis 7.0 does not know this one, and steps over it.
-    pub display_text: *const c_char,
 }

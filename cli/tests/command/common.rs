@@ -2,6 +2,8 @@
 //! stopped, generated lines, and a state in which none of these lines share a fingerprint.
 
 use koel::{ConcurrentCuckooFilter, StableHash};
+pub use rustix::process::Signal;
+pub use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fs;
 use std::io::{Read, Write};
@@ -49,18 +51,31 @@ pub struct Place(TempDir);
 /// How a run ended, and what it wrote.
 pub struct Ran {
     pub code: Option<i32>,
-    pub signal: Option<i32>,
     pub stdout: Vec<u8>,
     pub stderr: String,
 }
 
-/// Whether SIGHUP, SIGINT or SIGTERM is ignored here, as under `nohup` and in the background of a script. A program that is
-/// started ignores it then, too.
+/// Returns whether SIGHUP, SIGINT or SIGTERM is ignored here, as under `nohup` and in the background of a script. A
+/// program that is started ignores it then, too.
 fn inherits_ignored_signals() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     ignored.is_some_and(|mask| mask & (1 << 0 | 1 << 1 | 1 << 14) != 0)
+}
+
+impl Ran {
+    /// Fails unless standard error contains this, or is empty if this is.
+    #[track_caller]
+    pub fn has(&self, said: &str) {
+        let has = if said.is_empty() { self.stderr.is_empty() } else { self.stderr.contains(said) };
+        assert!(has, "{said:?} is not in {:?}", self.stderr);
+    }
+
+    #[track_caller]
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.stdout).expect("UTF-8")
+    }
 }
 
 impl Place {
@@ -90,6 +105,16 @@ impl Place {
         names
     }
 
+    /// Returns the regular files in the folder, by name, with their contents.
+    pub fn all(&self) -> Vec<(String, Vec<u8>)> {
+        let is_file = |name: &String| self.path(name).symlink_metadata().is_ok_and(|m| m.is_file());
+        self.names()
+            .into_iter()
+            .filter(is_file)
+            .map(|name| (name.clone(), self.read(&name)))
+            .collect()
+    }
+
     pub fn command(&self, arguments: &[&str]) -> Command {
         let koel = env!("CARGO_BIN_EXE_koel");
         let mut command = Command::new(if inherits_ignored_signals() { "env" } else { koel });
@@ -111,29 +136,64 @@ impl Place {
         run(&mut self.command(&words), input)
     }
 
+    /// Runs the command, which succeeds.
+    #[track_caller]
+    pub fn ok(&self, words: &str, input: impl AsRef<[u8]>) -> Ran {
+        let ran = self.koel_on(words, input.as_ref());
+        assert_eq!(ran.code, Some(0), "{words}: {}", ran.stderr);
+        ran
+    }
+
+    /// Runs the command with `--json`, and returns what it says, whatever its exit code.
+    #[track_caller]
+    pub fn json(&self, words: &str, input: impl AsRef<[u8]>) -> Value {
+        json(&self.koel_on(&format!("{words} --json"), input.as_ref()))
+    }
+
+    /// Runs a row of a table: words, standard input, the exit code, all of standard output, and a part of standard
+    /// error, or `""` if it has to be empty. The words may have [alternatives](each).
+    #[track_caller]
+    pub fn row(
+        &self,
+        words: &str,
+        input: impl AsRef<[u8]>,
+        code: i32,
+        output: impl AsRef<[u8]>,
+        said: &str,
+    ) {
+        for words in each(words) {
+            let ran = self.koel_on(&words, input.as_ref());
+            assert_eq!(ran.code, Some(code), "{words}: {}", ran.stderr);
+            assert_same(&ran.stdout, output.as_ref(), &words);
+            ran.has(said);
+        }
+    }
+
     /// Runs rows one after the other: words, standard input, and what they write to standard output. All succeed.
     #[track_caller]
     pub fn assert_outputs(&self, rows: &[(&str, &[u8], &[u8])]) {
         for (words, input, output) in rows {
-            let ran = self.koel_on(words, input);
-            assert_eq!(ran.code, Some(0), "{words}: {}", ran.stderr);
-            assert_same(&ran.stdout, output, words);
+            assert_same(&self.ok(words, input).stdout, output, words);
         }
     }
 
-    /// Runs rows of words, on one line. All are refused, for reasons that contain the other text of the row, and write
-    /// nothing.
+    /// Runs rows of words with [alternatives](each), on one line. All are refused, for reasons that contain the other
+    /// text of the row, write nothing and change no file.
     #[track_caller]
     pub fn assert_refused(&self, rows: &[(&str, &str)]) {
-        let before = self.names();
+        let before = self.all();
         for (words, why) in rows {
-            let ran = self.koel_on(words, b"a\n");
-            assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}: {}", ran.stderr);
-            assert!(ran.stderr.contains(why), "{words}: {}", ran.stderr);
-            // A value of an option is no file.
-            assert!(!ran.stderr.contains("use '-- "), "{words}: {}", ran.stderr);
+            for words in each(words) {
+                let ran = self.koel_on(&words, b"a\n");
+                assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}: {}", ran.stderr);
+                assert!(ran.stderr.contains(why), "{words}: {}", ran.stderr);
+                // A value of an option is no file.
+                for internal in ["use '-- ", "panicked", "(os error"] {
+                    assert!(!ran.stderr.contains(internal), "{words}: {}", ran.stderr);
+                }
+                assert!(self.all() == before, "{words} has changed a file");
+            }
         }
-        assert_eq!(self.names(), before);
     }
 
     /// Starts the command with these words, without waiting for it.
@@ -150,12 +210,35 @@ impl Place {
         builder.build().expect("a filter").save(self.path(name)).expect("a state");
     }
 
+    /// Returns what `koel info --json` says of a state.
+    #[track_caller]
+    pub fn info(&self, state: &str) -> Value {
+        serde_json::from_slice(&self.ok(&format!("info --json {state}"), "").stdout).expect("JSON")
+    }
+
     /// Returns those of the lines that are in a state.
     pub fn known(&self, state: &str, lines: &[u8]) -> Vec<u8> {
         let ran = self.koel_on(&format!("query --quiet {state}"), lines);
         assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
         ran.stdout
     }
+}
+
+/// Returns words with each of the alternatives that they have, as a shell does: `{add,forget} STATE`. The first braces
+/// change slowest.
+pub fn each(words: &str) -> Vec<String> {
+    let Some((before, (some, after))) =
+        words.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    else {
+        return vec![words.to_owned()];
+    };
+    some.split(',').flat_map(|one| each(&format!("{before}{one}{after}"))).collect()
+}
+
+/// Runs a script, in which `koel` is the command.
+pub fn shell(place: &Place, script: &str) -> Ran {
+    let script = format!("koel() {{ {} \"$@\"; }}; {script}", env!("CARGO_BIN_EXE_koel"));
+    run(Command::new("sh").args(["-c", &script]).current_dir(place.path("")), b"")
 }
 
 /// Runs a command to its end, with this standard input.
@@ -174,7 +257,7 @@ pub fn run(command: &mut Command, input: &[u8]) -> Ran {
 }
 
 pub fn ran(status: ExitStatus, stdout: Vec<u8>, stderr: String) -> Ran {
-    Ran { code: status.code(), signal: status.signal(), stdout, stderr }
+    Ran { code: status.code(), stdout, stderr }
 }
 
 /// Reads to the end on a thread.
@@ -247,8 +330,8 @@ impl Going {
             let status = fs::read_to_string(&status).expect("its status");
             let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
             let caught = u64::from_str_radix(caught.expect("signals").trim(), 16).expect("hex");
-            let of = |signal: rustix::process::Signal| 1u64 << (signal.as_raw() - 1);
-            let both = of(rustix::process::Signal::INT) | of(rustix::process::Signal::TERM);
+            let of = |signal: Signal| 1u64 << (signal.as_raw() - 1);
+            let both = of(Signal::INT) | of(Signal::TERM);
             caught & both == both
         });
         // The thread that acts on signals starts after that.
@@ -289,7 +372,38 @@ impl Going {
         });
     }
 
-    pub fn signal(&self, signal: rustix::process::Signal) {
+    /// Kills it, and waits for its end.
+    pub fn kill(self) -> (ExitStatus, String) {
+        self.signal(Signal::KILL);
+        self.wait()
+    }
+
+    /// Ends its input, and waits for its end, which is a success.
+    #[track_caller]
+    pub fn end(mut self) -> String {
+        drop(self.stdin.take());
+        let (status, stderr) = self.wait();
+        assert_eq!(status.code(), Some(0), "{stderr}");
+        stderr
+    }
+
+    /// Sends it a signal, and waits for its end by that signal.
+    #[track_caller]
+    pub fn end_by(self, signal: Signal) -> String {
+        self.signal(signal);
+        let (status, stderr) = self.wait();
+        assert_eq!(status.signal(), Some(signal.as_raw()), "{stderr}");
+        stderr
+    }
+
+    /// Feeds it lines, and waits until it prints them.
+    #[track_caller]
+    pub fn passes(&mut self, lines: &[u8]) {
+        self.feed(lines);
+        assert_same(&self.next(lines.len()), lines, "what is printed");
+    }
+
+    pub fn signal(&self, signal: Signal) {
         let process = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(process, signal).expect("a process");
     }
@@ -366,13 +480,21 @@ impl Random {
 
 /// Returns the JSON that a run printed to standard error.
 #[track_caller]
-pub fn json(ran: &Ran) -> serde_json::Value {
+pub fn json(ran: &Ran) -> Value {
     let line = ran.stderr.lines().find(|line| line.starts_with('{'));
     serde_json::from_str(line.unwrap_or_else(|| panic!("no JSON: {}", ran.stderr))).expect("JSON")
 }
 
+/// Fails unless an object has these fields, among others.
+#[track_caller]
+pub fn has(object: &Value, fields: Value) {
+    for (name, is) in fields.as_object().expect("an object") {
+        assert_eq!(&object[name], is, "{name}: {object}");
+    }
+}
+
 /// Returns the names of the fields of an object, sorted, with a space between two.
-pub fn fields(json: &serde_json::Value) -> String {
+pub fn fields(json: &Value) -> String {
     let mut names: Vec<&str> =
         json.as_object().expect("an object").keys().map(String::as_str).collect();
     names.sort_unstable();

@@ -7,9 +7,9 @@ const COMMANDS: [&str; 9] =
     ["dedup", "query", "add", "merge", "forget", "compact", "info", "sample", "generate"];
 
 fn said(place: &Place, words: &str) -> String {
-    let ran = place.koel(words);
-    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{words}");
-    String::from_utf8(ran.stdout).unwrap()
+    let ran = place.ok(words, "");
+    ran.has("");
+    ran.text().to_owned()
 }
 
 /// Returns the long options that a help text explains.
@@ -47,15 +47,15 @@ fn the_examples_of_the_help_run() {
     place.write("access.log", b"a\nb\na\n");
     place.write("big.txt.zst", zstd::encode_all(&b"a\na\n"[..], 1).unwrap());
     place.write("candidates.txt", b"http://a.example/\nhttp://b.example/\n");
-    assert_eq!(place.koel("dedup access.log").stdout, b"a\nb\n");
-    let ran = place.koel_on("dedup --url --state seen.koel", b"http://A.example/\n");
-    assert_eq!(ran.stdout, b"http://A.example/\n");
-    assert_eq!(place.koel("dedup --lossless --output unique.txt big.txt.zst").code, Some(0));
+    place.assert_outputs(&[
+        ("dedup access.log", b"", b"a\nb\n"),
+        ("dedup --url --state seen.koel", b"http://A.example/\n", b"http://A.example/\n"),
+        ("dedup --lossless --output unique.txt big.txt.zst", b"", b""),
+        ("dedup --count access.log", b"", b"2\n"),
+        ("query seen.koel --invert candidates.txt", b"", b"http://b.example/\n"),
+        ("query -q seen.koel", b"http://a.example/\n", b"http://a.example/\n"),
+    ]);
     assert_eq!(place.read("unique.txt"), b"a\n");
-    assert_eq!(place.koel("dedup --count access.log").stdout, b"2\n");
-    let ran = place.koel("query seen.koel --invert candidates.txt");
-    assert_eq!(ran.stdout, b"http://b.example/\n");
-    assert_eq!(place.koel_on("query -q seen.koel", b"http://a.example/\n").code, Some(0));
 }
 
 #[test]
@@ -65,36 +65,29 @@ fn the_version_is_that_of_the_package() {
 }
 
 #[test]
-fn what_is_not_known_is_refused() {
+fn what_is_not_known_is_refused_and_what_would_be_accepted_is_said() {
     let place = Place::new();
-    for words in [
-        "dedup --no-such-option",
-        "no-such-command",
-        "query",
-        "add",
-        "forget",
-        "compact",
-        "info",
-        "sample",
-        "sample x",
-        "dedup --threads 0",
-        "dedup --threads 257",
-        "dedup --max-memory x",
-        "dedup --capacity -1",
-        "dedup --checkpoint 5",
-        "dedup --state s --checkpoint -1",
-        "generate",
-        "generate completions no-such-shell",
-        "no-such-command",
-    ] {
-        let ran = place.koel(words);
-        assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}");
-        assert!(!ran.stderr.is_empty(), "{words}");
-    }
-    // Without arguments, help is printed.
-    let ran = place.koel("");
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("Usage: koel"), "{}", ran.stderr);
+    place.assert_refused(&[
+        // Without arguments, help is printed.
+        ("{,generate}", "Usage: koel"),
+        ("{no-such-command,query,add,forget,compact,info,sample,sample x}", "error: "),
+        (
+            "dedup {--no-such-option,--threads 0,--threads 257,--max-memory x,--checkpoint 5}",
+            "error: ",
+        ),
+        ("dedup --state s --checkpoint -1", "error: "),
+        ("generate completions no-such-shell", "error: "),
+        ("{help ,}dedpu", "a similar subcommand exists: 'dedup'"),
+        ("dedup --rate {-1,0}", "'--rate <P>': it must be more than 2e-8 and less than 1"),
+        ("dedup {--capacity,--limit} -1", "a whole number"),
+        ("dedup --state s --wait {-1,1e300}", "a number of seconds, from 0 to 1e9"),
+        ("dedup --max-memory 0", "a number of bytes, and more than 0"),
+        ("dedup --max-memory -5K", "a number of bytes"),
+        ("{dedup --max-memory 200,dedup --max-memory 100000}", "it must be at least 256K"),
+        ("merge --max-memory 255K out a", "it must be at least 256K"),
+        ("dedup --wait 5", "--state <FILE>"),
+        ("dedup --zero --sample 10", "'--zero' cannot be used with '--sample <LINES>'"),
+    ]);
     assert!(place.names().is_empty());
 }
 
@@ -117,9 +110,7 @@ fn manual_pages_name_every_command_and_option() {
         }
     }
     place.write("file", b"");
-    let ran = place.koel("generate man file");
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.starts_with("koel: file: "), "{}", ran.stderr);
+    place.row("generate man file", "", 2, "", "koel: file: ");
 }
 
 /// An option that a help text names, and that the command does not have, is no help.
@@ -264,35 +255,10 @@ fn a_manual_page_that_cannot_be_written_is_named_and_not_left_half_written() {
     let place = Place::new();
     std::fs::create_dir(place.path("man")).unwrap();
     std::os::unix::fs::symlink("/dev/full", place.path("man/koel-info.1")).unwrap();
-    let ran = place.koel("generate man man");
-    assert_eq!(ran.code, Some(2));
-    assert_eq!(ran.stderr, "koel: man/koel-info.1: No space left on device\n");
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", r#"trap "" XFSZ; ulimit -f 1; exec "$0" generate man cut"#]);
-    let ran = run(shell.arg(env!("CARGO_BIN_EXE_koel")).current_dir(place.path("")), b"");
+    place.row("generate man man", "", 2, "", "koel: man/koel-info.1: No space left on device\n");
+    let ran = shell(&place, "trap '' XFSZ; ulimit -f 1; koel generate man cut");
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.starts_with("koel: cut/koel"), "{}", ran.stderr);
     let page = ran.stderr.trim_start_matches("koel: ").split(':').next().unwrap().to_owned();
     assert!(page.ends_with(".1") && !is_there(&place.path(&page)), "{page}");
-}
-
-#[test]
-fn a_refusal_says_what_would_be_accepted() {
-    Place::new().assert_refused(&[
-        ("help dedpu", "a similar subcommand exists: 'dedup'"),
-        ("dedpu", "a similar subcommand exists: 'dedup'"),
-        ("dedup --rate -1", "'--rate <P>': it must be more than 2e-8 and less than 1"),
-        ("dedup --rate 0", "'--rate <P>': it must be more than 2e-8 and less than 1"),
-        ("dedup --capacity -1", "a whole number"),
-        ("dedup --limit -1", "a whole number"),
-        ("dedup --state s --wait -1", "a number of seconds, from 0 to 1e9"),
-        ("dedup --state s --wait 1e300", "a number of seconds, from 0 to 1e9"),
-        ("dedup --max-memory 0", "a number of bytes, and more than 0"),
-        ("dedup --max-memory -5K", "a number of bytes"),
-        ("dedup --max-memory 200", "it must be at least 256K"),
-        ("dedup --max-memory 100000", "it must be at least 256K"),
-        ("merge --max-memory 255K out a", "it must be at least 256K"),
-        ("dedup --wait 5", "--state <FILE>"),
-        ("dedup --zero --sample 10", "'--zero' cannot be used with '--sample <LINES>'"),
-    ]);
 }

@@ -10,26 +10,20 @@ mod terminals;
 /// What `koel dedup` writes.
 mod dedup {
     mod compressed;
-    mod fields;
+    mod equal;
     mod lines;
-    mod long_lines;
     mod lossless;
     mod options;
     mod outputs;
-    mod url_pairs;
-    mod urls;
 }
 
 /// What is remembered between runs.
 mod state {
-    mod chunks;
     mod claims;
     mod compacting;
     mod forgetting;
-    mod large_states;
     mod limits;
     mod merging;
-    mod only_read;
     mod refused_states;
     mod states;
 }
@@ -37,7 +31,6 @@ mod state {
 /// Runs that end early: signals, kills, and calls that the system refuses.
 mod ends {
     pub mod kills;
-    mod quieter_signals;
     mod signals;
     mod system_calls;
     mod unsaved;

@@ -1,6 +1,6 @@
 //! `koel dedup` writes each line the first time it is seen, unchanged and in input order. Its
 //! output equals that of a model with a standard `HashSet`, for all kinds of lines and files, and
-//! any number of threads.
+//! any number of threads. Lines that are longer than a mebibyte wait in a file, not in memory.
 //!
 //! A line may be dropped by mistake, with a very low probability, so these tests accept one missing
 //! line, but not two.
@@ -113,11 +113,15 @@ fn each_line_is_written_the_first_time() {
     for lines in [0, 1, 2, 3, 10, 100, 1_000, 5_000, 30_000] {
         let input = made_up(&mut random, lines, b'\n');
         let model = model(&[&input], b'\n');
-        for &threads in rounds(&[1, 8][..], &[1, 2, 8]) {
-            let ran = place.koel_on(&format!("dedup --threads {threads}"), &input);
-            assert_eq!((ran.code, ran.signal), (Some(0), None), "{}", ran.stderr);
+        for threads in rounds(&[1, 8][..], &[1, 2, 8]) {
+            let ran = place.ok(&format!("dedup --threads {threads}"), &input);
             assert_as_expected(&ran.stdout, &model, &format!("{lines} lines, {threads} threads"));
         }
+    }
+    let input = made_up(&mut random, 3_000, 0);
+    for threads in [1, 8] {
+        let ran = place.ok(&format!("dedup -z --threads {threads}"), &input);
+        assert_as_expected(&ran.stdout, &model(&[&input], 0), "zeros");
     }
 }
 
@@ -133,69 +137,46 @@ fn the_first_of_several_is_the_one_that_is_written() {
             text.extend((0..11_000).flat_map(line));
         }
     }
-    place.write("lines", &text);
     let model = model(&[&text], b'\n');
     for threads in &[8, 1, 2][..rounds(1, 3)] {
-        let ran = place.koel(&format!("dedup --threads {threads} lines"));
+        let ran = place.ok(&format!("dedup --threads {threads}"), &text);
         assert_as_expected(&ran.stdout, &model, &format!("{threads} threads"));
     }
 }
 
 #[test]
-fn repeated_lines_are_all_the_others() {
+fn repeated_lines_are_all_the_others_and_counts_are_numbers_of_lines() {
     let place = Place::new();
-    place.make_state("empty.koel");
     let mut random = Random(2);
     for lines in [0, 1, 50, 300, 20_000] {
         let input = made_up(&mut random, lines, b'\n');
         let model = model(&[&input], b'\n');
+        let others = model.lines - model.count;
         for threads in &[8, 1, 2][..rounds(1, 3)] {
             // With a state whose hashes are known, so that nothing is missing.
-            for (options, expected) in [("", &model.new), ("--repeated", &model.repeated)] {
-                std::fs::copy(place.path("empty.koel"), place.path("state.koel")).unwrap();
+            for (options, expected) in [
+                ("", &model.new),
+                ("--repeated", &model.repeated),
+                ("--count", &format!("{}\n", model.count).into_bytes()),
+                ("--count --repeated", &format!("{others}\n").into_bytes()),
+            ] {
+                place.make_state("state.koel");
                 let words = format!("dedup --state state.koel --threads {threads} {options}");
-                let ran = place.koel_on(&words, &input);
-                assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-                assert_same(&ran.stdout, expected, &format!("{lines} lines: {words}"));
+                place.row(&words, &input, 0, expected, "");
             }
         }
-    }
-}
-
-#[test]
-fn counts_are_numbers_of_lines() {
-    let place = Place::new();
-    let mut random = Random(3);
-    for lines in [0, 1, 200, 10_000] {
-        let input = made_up(&mut random, lines, b'\n');
-        let model = model(&[&input], b'\n');
-        let count = |options| -> usize {
-            let ran = place.koel_on(&format!("dedup --count {options}"), &input);
-            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-            String::from_utf8(ran.stdout).unwrap().strip_suffix('\n').unwrap().parse().unwrap()
-        };
         let may_be_missing = usize::from(model.count > 300);
-        let (new, repeated) = (count(""), count("--repeated"));
-        assert!((model.count - may_be_missing..=model.count).contains(&new), "{new}");
-        let others = model.lines - model.count;
-        assert!((others..=others + may_be_missing).contains(&repeated), "{repeated}");
+        let count = |options| -> usize {
+            let ran = place.ok(&format!("dedup --count {options}"), &input);
+            ran.text().strip_suffix('\n').unwrap().parse().unwrap()
+        };
+        assert!((model.count - may_be_missing..=model.count).contains(&count("")));
+        assert!((others..=others + may_be_missing).contains(&count("-d")));
     }
 }
 
 #[test]
-fn lines_may_end_in_zero_bytes() {
-    let place = Place::new();
-    let mut random = Random(4);
-    let input = made_up(&mut random, 3_000, 0);
-    let model = model(&[&input], 0);
-    for threads in [1, 8] {
-        let ran = place.koel_on(&format!("dedup -z --threads {threads}"), &input);
-        assert_as_expected(&ran.stdout, &model, "zeros");
-    }
-}
-
-#[test]
-fn long_lines_stay_whole() {
+fn lines_that_are_longer_than_a_chunk_stay_whole() {
     let place = Place::new();
     const CHUNK: usize = 1 << 20;
     let mut text = Vec::new();
@@ -208,11 +189,9 @@ fn long_lines_stay_whole() {
     let inputs = [&text[..text.len() - 1], &text[7..], &text[..], &text[1..]];
     for input in &inputs[..rounds(1, 4)] {
         let model = model(&[input], b'\n');
+        place.write("long", input);
         for threads in &[2, 1, 8][..rounds(1, 3)] {
-            place.write("long", input);
-            let words = format!("dedup --threads {threads}");
-            assert_same(&place.koel_on(&words, input).stdout, &model.new, "from a pipe");
-            assert_same(&place.koel(&(words + " long")).stdout, &model.new, "from a file");
+            place.row(&format!("dedup --threads {threads} {{-,long}}"), input, 0, &model.new, "");
         }
     }
 }
@@ -222,20 +201,156 @@ fn files_are_read_one_after_the_other() {
     let place = Place::new();
     let mut random = Random(5);
     let inputs: Vec<_> = (0..4).map(|_| made_up(&mut random, 60, b'\n')).collect();
-    place.write("one", &inputs[0]);
-    place.write("two", &inputs[1]);
-    place.write("three", &inputs[2]);
-    place.write("none", b"");
-    for threads in [1, 2, 8] {
-        let with = |names: &str, stdin: usize| {
-            place.koel_on(&format!("dedup --threads {threads} {names}"), &inputs[stdin]).stdout
-        };
-        let new = |inputs: &[&[u8]]| model(inputs, b'\n').new;
-        let [one, two, three, four] = [0, 1, 2, 3].map(|number| &inputs[number][..]);
-        assert_same(&with("one two none three", 3), &new(&[one, two, three]), "files");
-        assert_same(&with("one - two", 3), &new(&[one, four, two]), "standard input between files");
-        assert_same(&with("-", 3), &new(&[four]), "-");
-        assert_same(&with("", 3), &new(&[four]), "no files");
-        assert_same(&with("one one", 3), &new(&[one]), "the same file twice");
+    let [one, two, three, four] = [0, 1, 2, 3].map(|number| &inputs[number][..]);
+    for (name, text) in [("one", one), ("two", two), ("three", three), ("none", b"")] {
+        place.write(name, text);
+    }
+    for (names, read) in [
+        ("one two none three", &[one, two, three][..]),
+        ("one - two", &[one, four, two]),
+        ("{-,}", &[four]),
+        ("one one", &[one]),
+    ] {
+        let words = format!("dedup --threads {{1,2,8}} {names}");
+        place.row(&words, four, 0, &model(read, b'\n').new, "");
+    }
+}
+
+/// A line of so many bytes that begins with a word.
+fn line(word: &str, bytes: usize) -> Vec<u8> {
+    let mut line = word.as_bytes().to_vec();
+    line.resize(bytes, b'x');
+    [&line[..], b"\n"].concat()
+}
+
+/// Long lines among short ones, the last of which has no newline, and the same lines, each once.
+fn lines() -> (Vec<u8>, Vec<u8>) {
+    let [a, b, c] = ["a", "b", "c"].map(|word| line(word, 3_000_000));
+    let edge = line("a", 1 << 20);
+    let over = line("a", (1 << 20) + 1);
+    let all =
+        [b"a\n", &a[..], b"b\na\n", &b, &a, &edge, &over, &edge, b"c\n", &over, &c, &b].concat();
+    let unique = [b"a\n", &a[..], b"b\n", &b, &edge, &over, b"c\n", &c].concat();
+    (all[..all.len() - 1].to_vec(), unique)
+}
+
+#[test]
+fn long_lines_are_written_once_in_their_order() {
+    let place = Place::new();
+    let (all, unique) = lines();
+    let [a, b] = ["a", "b"].map(|word| line(word, 3_000_000));
+    let [edge, over] = [1 << 20, (1 << 20) + 1].map(|bytes| line("a", bytes));
+    place.write("lines", &all);
+    for threads in [1, 3] {
+        for options in ["", "--lossless", "--lossless --rate 0.3", "-s seen.koel", "-o out"] {
+            let words = format!("dedup --json --threads {threads} {options} lines");
+            let mut ran = place.ok(&words, "");
+            has(&json(&ran), json!({ "lines": 13, "new": 8, "bytes": all.len() }));
+            if options == "-o out" {
+                ran.stdout = place.read("out");
+            }
+            match options.contains("--rate") {
+                true => assert!(set(&ran.stdout) == set(&unique), "{options}"),
+                false => assert_same(&ran.stdout, &unique, options),
+            }
+        }
+        place.row("dedup -s seen.koel lines", "", 0, "", "");
+        std::fs::remove_file(place.path("seen.koel")).unwrap();
+    }
+    let [c, ab] = [&b"c\n"[..], &[b"a\n", &a[..]].concat()];
+    place.write("more", [&a[..], &b, c].concat());
+    place.assert_outputs(&[
+        ("dedup --count lines", b"", b"8\n"),
+        ("dedup --repeated lines", b"", &[b"a\n", &a[..], &edge, &over, &b].concat()),
+        ("dedup --limit 2 lines", b"", ab),
+        ("add seen.koel", &a, b""),
+        ("query seen.koel more", b"", &a),
+        ("query --invert seen.koel more", b"", &[&b[..], c].concat()),
+        ("forget seen.koel more", b"", b""),
+    ]);
+    place.row("query seen.koel more", "", 1, "", "");
+}
+
+#[test]
+fn long_lines_are_compared_as_short_lines_are() {
+    let place = Place::new();
+    let long = line("a", 2_000_000);
+    let carriage = [&long[..long.len() - 1], b"\r\n"].concat();
+    let capital = long.to_ascii_uppercase();
+    let field = |word: &str| [word.as_bytes(), b"\t", &long].concat();
+    let urls = [&field("HTTP://a.example:80"), &b"http://a.example/\n"[..], &long, &long].concat();
+    // What is compared of a long line may be short, and the other way round.
+    for (options, some, different) in [
+        ("", [&long[..], &carriage].concat(), 1),
+        ("--keep-cr", [&long[..], &carriage].concat(), 2),
+        ("", [&long[..], &capital].concat(), 2),
+        ("--ignore-case", [&long[..], &capital].concat(), 1),
+        ("--field 1", [&field("A")[..], &field("a"), b"a\tshort\n"].concat(), 2),
+        ("--field 1 -i", [&field("\u{c4}"), "\u{e4}\tb\n".as_bytes()].concat(), 1),
+        ("--field 2", [field("a"), field("b")].concat(), 1),
+        ("--url --field 1", urls, 2),
+    ] {
+        let ran = place.ok(&format!("dedup {options}"), some);
+        assert_eq!(lines_of(&ran.stdout).len(), different, "{options}");
+    }
+    // A program finds a long line in a state as it finds others.
+    place.ok("add seen.koel", &long);
+    let seen = koel::ConcurrentCuckooFilter::<koel::StableHash>::load(place.path("seen.koel"));
+    assert!(seen.unwrap().contains(&long[..long.len() - 1]));
+    let mut command = place.command(&["dedup"]);
+    let ran = run(command.env("TMPDIR", "/no/such/folder"), &long);
+    assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0));
+    ran.has("cannot create a temporary file in /no/such/folder");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn long_lines_take_no_more_memory_than_short_ones() {
+    let place = Place::new();
+    for options in ["", "--state seen.koel", "--field 2"] {
+        let mut going = place.start(&format!("dedup --threads 1 {options}"));
+        for _ in 0..rounds(100, 1_000) {
+            going.feed(&[b'x'; 1 << 20]);
+        }
+        going.is_idle();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", going.child.id())).unwrap();
+        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let kib: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+        assert!(kib < 40_000, "{options}: {kib} KiB");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_line_that_is_not_read_completely_is_not_remembered() {
+    let place = Place::new();
+    let long = line("b", 200_000 + (1 << 20));
+    let all = [b"a\n", &long[..], b"c\n"].concat();
+    for (read, known) in [(1_000, &all[..2]), (2 + long.len(), &all[..2 + long.len()])] {
+        place.make_state("seen.koel");
+        let mut going = place.start("dedup --state seen.koel");
+        going.feed(&all);
+        going.next(read);
+        going.is_idle();
+        drop(going.stdout.take());
+        going.end();
+        assert_same(&place.known("seen.koel", &all), known, "what is known");
+    }
+}
+
+#[test]
+fn a_killed_run_that_is_repeated_has_each_long_line_once() {
+    let place = Place::new();
+    let (all, unique) = lines();
+    place.write("lines", &all);
+    for bytes in [1, 3_000_010, 9_000_000] {
+        place.make_state("seen.koel");
+        place.write("out", b"");
+        let mut going = place.start("dedup --state seen.koel --output out");
+        going.feed(&all[..bytes]);
+        going.is_idle();
+        going.kill();
+        place.ok("dedup --state seen.koel --output out lines", "");
+        assert_same(&place.read("out"), &unique, "both runs");
     }
 }

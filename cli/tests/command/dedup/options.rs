@@ -8,106 +8,89 @@ use std::process::Stdio;
 fn an_output_is_replaced_and_one_with_a_state_is_added_to() {
     let place = Place::new();
     place.write("out", b"what was there, and longer than what comes\n");
-    let ran = place.koel_on("dedup --output out", b"a\nb\na\n");
-    assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b""[..]));
-    assert_eq!(place.read("out"), b"a\nb\n");
-    place.koel_on("dedup --output out --state seen.koel", b"c\nd\n");
-    assert_eq!(place.read("out"), b"a\nb\nc\nd\n");
-    place.koel_on("dedup -o out -s seen.koel", b"c\ne\n");
-    assert_eq!(place.read("out"), b"a\nb\nc\nd\ne\n");
-    place.koel_on("dedup --count -o out", b"c\ne\n");
-    assert_eq!(place.read("out"), b"2\n");
-}
-
-#[test]
-fn a_line_that_an_output_breaks_off_in_does_not_swallow_the_next() {
-    // As a kill or a power failure may leave it.
-    let place = Place::new();
-    place.write("out", b"a\nhttps://whole.exa");
-    place.koel_on("dedup -o out -s seen.koel", b"https://whole.example/\n");
-    assert_eq!(place.read("out"), b"a\nhttps://whole.exa\nhttps://whole.example/\n");
-    place.write("zeros", b"a\0b");
-    place.koel_on("dedup --zero -o zeros -s seen.koel", b"c\0");
-    assert_eq!(place.read("zeros"), b"a\0b\0c\0");
-}
-
-#[test]
-fn an_input_is_not_written_over() {
-    let place = Place::new();
-    place.write("lines", b"a\na\nb\n");
-    fs::hard_link(place.path("lines"), place.path("link")).unwrap();
-    for words in [
-        "dedup --output lines lines",
-        "dedup --output link lines",
-        "dedup --output ./lines - lines",
-        "dedup --lossless --output lines lines",
-        "dedup --count --output lines lines",
-        "dedup --state seen.koel --output lines lines",
+    for (words, input, out) in [
+        ("dedup --output out", "a\nb\na\n", "a\nb\n"),
+        ("dedup --output out --state seen.koel", "c\nd\n", "a\nb\nc\nd\n"),
+        ("dedup -o out -s seen.koel", "c\ne\n", "a\nb\nc\nd\ne\n"),
+        // Where the state is only read, the output is replaced.
+        ("dedup -o out -s seen.koel --repeated", "d\nx\nd\n", "d\nd\n"),
+        ("dedup -o out -s seen.koel --count", "d\nx\nd\n", "1\n"),
+        ("dedup -o out -s seen.koel -c -d", "d\nx\nd\n", "2\n"),
+        ("dedup --count -o out", "c\ne\n", "2\n"),
     ] {
-        let ran = place.koel(words);
-        assert_eq!(ran.code, Some(2), "{words}");
-        assert!(ran.stderr.contains("both input and output"), "{words}: {}", ran.stderr);
-        assert_eq!(place.read("lines"), b"a\na\nb\n", "{words}");
+        place.row(words, input, 0, "", "");
+        assert_same(&place.read("out"), out.as_bytes(), words);
     }
-    let ran = place.koel("dedup lines -o lines");
-    assert!(ran.stderr.contains("use: koel dedup --in-place lines\n"), "{}", ran.stderr);
-    // As with a shell's >>.
-    let mut command = place.command(&["dedup", "lines"]);
-    let output = fs::OpenOptions::new().append(true).open(place.path("lines")).unwrap();
-    let output = command.stdout(output).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(place.read("lines"), b"a\na\nb\n");
+    let help = place.koel("dedup --help");
+    let help = help.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("which only read the state, FILE is replaced"), "{help}");
+    // A line that an output breaks off in, as a power failure may leave it, does not swallow the next.
+    for (zero, before, input, out) in [
+        (
+            "",
+            "a\nhttps://whole.exa",
+            "https://whole.example/\n",
+            "a\nhttps://whole.exa\nhttps://whole.example/\n",
+        ),
+        ("--zero", "a\0b", "c\0", "a\0b\0c\0"),
+    ] {
+        place.write("broken", before);
+        place.row(&format!("dedup {zero} -o broken -s other.koel"), input, 0, "", "");
+        assert_same(&place.read("broken"), out.as_bytes(), zero);
+    }
+}
+
+/// Runs the command with a file as its standard output, as a shell's `>>` does.
+fn appended_to(place: &Place, words: &[&str], file: &str) -> Option<i32> {
+    let output = fs::OpenOptions::new().append(true).open(place.path(file)).unwrap();
+    let mut command = place.command(words);
+    command.stdin(Stdio::null()).stdout(output).output().unwrap().status.code()
 }
 
 #[test]
-fn the_state_is_not_written_over() {
+fn neither_an_input_nor_the_state_is_written_over() {
     let place = Place::new();
-    let ran = place.koel_on("dedup --state new.koel --output new.koel", b"a\n");
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("new.koel: this is the state"), "{}", ran.stderr);
-
-    place.koel_on("add seen.koel", b"a\nb\n");
-    let before = place.read("seen.koel");
-    fs::hard_link(place.path("seen.koel"), place.path("another")).unwrap();
-    std::os::unix::fs::symlink("seen.koel", place.path("link")).unwrap();
-    for name in ["seen.koel", "./seen.koel", "another", "link"] {
-        for words in ["dedup -s seen.koel", "dedup -c -s seen.koel", "query seen.koel"] {
-            place.assert_refused(&[(&format!("{words} -o {name}"), "this is the state")]);
-            assert!(place.read("seen.koel") == before, "{words}: the state has changed");
-        }
+    place.ok("add seen.koel", "a\nb\n");
+    place.write("lines", b"a\na\nb\n");
+    for (file, link) in [("lines", "link"), ("seen.koel", "another")] {
+        fs::hard_link(place.path(file), place.path(link)).unwrap();
     }
-    // As with a shell's >>.
-    let mut command = place.command(&["dedup", "--state", "seen.koel"]);
-    let output = fs::OpenOptions::new().append(true).open(place.path("seen.koel")).unwrap();
-    let output = command.stdin(Stdio::null()).stdout(output).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(place.read("seen.koel") == before);
-}
-
-#[test]
-fn quiet_says_nothing() {
-    let place = Place::new();
-    let ran = place.koel_on("dedup --quiet", b"a\na\n");
-    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
-    let ran = place.koel_on("dedup -q --state seen.koel", b"a\na\n");
-    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
-    // Errors are printed.
-    let ran = place.koel("dedup --quiet missing");
-    assert_eq!(ran.code, Some(2));
-    assert_eq!(ran.stderr, "koel: missing: No such file or directory\n");
+    std::os::unix::fs::symlink("seen.koel", place.path("symlink")).unwrap();
+    place.assert_refused(&[
+        (
+            "dedup {,--lossless ,--count ,--state seen.koel }--output {lines,link} lines",
+            "both input and output",
+        ),
+        ("dedup --output ./lines - lines", "both input and output"),
+        ("dedup lines -o lines", "use: koel dedup --in-place lines\n"),
+        (
+            "{dedup -s,dedup -c -s,query} seen.koel -o {seen.koel,./seen.koel,another,symlink}",
+            "this is the state",
+        ),
+    ]);
+    let said = "new.koel: this is the state";
+    place.row("dedup --state new.koel --output new.koel", "", 2, "", said);
+    let before = place.all();
+    assert_eq!(appended_to(&place, &["dedup", "lines"], "lines"), Some(2));
+    assert_eq!(appended_to(&place, &["dedup", "-s", "seen.koel"], "seen.koel"), Some(2));
+    assert!(place.all() == before);
 }
 
 #[test]
 fn the_summary_describes_the_run() {
     let place = Place::new();
-    let words = "dedup --state seen.koel";
-    let Some(ran) = place.shown_on(words, b"a\nb\na\nc\n") else { return };
-    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
-    let summary = ran.stderr.strip_prefix("koel: 4 lines, 3 new, 1 repeated; ").expect(&ran.stderr);
-    assert!(summary.contains("; seen.koel has 3 lines; "), "{summary}");
-    let Some(ran) = place.shown_on(words, b"a\nd\n") else { return };
-    assert!(ran.stderr.starts_with("koel: 2 lines, 1 new, 1 repeated; "), "{}", ran.stderr);
-    assert!(ran.stderr.contains("; seen.koel has 4 lines; "), "{}", ran.stderr);
+    for (input, counts, known) in [
+        ("a\nb\na\nc\n", "koel: 4 lines, 3 new, 1 repeated; ", "; seen.koel has 3 lines; "),
+        ("a\nd\n", "koel: 2 lines, 1 new, 1 repeated; ", "; seen.koel has 4 lines; "),
+    ] {
+        let Some(ran) = place.shown_on("dedup --state seen.koel", input.as_bytes()) else { return };
+        assert!(
+            ran.stderr.lines().count() == 1 && ran.stderr.starts_with(counts),
+            "{}",
+            ran.stderr
+        );
+        ran.has(known);
+    }
 }
 
 #[test]
@@ -125,58 +108,54 @@ fn where_nobody_looks_there_is_no_summary_but_errors_and_warnings() {
         "compact all.koel",
         "forget one.koel lines",
     ] {
-        let ran = place.koel(words);
-        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{words}");
+        place.ok(words, "").has("");
         if !words.contains("forget") {
             let Some(ran) = place.shown(words) else { return };
             assert!(ran.stderr.starts_with("koel: "), "{words}: {}", ran.stderr);
             assert_eq!(ran.stderr.lines().count(), 1, "{words}: {}", ran.stderr);
         }
     }
-    let ran = place.koel("dedup lines missing");
-    assert_eq!(ran.stderr, "koel: missing: No such file or directory\n");
-    let ran = place.koel("dedup -s seen.koel --capacity 10 lines");
-    assert!(ran.stderr.contains("--capacity is for new states"), "{}", ran.stderr);
-    assert_eq!(place.koel("dedup --json lines").stderr.lines().count(), 1);
+    place.ok("dedup -s seen.koel --capacity 10 lines", "").has("--capacity is for new states");
+    // Quiet says nothing but errors.
+    place.row("dedup {-q,--quiet -s seen.koel --capacity 10} lines -o out", "", 0, "", "");
+    for words in each("dedup {,--quiet }missing") {
+        assert_eq!(place.koel(&words).stderr, "koel: missing: No such file or directory\n");
+    }
+    // JSON is one line, and with --quiet nothing else is said.
+    for words in each("dedup --json lines{, --quiet -s seen.koel --capacity 10}") {
+        let ran = place.ok(&words, "");
+        assert!(ran.stderr.starts_with('{') && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+    }
 }
 
 #[test]
 fn json_has_every_field() {
     let place = Place::new();
-    let ran = place.koel_on("dedup --json --state seen.koel - missing", b"a\nb\r\na\n");
-    let json = json(&ran);
+    let json = place.json("dedup --state seen.koel - missing", "a\nb\r\na\n");
     let expected = "bytes compared end expected_drops known lines memory_bytes new not_urls rate \
         rate_exceeded recovered repeated saved seconds state unchanged unreadable \
         without_field";
     assert_eq!(fields(&json), expected);
-    let number = |name: &str| json[name].as_f64().expect(name);
-    for (name, is) in [("lines", 3.0), ("new", 2.0), ("repeated", 1.0), ("bytes", 7.0)] {
-        assert_eq!(number(name), is, "{name}");
+    has(
+        &json,
+        json!({ "lines": 3, "new": 2, "repeated": 1, "bytes": 7, "unreadable": 1, "known": 2 }),
+    );
+    has(&json, json!({ "recovered": null, "not_urls": null, "without_field": null }));
+    has(&json, json!({ "state": "seen.koel", "end": "complete" }));
+    // Two lines in one shard.
+    for (name, range) in [
+        ("rate", 1e-300..1e-12),
+        ("expected_drops", 1e-300..1e-11),
+        ("memory_bytes", 131_072.0..135_000.0),
+        ("seconds", 0.0..60.0),
+    ] {
+        assert!(range.contains(&json[name].as_f64().expect(name)), "{name}: {json}");
     }
-    assert_eq!((number("unreadable"), number("known")), (1.0, 2.0));
     // A newline that the input does not have is no byte of it.
     for (options, bytes) in [("", 5), ("--limit 2", 4), ("--limit 3", 5)] {
-        let ran = place.koel_on(&format!("dedup --json {options}"), b"a\nb\nc");
-        assert_eq!(crate::common::json(&ran)["bytes"], bytes, "{options}");
+        has(&place.json(&format!("dedup {options}"), "a\nb\nc"), json!({ "bytes": bytes }));
     }
-    assert!(json["recovered"].is_null() && json["not_urls"].is_null());
-    assert!(json["without_field"].is_null());
-    // Two lines in one shard.
-    assert!(number("rate") > 0.0 && number("rate") < 1e-12, "{json}");
-    assert!(number("expected_drops") > 0.0 && number("expected_drops") < 1e-11, "{json}");
-    assert!((131_072.0..135_000.0).contains(&number("memory_bytes")), "{json}");
-    assert!(number("seconds") >= 0.0 && number("seconds") < 60.0);
-    assert_eq!((&json["state"], &json["end"]), (&"seen.koel".into(), &"complete".into()));
-
-    let ran = place.koel_on("dedup --json", b"");
-    let json = crate::common::json(&ran);
-    assert_eq!(ran.stderr.lines().count(), 1);
-    assert_eq!((json["lines"].as_u64(), json["expected_drops"].as_f64()), (Some(0), Some(0.0)));
-    assert!(json["state"].is_null());
-    // Quiet means nothing else.
-    let ran = place.koel_on("dedup --json --quiet --state seen.koel --capacity 10", b"a\n");
-    assert_eq!((ran.code, ran.stderr.lines().count()), (Some(0), 1));
-    assert!(ran.stderr.starts_with('{'), "{}", ran.stderr);
+    has(&place.json("dedup", ""), json!({ "lines": 0, "expected_drops": 0.0, "state": null }));
 }
 
 #[test]
@@ -188,10 +167,9 @@ fn drops_are_as_many_as_are_reported() {
         let lines = 100_000;
         let words = format!("dedup --json --rate 0.3 --capacity {options}");
         // Each line twice, because no more drops are reported than lines seem to be repeated.
-        let new = numbered(run * lines..(run + 1) * lines);
-        let ran = place.koel_on(&words, &[&new[..], &new].concat());
+        let ran = place.ok(&words, numbered(run * lines..(run + 1) * lines).repeat(2));
         let json = json(&ran);
-        assert_eq!(json["new"].as_u64().unwrap() as usize, lines_of(&ran.stdout).len());
+        assert_eq!(json["new"], lines_of(&ran.stdout).len());
         let dropped = f64::from(lines) - json["new"].as_f64().unwrap();
         let reported = json["expected_drops"].as_f64().unwrap();
         assert!(dropped > 500.0, "{options}: {json}");
@@ -200,36 +178,28 @@ fn drops_are_as_many_as_are_reported() {
     }
     let lines = numbered(0..100_000);
     let Some(ran) = place.shown_on("dedup --rate 0.3 --capacity 10000", &lines) else { return };
-    assert!(ran.stderr.contains(" dropped by mistake; "), "{}", ran.stderr);
+    ran.has(" dropped by mistake; ");
 }
 
 #[test]
-fn fewer_bits_are_kept_at_a_higher_rate() {
+fn a_higher_rate_takes_less_memory_and_a_capacity_is_room_that_is_there() {
     let place = Place::new();
-    let memory = |rate| {
-        let words = format!("dedup --json --count --capacity 1_000_000 --rate {rate}");
-        json(&place.koel_on(&words, b"a\n"))["memory_bytes"].as_u64().unwrap()
-    };
-    assert!(memory("0.01") < memory("1e-4") && memory("1e-4") < memory("1e-6"));
-    for rate in ["0", "1", "2", "-0.1", "x", "1e-9", "NaN"] {
-        assert_eq!(place.koel(&format!("dedup --rate={rate}")).code, Some(2), "{rate}");
-    }
-}
-
-#[test]
-fn a_capacity_is_room_that_is_there() {
-    let place = Place::new();
-    let memory = |capacity: &str, lines| {
-        let words = format!("dedup --json --count --capacity {capacity}");
-        let json = json(&place.koel_on(&words, &numbered(0..lines)));
+    let memory = |options: &str, lines: u32| {
+        let json = place.json(&format!("dedup --count {options}"), numbered(0..lines));
         assert!(json["new"].as_u64().unwrap() >= u64::from(lines) - 1);
         json["memory_bytes"].as_u64().unwrap()
     };
-    assert_eq!(memory("300_000", 1), memory("300000", 290_000));
-    assert_eq!(memory("300K", 1), memory("300000", 1));
+    let [low, middle, high] = ["1e-6", "1e-4", "0.01"]
+        .map(|rate| memory(&format!("--capacity 1_000_000 --rate {rate}"), 1));
+    assert!(high < middle && middle < low);
+    assert_eq!(memory("--capacity 300_000", 1), memory("--capacity 300000", 290_000));
+    assert_eq!(memory("--capacity 300K", 1), memory("--capacity 300000", 1));
     // More lines are accepted.
-    assert!(memory("1000", 100_000) > memory("1000", 1));
-    assert_eq!(place.koel("dedup --capacity 99999999999999999").code, Some(2));
+    assert!(memory("--capacity 1000", 100_000) > memory("--capacity 1000", 1));
+    place.assert_refused(&[
+        ("dedup --rate={0,1,2,-0.1,x,1e-9,NaN}", ""),
+        ("dedup --capacity 99999999999999999", ""),
+    ]);
 }
 
 #[test]
@@ -238,30 +208,27 @@ fn a_rate_that_is_exceeded_is_reported() {
     let lines = numbered(0..400_000);
     let said = "higher than 1.0e-2: ";
     for words in ["dedup -c --capacity 10", "dedup -o out --state seen.koel --capacity 10"] {
-        let ran = place.koel_on(&format!("{words} --rate 0.01"), &lines);
-        assert_eq!(ran.code, Some(0));
-        assert!(ran.stderr.contains(said), "{words}: {}", ran.stderr);
-        assert!(ran.stderr.contains("use a larger --capacity"), "{words}: {}", ran.stderr);
-        let ran = place.koel_on(&format!("{words} --rate 0.01 --json"), &lines);
-        let json = json(&ran);
-        assert!(json["rate_exceeded"] == true && json["rate"].as_f64().unwrap() > 0.01, "{json}");
+        let ran = place.ok(&format!("{words} --rate 0.01"), &lines);
+        ran.has(said);
+        ran.has("use a larger --capacity");
+        let json = place.json(&format!("{words} --rate 0.01"), &lines);
+        assert!(json["rate_exceeded"] == true && json["rate"].as_f64() > Some(0.01), "{json}");
     }
+    place.ok("add --rate 0.01 --capacity 10 added.koel", &lines).has(said);
     // What was planned for has the rate that was asked for.
-    for words in
-        ["dedup -c --rate 0.01 --capacity 100_000", "dedup -c --rate 0.01", "dedup -c --capacity 1"]
-    {
-        let lines = if words.ends_with('1') { &b"a\nb\n"[..] } else { &lines };
-        let json = json(&place.koel_on(&format!("{words} --json"), lines));
-        assert!(json["rate_exceeded"] == false && json["rate"].as_f64().unwrap() < 0.01, "{json}");
+    for (words, lines) in [
+        ("dedup -c --rate 0.01 --capacity 100_000", &lines[..]),
+        ("dedup -c --rate 0.01", &lines),
+        ("dedup -c --capacity 1", b"a\nb\n"),
+    ] {
+        let json = place.json(words, lines);
+        assert!(json["rate_exceeded"] == false && json["rate"].as_f64() < Some(0.01), "{json}");
     }
-    let ran = place.koel_on("add --rate 0.01 --capacity 10 added.koel", &lines);
-    assert!(ran.stderr.contains(said), "{}", ran.stderr);
 }
 
 #[test]
 fn what_memory_has_no_room_for_is_neither_written_nor_saved() {
     let place = Place::new();
-    place.make_state("seen.koel");
     // The limit allows for more lines than eight threads have in hand (a chunk each), so some are written
     // in any case: no chunk is done before the first one is.
     let all = padded(0..400_000);
@@ -271,35 +238,42 @@ fn what_memory_has_no_room_for_is_neither_written_nor_saved() {
         let words = format!("dedup --threads {threads} --state seen.koel lines");
         let ran = place.koel(&format!("{words} --max-memory 1500K"));
         assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-        assert!(ran.stderr.contains("out of memory for the lines seen"), "{}", ran.stderr);
-        assert!(ran.stderr.contains("--max-memory"), "{}", ran.stderr);
+        ran.has("out of memory for the lines seen");
+        ran.has("--max-memory");
         assert!(!ran.stdout.is_empty() && ran.stdout.len() < all.len());
         assert_same(&place.known("seen.koel", &all), &ran.stdout, "what is saved");
-        let rest = place.koel(&words);
-        assert_eq!(rest.code, Some(0));
-        assert_same(&[ran.stdout, rest.stdout].concat(), &all, "both runs");
+        assert_same(&[ran.stdout, place.ok(&words, "").stdout].concat(), &all, "both runs");
     }
     // A limit that was not given cannot be raised.
-    let mut shell = std::process::Command::new("sh");
-    let script = r#"ulimit -v "$1"; exec "$0" dedup -c --threads 1 --capacity 1 --sample 4000000"#;
     let most = rounds("24000", "30000");
-    let ran = run(shell.args(["-c", script, env!("CARGO_BIN_EXE_koel"), most]), b"");
+    let script =
+        format!("ulimit -v {most}; koel dedup -c --threads 1 --capacity 1 --sample 4000000");
+    let ran = shell(&place, &script);
     assert_ne!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!ran.stderr.contains("--max-memory"), "{}", ran.stderr);
-    // A capacity that it has no room for is refused before any line is read.
-    let ran = place.koel("dedup --max-memory 1M --capacity 1M lines");
-    assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0));
-    assert!(ran.stderr.contains("cannot allocate the filter"), "{}", ran.stderr);
+    place.assert_refused(&[
+        // A capacity that it has no room for is refused before any line is read.
+        ("dedup --max-memory 1M --capacity 1M lines", "cannot allocate the filter"),
+        ("{dedup --state,add} seen.koel --max-memory 64K", "--max-memory"),
+    ]);
+    // The summary of a run that failed says so, and the reason comes last.
+    let words = "dedup --threads 1 --max-memory 256K --state new.koel -o out lines";
+    let Some(ran) = place.shown(words) else { return };
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    let closing = ran.stderr.lines().next().unwrap();
+    assert!(closing.ends_with("; failed") && !closing.contains("has"), "{}", ran.stderr);
+    let last = ran.stderr.lines().last().unwrap();
+    assert!(last.starts_with("koel: out of memory for the lines seen"), "{}", ran.stderr);
 }
 
 #[test]
 fn the_least_memory_is_enough_for_thousands_of_lines_at_any_rate() {
     let place = Place::new();
     let lines = numbered(0..10_000);
-    for options in ["", "--rate 0.01", "--rate 3e-8", "--forget-after 30d", "--capacity 10"] {
-        let ran = place.koel_on(&format!("dedup --max-memory 256K {options}"), &lines);
-        assert_eq!(ran.code, Some(0), "{options}: {}", ran.stderr);
-    }
+    let options = "{,--rate 0.01,--rate 3e-8,--forget-after 30d,--capacity 10}";
+    each(&format!("dedup --max-memory 256K {options}"))
+        .iter()
+        .for_each(|w| drop(place.ok(w, &lines)));
 }
 
 #[test]
@@ -311,6 +285,6 @@ fn a_sample_is_what_the_command_sample_writes() {
     place.make_state("two.koel");
     let one = place.koel("dedup --state one.koel --sample 20000").stdout;
     assert_same(&one, &place.koel_on("dedup --state two.koel", &sample).stdout, "the sample");
-    assert_eq!(place.koel("dedup --sample 10 file").code, Some(2));
-    assert_eq!(place.koel("sample 0").stdout, b"");
+    place.assert_refused(&[("dedup --sample 10 file", "")]);
+    place.row("sample 0", "", 0, "", "");
 }

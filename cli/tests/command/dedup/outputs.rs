@@ -10,65 +10,49 @@ use std::os::unix::process::CommandExt;
 fn an_output_stays_if_no_input_can_be_read() {
     let place = Place::new();
     place.write("important.txt", b"important\n");
-    for words in [
-        "dedup nosuch.txt -o important.txt",
-        "dedup --count nosuch.txt -o important.txt",
-        "dedup --lossless nosuch.txt nosuch.gz -o important.txt",
-    ] {
-        let ran = place.koel(words);
-        assert_eq!(ran.code, Some(2), "{words}");
-        assert!(ran.stderr.contains("important.txt: left as it was"), "{words}: {}", ran.stderr);
-        assert_eq!(place.read("important.txt"), b"important\n", "{words}");
-    }
-    place.koel_on("add seen.koel", b"a\n");
-    let ran = place.koel("query seen.koel nosuch.txt -o important.txt");
-    assert_eq!((ran.code, place.read("important.txt")), (Some(2), b"important\n".to_vec()));
-    assert_eq!(place.names(), ["important.txt", "seen.koel"]);
+    place.ok("add seen.koel", b"a\n");
+    place.assert_refused(&[
+        ("dedup {,--count }nosuch.txt -o important.txt", "important.txt: left as it was"),
+        ("dedup --lossless nosuch.txt nosuch.gz -o important.txt", "important.txt: left as it was"),
+        ("query seen.koel nosuch.txt -o important.txt", ""),
+    ]);
     // Of several, one is enough.
     place.write("lines", b"a\na\n");
-    let ran = place.koel("dedup nosuch.txt lines -o important.txt");
-    assert_eq!((ran.code, place.read("important.txt")), (Some(2), b"a\n".to_vec()));
+    place.row("dedup nosuch.txt lines -o important.txt", "", 2, "", "nosuch.txt");
+    assert_eq!(place.read("important.txt"), b"a\n");
+    // What is written has no name yet, so it is not read again, as repeated lines without end.
+    place.row("dedup -d lines new -o new", "", 2, "", "new: No such file");
+    assert_eq!(place.read("new"), b"a\n");
 }
 
 #[test]
 fn an_output_may_be_what_another_program_is_still_reading() {
     let place = Place::new();
     let lines = numbered(0..200_000);
-    place.write("f", [&lines[..], &lines].concat());
-    let script = format!("cat f | {} dedup -q -o f", env!("CARGO_BIN_EXE_koel"));
-    let mut shell = std::process::Command::new("sh");
-    let ran = run(shell.args(["-c", &script]).current_dir(place.path("")), b"");
+    place.write("f", lines.repeat(2));
+    let ran = shell(&place, "cat f | koel dedup -q -o f");
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
     assert_same(&place.read("f"), &lines, "f");
     assert_eq!(place.names(), ["f"]);
 }
 
-#[test]
-fn a_run_that_is_stopped_leaves_the_output_as_it_was() {
-    let place = Place::new();
-    place.write("out", b"before\n");
-    let mut going = place.start("dedup -o out");
-    let mut stdin = going.stdin.take().expect("a pipe");
-    stdin.write_all(&numbered(0..200_000)).expect("a reader");
-    going.is_idle();
-    going.signal(rustix::process::Signal::INT);
-    let (status, stderr) = going.wait();
-    assert_eq!(ran(status, Vec::new(), stderr).signal, Some(2));
-    assert_eq!((place.read("out"), place.names()), (b"before\n".to_vec(), vec!["out".into()]));
-}
-
 /// A run without a state that is killed: where files need no name, it leaves nothing.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_killed_run_leaves_no_file_behind() {
+fn a_run_that_is_stopped_or_killed_leaves_the_output_as_it_was() {
     let place = Place::new();
     place.write("out", b"before\n");
-    for words in ["dedup -o out", "dedup -o new", "dedup --lossless -o out"] {
-        let mut going = place.start(words);
-        going.feed(&numbered(0..200_000));
-        going.is_idle();
-        drop(going); // by SIGKILL
-        assert_eq!((place.read("out"), place.names()), (b"before\n".to_vec(), vec!["out".into()]));
+    for words in each("dedup {-o out,-o new,--lossless -o out}") {
+        for signal in [Signal::INT, Signal::KILL] {
+            let mut going = place.start(&words);
+            going.feed(&numbered(0..200_000));
+            going.is_idle();
+            going.end_by(signal);
+            assert_eq!(
+                (place.read("out"), place.names()),
+                (b"before\n".to_vec(), vec!["out".into()])
+            );
+        }
     }
 }
 
@@ -77,14 +61,13 @@ fn a_killed_run_leaves_no_file_behind() {
 fn an_output_that_is_removed_during_the_run_is_an_error() {
     let place = Place::new();
     let all = numbered(0..1_000);
-    place.make_state("empty.koel");
-    for (words, shell) in
+    for (words, to) in
         [("dedup -s seen.koel -o out", ""), ("dedup -s seen.koel", "> out"), ("dedup", ">> out")]
     {
-        fs::copy(place.path("empty.koel"), place.path("seen.koel")).unwrap();
+        place.make_state("seen.koel");
         place.write("out", b"");
         let mut command = std::process::Command::new("sh");
-        let script = format!("exec {} {words} {shell}", env!("CARGO_BIN_EXE_koel"));
+        let script = format!("exec {} {words} {to}", env!("CARGO_BIN_EXE_koel"));
         command.args(["-c", &script]).current_dir(place.path(""));
         let mut going = Going::start(&mut command);
         going.feed(&all);
@@ -92,16 +75,11 @@ fn an_output_that_is_removed_during_the_run_is_an_error() {
         fs::remove_file(place.path("out")).unwrap();
         drop(going.stdin.take());
         let (status, stderr) = going.wait();
-        assert_eq!(status.code(), Some(2), "{words} {shell}: {stderr}");
-        assert!(
-            stderr.contains("was removed during the run, and the lines in it are lost"),
-            "{stderr}"
-        );
-        if words.contains("-s") {
-            assert!(stderr.contains("1,000 lines are not saved as seen"), "{stderr}");
-            assert_eq!(place.names(), ["empty.koel", "seen.koel"]);
-            assert_eq!(place.known("seen.koel", &all), b"");
-        }
+        assert_eq!(status.code(), Some(2), "{words} {to}: {stderr}");
+        assert!(stderr.contains("was removed during the run, and the lines in it are lost"));
+        assert_eq!(stderr.contains("1,000 lines are not saved as seen"), words.contains("-s"));
+        assert_eq!(place.names(), ["seen.koel"]);
+        assert_eq!(place.known("seen.koel", &all), b"");
     }
     // A file that is only moved still has its lines.
     place.write("out", b"");
@@ -109,8 +87,7 @@ fn an_output_that_is_removed_during_the_run_is_an_error() {
     going.feed(&all);
     wait_until("the lines", || place.read("out").len() == all.len());
     fs::rename(place.path("out"), place.path("moved")).unwrap();
-    drop(going.stdin.take());
-    assert_eq!(going.wait().0.code(), Some(0));
+    going.end();
     assert_same(&place.known("seen.koel", &all), &all, "what is known");
 }
 
@@ -120,50 +97,33 @@ fn an_output_keeps_its_mode_and_links_to_it() {
     place.write("real", b"before\n");
     fs::set_permissions(place.path("real"), fs::Permissions::from_mode(0o640)).unwrap();
     symlink("real", place.path("link")).unwrap();
-    assert_eq!(place.koel_on("dedup -o link", b"a\na\n").code, Some(0));
+    place.row("dedup -o {link,new}", "a\na\n", 0, "", "");
     assert!(fs::symlink_metadata(place.path("link")).unwrap().is_symlink());
     assert_eq!(place.read("real"), b"a\n");
-    let mode = |name| fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode("real"), 0o640);
-    assert_eq!(place.koel_on("dedup -o new", b"a\n").code, Some(0));
     place.write("usual", b"");
-    assert_eq!(mode("new"), mode("usual"));
+    let mode = |name| fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o777;
+    assert!(mode("real") == 0o640 && mode("new") == mode("usual"));
 }
 
 #[test]
 fn a_file_is_rewritten_in_place() {
     let place = Place::new();
-    place.write("f", b"b\na\nb\na\n\nc");
-    let ran = place.koel("dedup --in-place f");
-    assert_eq!((ran.code, &*ran.stdout), (Some(0), &b""[..]), "{}", ran.stderr);
-    assert_eq!(place.read("f"), b"b\na\n\nc\n");
     let lines = numbered(0..rounds(30_000, 100_000));
-    place.koel_on("dedup -o big", &lines.repeat(2));
-    assert_eq!(place.koel("dedup -d --in-place big").code, Some(0));
-    assert_eq!(place.read("big"), b"");
-    place.write("verified", lines.repeat(2));
-    assert_eq!(place.koel("dedup --rate 0.2 --lossless --in-place verified").code, Some(0));
-    assert_eq!(place.read("verified").len(), lines.len());
-    assert_eq!(place.names(), ["big", "f", "verified"]);
-}
-
-#[test]
-fn a_file_that_cannot_be_read_to_its_end_is_not_rewritten() {
-    let place = Place::new();
-    let lines = [&b"a\na\n"[..], &[b'x'; 2_000], b"\n"].concat();
-    place.write("f", &lines);
-    for (words, said) in [
-        ("dedup --in-place nosuch", "No such file"),
-        ("dedup --in-place f f", "takes one FILE"),
-        ("dedup --in-place -", "takes one FILE"),
-        ("dedup --in-place f -o g", "cannot be used with"),
+    for (options, before, after) in [
+        ("", &b"b\na\nb\na\n\nc"[..], &b"b\na\n\nc\n"[..]),
+        ("-d", &lines, b""),
+        ("--lossless --rate 0.2", &lines.repeat(2), &lines),
     ] {
-        let ran = place.koel(words);
-        assert_eq!(ran.code, Some(2), "{words}");
-        assert!(ran.stderr.contains(said), "{words}: {}", ran.stderr);
-        assert!(place.read("f") == lines, "{words}");
+        place.write("f", before);
+        place.row(&format!("dedup {options} --in-place f"), "", 0, "", "");
+        assert!(set(&place.read("f")) == set(after), "{options}");
+        assert_eq!((place.read("f").len(), place.names()), (after.len(), vec!["f".into()]));
     }
-    assert_eq!(place.names(), ["f"]);
+    place.assert_refused(&[
+        ("dedup --in-place nosuch", "No such file"),
+        ("dedup --in-place {f f,-}", "takes one FILE"),
+        ("dedup --in-place f -o g", "cannot be used with"),
+    ]);
 }
 
 /// Runs the command as a user who may do less than root, if the tests run as root.
@@ -191,21 +151,18 @@ const NOBODY: u32 = 65_534;
 fn a_folder_without_room_for_a_new_file_is_reported_and_the_output_stays() {
     let place = Place::new();
     place.write("lines", b"a\nb\na\n");
+    place.ok("add seen.koel", b"a\n");
     fs::create_dir(place.path("closed")).unwrap();
+    place.write("closed/out", b"b\nb\n");
     let with_mode = |name: &str, mode| {
         fs::set_permissions(place.path(name), fs::Permissions::from_mode(mode)).unwrap();
     };
-    place.write("closed/out", b"b\nb\n");
     with_mode("closed/out", 0o666);
-    place.koel_on("add seen.koel", b"a\n");
     with_mode("closed", 0o555);
-    for words in [
-        "dedup lines -o closed/out",
-        "dedup -c lines -o closed/out",
-        "query seen.koel lines -o closed/out",
-        "dedup --in-place closed/out",
-    ] {
-        let ran = unprivileged(&place, words);
+    for words in each(
+        "{dedup lines -o,dedup -c lines -o,query seen.koel lines -o,dedup --in-place} closed/out",
+    ) {
+        let ran = unprivileged(&place, &words);
         assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}: {}", ran.stderr);
         let said = "koel: closed/out: cannot create a file in its folder closed, ";
         assert!(ran.stderr.starts_with(said), "{words}: {}", ran.stderr);
@@ -229,7 +186,7 @@ fn an_output_keeps_its_owner_and_group() {
         place.write("out", b"before\n");
         chown(place.path("out"), Some(owner), Some(group)).unwrap();
         fs::set_permissions(place.path("out"), fs::Permissions::from_mode(0o642)).unwrap();
-        assert_eq!(place.koel(words).code, Some(0), "{words}");
+        place.ok(words, "");
         let is = fs::metadata(place.path("out")).unwrap();
         assert_eq!((is.uid(), is.gid(), is.mode() & 0o7777), (owner, group, 0o642), "{words}");
     }
@@ -249,16 +206,5 @@ fn lines_come_after_those_that_others_have_added() {
     // No hole appears where somebody has taken lines away.
     place.write("out", b"");
     wait_for(b"c\n", b"c\n");
-    drop(going.stdin.take());
-    assert_eq!(going.wait().0.code(), Some(0));
-}
-
-#[test]
-fn an_output_that_was_not_there_is_no_input_either() {
-    let place = Place::new();
-    place.write("lines", b"a\na\n");
-    // What is written has no name yet, so it is not read again, as repeated lines without end.
-    let ran = place.koel("dedup -d lines new -o new");
-    assert_eq!((ran.code, place.read("new")), (Some(2), b"a\n".to_vec()), "{}", ran.stderr);
-    assert!(ran.stderr.contains("new: No such file"), "{}", ran.stderr);
+    going.end();
 }

@@ -2,28 +2,16 @@
 //! and the process ends as the signal would have ended it.
 
 use crate::common::*;
-use rustix::process::Signal;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Checks that the state has exactly the printed lines.
-#[track_caller]
-fn assert_saved(place: &Place, printed: &[u8], all: &[u8]) {
-    assert_same(&place.known("seen.koel", all), printed, "what is saved");
-    let rest = place.koel_on("dedup --state seen.koel", all);
-    assert_eq!(rest.code, Some(0), "{}", rest.stderr);
-    assert_same(&[printed, &rest.stdout].concat(), all, "both runs");
-    assert_eq!(place.names(), ["seen.koel"]);
-}
-
 #[test]
 fn a_signal_saves_what_was_printed() {
-    let all = numbered(0..2_000);
-    let half = numbered(0..1_000);
+    let (half, all) = (numbered(0..1_000), numbered(0..2_000));
     for (signal, name) in
         [(Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM"), (Signal::HUP, "SIGHUP")]
     {
@@ -31,19 +19,16 @@ fn a_signal_saves_what_was_printed() {
         place.make_state("seen.koel");
         let mut going = place.start("dedup --json --state seen.koel");
         // Lines are written as they arrive, without waiting for more.
-        going.feed(&half);
-        assert_same(&going.next(half.len()), &half, "what is printed");
+        going.passes(&half);
         going.feed(b"the beginning of a line");
-        going.signal(signal);
-        let mut stdout = going.stdout.take().unwrap();
-        let (status, stderr) = going.wait();
-        assert_eq!(status.signal(), Some(signal.as_raw()), "{stderr}");
+        let rest = collect(going.stdout.take().unwrap());
+        let stderr = going.end_by(signal);
         assert!(stderr.starts_with(r#"{"lines":1000,"new":1000,"repeated":0,"#), "{stderr}");
         assert!(stderr.contains(&format!(r#""end":"{name}""#)), "{stderr}");
-        let mut rest = Vec::new();
-        std::io::Read::read_to_end(&mut stdout, &mut rest).unwrap();
-        assert!(rest.is_empty());
-        assert_saved(&place, &half, &all);
+        assert!(rest.join().unwrap().is_empty());
+        assert_same(&place.known("seen.koel", &all), &half, "what is saved");
+        place.row("dedup --state seen.koel", &all, 0, numbered(1_000..2_000), "");
+        assert_eq!(place.names(), ["seen.koel"]);
     }
 }
 
@@ -104,8 +89,7 @@ fn what_is_on_its_way_out_gets_out_and_is_saved() {
         // There is still unread output when the signal comes.
         going.signal(Signal::TERM);
         let reader = collect(going.stdout.take().unwrap());
-        let (status, stderr) = going.wait();
-        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{stderr}");
+        going.end_by(Signal::TERM);
         let printed = [&all[..READ], &reader.join().unwrap()].concat();
         assert!(all.starts_with(&printed) && printed.len() > READ + (256 << 10));
         assert_same(&place.known("seen.koel", &all), &printed, "what is saved");
@@ -118,10 +102,8 @@ fn a_signal_ends_a_stalled_run_and_no_line_is_lost() {
     for &(threads, options) in &all_cases[..rounds(1, 4)] {
         let place = Place::new();
         let (mut going, all) = stalled(&place, threads, options);
-        going.signal(Signal::INT);
         let stdout = going.stdout.take().unwrap();
-        let (status, stderr) = going.wait();
-        assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{stderr}");
+        going.end_by(Signal::INT);
         // The pipe may end in an incomplete line.
         let out = [&all[..READ], &collect(stdout).join().unwrap()].concat();
         assert!(all.starts_with(&out) && out.len() < all.len());
@@ -136,13 +118,11 @@ fn a_signal_ends_a_stalled_run_and_no_line_is_lost() {
 fn a_signal_ends_a_run_whose_input_has_no_end() {
     let place = Place::new();
     place.make_state("seen.koel");
-    for command in ["dedup --zero --state", "add --zero", "forget --zero", "query --count --zero"] {
-        let going = place.start(&format!("{command} seen.koel /dev/zero"));
+    for words in each("{dedup -s,add,forget,query --count} seen.koel --zero /dev/zero") {
+        let going = place.start(&words);
         going.is_watchful();
         going.has_read(1 << 20);
-        going.signal(Signal::TERM);
-        let (status, stderr) = going.wait();
-        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{command}: {stderr}");
+        going.end_by(Signal::TERM);
     }
 }
 
@@ -153,9 +133,8 @@ fn a_checkpoint_waits_for_what_is_on_its_way_out() {
         let (mut going, all) = stalled(&place, threads, "--checkpoint 0.02");
         // The time of several checkpoints, none of which may be saved.
         thread::sleep(Duration::from_millis(rounds(100, 300)));
-        going.signal(Signal::KILL);
         let stdout = going.stdout.take().unwrap();
-        going.wait();
+        going.kill();
         let out = [&all[..READ], &collect(stdout).join().unwrap()].concat();
         assert!(is_subset(&place.known("seen.koel", &all), &out), "a line is saved but not out");
     }
@@ -165,20 +144,23 @@ fn a_checkpoint_waits_for_what_is_on_its_way_out() {
 fn lines_go_on_after_a_checkpoint() {
     let place = Place::new();
     place.make_state("seen.koel");
-    let before = place.read("seen.koel");
+    let mut last = place.read("seen.koel");
     let mut going = place.start("dedup --state seen.koel --checkpoint 0.02");
-    let mut last = before;
     for round in 0..5 {
         let lines = numbered(100 * round..100 * round + 100);
-        going.feed(&lines);
-        assert_same(&going.next(lines.len()), &lines, "what is printed");
+        going.passes(&lines);
         wait_until("a checkpoint", || place.read("seen.koel") != last);
         last = place.read("seen.koel");
         assert_same(&place.known("seen.koel", &lines), &lines, "what is saved");
     }
-    drop(going.stdin.take());
-    let (status, stderr) = going.wait();
-    assert_eq!((status.code(), &*stderr), (Some(0), ""));
+    assert_eq!(going.end(), "");
+    // Without checkpoints, a state is saved at the end only.
+    let mut going = place.start("dedup --state seen.koel --checkpoint 0");
+    going.passes(b"a\n");
+    thread::sleep(Duration::from_millis(200));
+    assert!(place.read("seen.koel") == last);
+    going.end();
+    assert!(place.read("seen.koel") != last);
 }
 
 /// Starts a run whose state cannot be saved, because its folder has been moved. Standard error goes
@@ -191,8 +173,7 @@ fn with_a_state_in_a_folder(place: &Place, options: &str) -> Going {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command.stderr(fs::File::create(place.path("log")).unwrap());
     let mut going = Going::start_as_it_is(&mut command);
-    going.feed(b"a\n");
-    assert_eq!(going.next(2), b"a\n");
+    going.passes(b"a\n");
     going.is_idle();
     fs::rename(place.path("folder"), place.path("elsewhere")).unwrap();
     going
@@ -203,13 +184,11 @@ fn a_checkpoint_that_fails_is_reported_and_tried_again() {
     let place = Place::new();
     let mut going = with_a_state_in_a_folder(&place, "--json --checkpoint 0.02");
     let log = || String::from_utf8(place.read("log")).unwrap();
-    going.feed(b"b\n");
-    assert_eq!(going.next(2), b"b\n");
+    going.passes(b"b\n");
     wait_until("a checkpoint", || log().contains("(will be tried again)\n"));
     fs::rename(place.path("elsewhere"), place.path("folder")).unwrap();
     wait_until("another one", || place.known("folder/seen.koel", b"a\nb\n") == b"a\nb\n");
-    drop(going.stdin.take());
-    assert_eq!(going.wait().0.code(), Some(0), "{}", log());
+    going.end();
     assert!(log().lines().last().unwrap().starts_with(r#"{"lines":2,"new":2,"#), "{}", log());
 }
 
@@ -227,21 +206,6 @@ fn a_state_that_cannot_be_saved_is_reported_instead_of_the_signal() {
     let again = "; 1 line that had been written could not be saved as seen, so the next run writes them again";
     assert!(last.ends_with(again), "{log}");
     assert_eq!(place.koel_on("dedup --state elsewhere/seen.koel", b"a\nb\n").stdout, b"a\nb\n");
-}
-
-#[test]
-fn without_checkpoints_a_state_is_saved_at_the_end_only() {
-    let place = Place::new();
-    place.make_state("seen.koel");
-    let before = place.read("seen.koel");
-    let mut going = place.start("dedup --state seen.koel --checkpoint 0");
-    going.feed(b"a\n");
-    assert_eq!(going.next(2), b"a\n");
-    thread::sleep(Duration::from_millis(200));
-    assert!(place.read("seen.koel") == before);
-    drop(going.stdin.take());
-    going.wait();
-    assert!(place.read("seen.koel") != before);
 }
 
 #[test]
@@ -276,26 +240,16 @@ fn other_commands_save_what_they_did_so_far() {
         going.is_watchful();
         // An idle process has read the lines.
         going.is_idle();
-        going.signal(Signal::INT);
-        let (status, stderr) = going.wait();
-        assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{stderr}");
-        let summary: serde_json::Value = serde_json::from_str(&stderr).unwrap();
-        assert_eq!(summary["end"], "SIGINT");
-        let known = place.known("seen.koel", b"a\nb\n");
-        assert_eq!(summary["known"].as_u64().unwrap() as usize, lines_of(&known).len());
+        let summary: Value = serde_json::from_str(&going.end_by(Signal::INT)).unwrap();
+        let known = lines_of(&place.known("seen.koel", b"a\nb\n")).len();
+        has(&summary, json!({ "end": "SIGINT", "known": known }));
     }
-}
-
-#[test]
-fn without_a_state_a_signal_ends_it_too() {
-    let place = Place::new();
-    for words in ["dedup", "dedup --lossless", "dedup --count"] {
-        let mut going = place.start(words);
+    // Without a state, a signal ends a run too.
+    for words in each("dedup {,--lossless,--count}") {
+        let mut going = place.start(&words);
         going.feed(b"a\nb\n");
         going.is_watchful();
-        going.signal(Signal::TERM);
-        let (status, _) = going.wait();
-        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{words}");
+        going.end_by(Signal::TERM);
     }
 }
 
@@ -335,4 +289,63 @@ fn a_state_is_saved_although_an_error_cannot_be_printed() {
     thread::sleep(Duration::from_millis(300));
     going.signal(Signal::TERM);
     wait_until("a save", || place.known("seen.koel", b"a\nb\n") == b"a\nb\n");
+}
+
+#[test]
+fn a_signal_that_was_ignored_before_stays_so() {
+    let place = Place::new();
+    let mut command = Command::new("sh");
+    let koel = env!("CARGO_BIN_EXE_koel");
+    command.args(["-c", "trap '' HUP; exec \"$0\" dedup --json", koel]);
+    let mut going = Going::start(command.current_dir(place.path("")));
+    going.passes(b"a\n");
+    going.signal(Signal::HUP);
+    going.passes(b"b\n");
+    let stderr = going.end();
+    assert!(stderr.starts_with(r#"{"lines":2,"new":2,"#), "{stderr}");
+}
+
+#[test]
+fn a_signal_in_the_second_pass_says_that_lines_may_be_missing() {
+    let place = Place::new();
+    place.write("lines", numbered(0..50_000).repeat(2));
+    // Repeated lines are written in the second pass, and not all of them are read.
+    let mut going = place.start("dedup --lossless --repeated lines");
+    going.next(1);
+    let stderr = going.end_by(Signal::INT);
+    assert!(stderr.contains("ended in the second pass"), "{stderr}");
+}
+
+#[test]
+fn a_signal_in_the_second_pass_leaves_the_output_as_it_was() {
+    let place = Place::new();
+    // The second pass takes a while.
+    let lines = padded(0..rounds(400_000, 1_000_000));
+    place.write("lines", lines.repeat(2));
+    for (words, output) in
+        [("dedup --lossless lines -o out", "out"), ("dedup --lossless --in-place lines", "lines")]
+    {
+        let before = if output == "lines" { place.read("lines") } else { b"before\n".to_vec() };
+        place.write(output, &before);
+        let names = place.names();
+        let mut command = place.command(&words.split(' ').collect::<Vec<_>>());
+        let temporary = place.path("temporary");
+        std::fs::create_dir(&temporary).unwrap();
+        let going = Going::start(command.env("TMPDIR", &temporary));
+        // Its two files are joined by those of the parts.
+        let files = format!("/proc/{}/fd", going.child.id());
+        let is_temporary = |file: &std::fs::DirEntry| {
+            let to = std::fs::read_link(file.path()).unwrap_or_default();
+            to.starts_with(&temporary)
+        };
+        wait_until("the second pass", || {
+            let files = std::fs::read_dir(&files).into_iter().flatten().flatten();
+            files.filter(is_temporary).count() > 2
+        });
+        let stderr = going.end_by(Signal::INT);
+        std::fs::remove_dir(&temporary).unwrap();
+        assert!(stderr.contains(&format!("koel: {output}: left as it was")), "{words}: {stderr}");
+        assert_same(&place.read(output), &before, words);
+        assert_eq!(place.names(), names, "{words}");
+    }
 }

@@ -1,11 +1,10 @@
-//! What a killed run has left: its output, of which the note beside the state says what the state does not have. And the
-//! journals of programs that use the library.
+//! What a killed run leaves: its output, and the note beside the state that says what of it the state does not have.
+//! Journals of programs that use the library are taken in, too.
 
 use crate::common::*;
 use crate::ends::kills::that_has_written;
 use crate::ends::system_calls::straced;
 use koel::{ConcurrentCuckooFilter, DurableFilter, StableHash};
-use rustix::process::Signal;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
@@ -34,9 +33,7 @@ impl Left {
         let place = Place::new();
         place.make_state("seen.koel");
         place.write("out", before);
-        let going = that_has_written(&place, WORDS, &BATCHES);
-        going.signal(Signal::KILL);
-        going.wait();
+        that_has_written(&place, WORDS, &BATCHES).kill();
         let [state, out, note] = ["seen.koel", "out", NOTE].map(|name| place.read(name));
         Left { place, state, out, note }
     }
@@ -65,8 +62,7 @@ fn a_repeated_run_goes_on_from_whatever_the_output_has() {
     ];
     for (number, (out, expected)) in cuts.chain(others).enumerate() {
         left.again(&out);
-        let ran = left.place.koel_on(WORDS, &all);
-        assert_eq!(ran.code, Some(0), "{number}: {}", ran.stderr);
+        left.place.ok(WORDS, &all);
         assert_same(&left.place.read("out"), &expected, &format!("the output of {number}"));
         assert_eq!(left.place.known("seen.koel", &all), all, "{number}");
         assert_eq!(left.place.names(), ["out", "seen.koel"], "{number}");
@@ -76,8 +72,7 @@ fn a_repeated_run_goes_on_from_whatever_the_output_has() {
 #[test]
 fn only_the_lines_since_the_last_save_are_taken_in() {
     let left = Left::new("old\n");
-    let ran = left.place.koel("add seen.koel");
-    assert!(ran.stderr.contains("seen.koel: took in 7 lines of a run"), "{}", ran.stderr);
+    left.place.ok("add seen.koel", "").has("seen.koel: took in 7 lines of a run");
     assert_eq!(left.place.known("seen.koel", b"old\na\ng\n"), b"a\ng\n");
     // A save notes how long the output is.
     let place = Place::new();
@@ -90,17 +85,15 @@ fn only_the_lines_since_the_last_save_are_taken_in() {
     going.signal(Signal::STOP);
     let out = fs::OpenOptions::new().append(true).open(place.path("out"));
     std::io::Write::write_all(&mut out.unwrap(), b"c\n").unwrap();
-    going.signal(Signal::KILL);
-    going.wait();
-    let ran = place.koel("add seen.koel");
-    assert!(ran.stderr.contains("seen.koel: took in 1 lines of a run"), "{}", ran.stderr);
+    going.kill();
+    place.ok("add seen.koel", "").has("seen.koel: took in 1 lines of a run");
     assert_eq!(place.known("seen.koel", b"a\nb\nc\nd\n"), b"a\nb\nc\n");
 }
 
 #[test]
 fn lines_of_an_output_that_is_another_one_are_new_again() {
     let all = BATCHES.concat();
-    let changes: [(&str, Change, &[u8]); 5] = [
+    let changes: [(&str, Change, &[u8]); 6] = [
         ("removed", |left| fs::remove_file(left.place.path("out")).unwrap(), b""),
         (
             "moved",
@@ -117,18 +110,25 @@ fn lines_of_an_output_that_is_another_one_are_new_again() {
             },
             b"new\n",
         ),
+        // The state: the note counts for nothing.
+        (
+            "gone",
+            |left| fs::remove_file(left.place.path("seen.koel")).unwrap(),
+            b"old\na\nb\nc\ndddddddd\ne\nf\ng\n",
+        ),
     ];
     for (what, change, before) in changes {
         let left = Left::new("old\n");
         change(&left);
-        let ran = left.place.koel_on(WORDS, &all);
-        assert_eq!(ran.code, Some(0), "{what}: {}", ran.stderr);
-        assert!(ran.stderr.contains("out: it is not the file any more"), "{what}: {}", ran.stderr);
+        let ran = left.place.ok(WORDS, &all);
+        assert!(
+            what == "gone" || ran.stderr.contains("out: it is not the file any more"),
+            "{what}"
+        );
         assert_same(&left.place.read("out"), &[before, &all].concat(), what);
         assert_eq!(left.place.known("seen.koel", &all), all, "{what}");
-        if what == "moved" {
-            assert_eq!(left.place.read("moved"), left.out);
-        }
+        assert!(!is_there(&left.place.path(NOTE)));
+        assert!(what != "moved" || left.place.read("moved") == left.out);
     }
 }
 
@@ -203,25 +203,11 @@ fn what_could_harm_others_is_refused() {
             println!("not tested: only root can give files away");
             continue;
         }
-        for words in ["dedup -s seen.koel -o other", "add seen.koel", "forget seen.koel"] {
-            let left = Left::new("");
-            change(&left);
-            let ran = left.place.koel_on(words, b"a\n");
-            assert_eq!(ran.code, Some(2), "{what}: {}", ran.stderr);
-            assert!(ran.stderr.contains(said), "{what}: {}", ran.stderr);
-            assert!(is_there(&left.place.path(NOTE)) && !is_there(&left.place.path("other")));
-        }
+        let left = Left::new("");
+        change(&left);
+        left.place.row("{dedup -o other -s,add,forget} seen.koel", "a\n", 2, "", said);
+        assert!(is_there(&left.place.path(NOTE)) && !is_there(&left.place.path("other")));
     }
-}
-
-#[test]
-fn a_state_that_is_gone_begins_anew() {
-    let left = Left::new("");
-    fs::remove_file(left.place.path("seen.koel")).unwrap();
-    let ran = left.place.koel_on(WORDS, b"a\n");
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert_eq!(left.place.read("out"), [&left.out[..], b"a\n"].concat());
-    assert_eq!(left.place.names(), ["out", "seen.koel"]);
 }
 
 #[test]
@@ -233,17 +219,11 @@ fn the_output_of_a_living_run_is_not_cut_off() {
     place.write(".copy.koel.koel-output", place.read(NOTE));
     // As if the run were in the middle of its second batch.
     place.write("out", "a\nb\nc");
-    let ran = place.koel_on("dedup -s copy.koel -o other", b"x\n");
-    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    assert!(ran.stderr.contains("out: cannot cut off"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("another koel is writing to it"), "{}", ran.stderr);
-    assert_eq!(place.read("out"), b"a\nb\nc");
-    assert!(is_there(&place.path(".copy.koel.koel-output")) && !is_there(&place.path("other")));
-    going.signal(Signal::KILL);
-    going.wait();
-    let ran = place.koel_on("dedup -s copy.koel -o other", b"b\nc\nx\n");
-    assert_eq!((ran.code, place.read("out")), (Some(0), b"a\nb\n".to_vec()), "{}", ran.stderr);
-    assert_eq!(place.read("other"), b"c\nx\n");
+    let said = ["out: cannot cut off", "another koel is writing to it"];
+    place.assert_refused(&said.map(|said| ("dedup -s copy.koel -o other", said)));
+    going.kill();
+    place.ok("dedup -s copy.koel -o other", "b\nc\nx\n");
+    assert_eq!((place.read("out"), place.read("other")), (b"a\nb\n".to_vec(), b"c\nx\n".to_vec()));
 }
 
 #[test]
@@ -258,16 +238,12 @@ fn lines_are_taken_in_by_the_options_of_the_run_that_was_killed() {
     ] {
         let place = Place::new();
         let words = format!("dedup -s s.koel {words} -o out");
-        let going = that_has_written(&place, &words, &[first, second]);
-        going.signal(Signal::KILL);
-        going.wait();
+        that_has_written(&place, &words, &[first, second]).kill();
         let all = [first, second].concat();
         place.write("out", &all[..all.len() - 1]);
-        let ran = place.koel_on(&format!("dedup -s s.koel {then} -o out"), b"");
-        assert_eq!(ran.code, Some(0), "{words}: {}", ran.stderr);
-        assert!(ran.stderr.contains("took in 2 lines"), "{words}: {}", ran.stderr);
-        let ran = place.koel_on(&words, &all);
-        assert_eq!((ran.code, place.read("out")), (Some(0), all), "{words}: {}", ran.stderr);
+        place.ok(&format!("dedup -s s.koel {then} -o out"), "").has("took in 2 lines");
+        place.ok(&words, &all);
+        assert_same(&place.read("out"), &all, &words);
     }
 }
 
@@ -286,9 +262,7 @@ fn long_lines_are_taken_in() {
     for (out, lines) in [(all.len(), 3), (all.len() - 1, 2), (1 << 20, 1)] {
         let [state, note] = ["seen.koel", NOTE].map(|name| place.read(name));
         place.write("out", &all[..out]);
-        let ran = place.koel(&format!("{WORDS} lines"));
-        let said = format!("took in {lines} lines");
-        assert!(ran.stderr.contains(&said), "{out}: {}", ran.stderr);
+        place.ok(&format!("{WORDS} lines"), "").has(&format!("took in {lines} lines"));
         assert_same(&place.read("out"), &all, "the output");
         place.write("seen.koel", state);
         place.write(NOTE, note);
@@ -324,24 +298,20 @@ fn every_command_that_changes_a_state_takes_in_what_is_left() {
 fn commands_that_only_read_say_that_there_is_more() {
     let left = Left::new("old\n");
     let place = &left.place;
-    for words in ["query seen.koel", "dedup --count -s seen.koel"] {
-        let ran = place.koel_on(words, b"a\n");
-        assert!(ran.stderr.contains("seen.koel: newer changes, 21 B of them, are in "), "{words}");
-        assert!(ran.stderr.contains("/out, and not read here"), "{words}: {}", ran.stderr);
-        let quiet = place.koel_on(&format!("{words} --quiet"), b"a\n");
-        assert_eq!(quiet.stderr, "", "{words}");
+    for words in each("{query,dedup --count -s} seen.koel") {
+        let ran = place.koel_on(&words, b"a\n");
+        ran.has("seen.koel: newer changes, 21 B of them, are in ");
+        ran.has("/out, and not read here");
+        place.koel_on(&format!("{words} --quiet"), b"a\n").has("");
     }
     // A union without them would lack lines, and nobody would know.
-    let merged = place.koel("merge new.koel seen.koel");
-    assert_eq!(merged.code, Some(2));
-    assert!(merged.stderr.contains("seen.koel: newer changes are in"), "{}", merged.stderr);
-    assert!(merged.stderr.contains("koel add seen.koel < /dev/null"), "{}", merged.stderr);
-    assert!(!is_there(&place.path("new.koel")));
-    let info = String::from_utf8(place.koel("info seen.koel").stdout).unwrap();
-    assert!(info.contains("  besides    21 B of newer changes, in "), "{info}");
-    let info = place.koel("info --json seen.koel").stdout;
-    let info: serde_json::Value = serde_json::from_slice(&info).unwrap();
-    assert_eq!(info["unsaved_bytes"], 21, "{info}");
+    place.assert_refused(&[
+        ("merge new.koel seen.koel", "seen.koel: newer changes are in"),
+        ("merge new.koel seen.koel", "koel add seen.koel < /dev/null"),
+    ]);
+    let info = place.ok("info seen.koel", "");
+    assert!(info.text().contains("  besides    21 B of newer changes, in "), "{}", info.text());
+    has(&place.info("seen.koel"), json!({ "unsaved_bytes": 21 }));
     assert!(place.read("seen.koel") == left.state && place.read(NOTE) == left.note);
 }
 
@@ -355,12 +325,10 @@ fn lines_that_are_taken_in_are_as_old_as_the_output() {
     filter.tick_to(number(12));
     filter.insert("old").unwrap();
     filter.save(place.path("seen.koel")).unwrap();
-    let going = that_has_written(&place, WORDS, &[b"new\n"]);
-    going.signal(Signal::KILL);
-    going.wait();
+    that_has_written(&place, WORDS, &[b"new\n"]).kill();
     let out = fs::OpenOptions::new().append(true).open(place.path("out")).unwrap();
     out.set_modified(SystemTime::now() - Duration::from_secs(5 * TICK)).unwrap();
-    assert_eq!(place.koel_on("add seen.koel", b"x\n").code, Some(0));
+    place.ok("add seen.koel", b"x\n");
     let filter = ConcurrentCuckooFilter::<StableHash>::load(place.path("seen.koel")).unwrap();
     let ages = ["old", "new", "x"].map(|line| filter.age(line.as_bytes()));
     assert_eq!(ages, [Some(12), Some(5), Some(0)]);
@@ -398,9 +366,7 @@ fn the_command_takes_in_what_the_library_has_left() {
                 filter.insert(line.as_bytes()).unwrap();
             }
         }
-        let query = place.koel_on("query seen.koel", all);
-        assert!(query.stderr.contains("newer changes"), "{}", query.stderr);
-        assert_eq!(query.stdout, b"");
+        place.row("query seen.koel", all, 1, "", "newer changes");
         let ran = place.koel_on(words, b"three\n");
         assert!(matches!(ran.code, Some(0 | 1)), "{words}: {}", ran.stderr);
         let known = if words.starts_with("forget") { &b"one\ntwo\n"[..] } else { all };
@@ -411,13 +377,8 @@ fn the_command_takes_in_what_the_library_has_left() {
         drop(filter);
         // The state is gone, and they are left.
         fs::remove_file(place.path("seen.koel")).unwrap();
-        let ran = place.koel_on("add seen.koel", b"x\n");
-        assert_eq!(
-            (ran.code, place.names()),
-            (Some(0), vec!["seen.koel".into()]),
-            "{}",
-            ran.stderr
-        );
+        place.ok("add seen.koel", b"x\n");
+        assert_eq!(place.names(), ["seen.koel"]);
     }
 }
 
@@ -432,7 +393,7 @@ fn what_the_library_has_lost_is_told() {
     assert!(journal[first..first + 16].iter().any(|byte| *byte != 0));
     journal[first + 9] ^= 1;
     place.write("seen.koel.journal.1", &journal);
-    let ran = place.koel_on("add seen.koel", b"two\n");
-    assert!(ran.stderr.contains("its journal was damaged, and 1 change behind"), "{}", ran.stderr);
+    let said = "its journal was damaged, and 1 change behind";
+    place.row("add seen.koel", "two\n", 0, "", said);
     assert_eq!(place.known("seen.koel", b"one\ntwo\n"), b"two\n");
 }

@@ -4,7 +4,6 @@ use crate::common::*;
 use crate::ends::kills::that_has_written;
 use koel::{ConcurrentCuckooFilter, StableHash};
 use koel_state::window::Window;
-use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
@@ -15,16 +14,12 @@ const LEFT: u32 = 20_000;
 /// Makes a state of many lines that has lost most of them.
 fn make_roomy_state(place: &Place, name: &str) {
     place.make_state(name);
-    let ran = place.koel_on(&format!("add -q {name}"), &numbered(0..ALL));
-    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
-    let ran = place.koel_on(&format!("forget -q {name}"), &numbered(LEFT..ALL));
-    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+    place.row(&format!("add -q {name}"), numbered(0..ALL), 0, "", "");
+    place.row(&format!("forget -q {name}"), numbered(LEFT..ALL), 0, "", "");
 }
 
 fn memory(place: &Place, state: &str) -> u64 {
-    let ran = place.koel(&format!("info --json {state}"));
-    let info: serde_json::Value = serde_json::from_slice(&ran.stdout).expect("JSON");
-    info["memory_bytes"].as_u64().expect("a number")
+    place.info(state)["memory_bytes"].as_u64().expect("a number")
 }
 
 /// What a file is, down to the time of its last change.
@@ -38,12 +33,10 @@ fn a_state_that_has_lost_most_of_its_lines_becomes_small() {
     let place = Place::new();
     make_roomy_state(&place, "seen.koel");
     let (file, before) = (place.read("seen.koel").len(), memory(&place, "seen.koel"));
-    let ran = place.koel("compact --json seen.koel");
-    assert_eq!((ran.code, ran.stdout.len()), (Some(0), 0), "{}", ran.stderr);
-    let report = json(&ran);
+    let report = place.json("compact seen.koel", "");
     let of = |field: &str| report[field].as_u64().expect("a number");
     assert!(of("memory_bytes") < of("memory_bytes_before") / 2, "{report}");
-    assert_eq!((&report["known"], &report["unchanged"]), (&LEFT.into(), &false.into()));
+    has(&report, json!({ "known": LEFT, "unchanged": false }));
     assert!(report["rate"].as_f64().is_some_and(|rate| rate < 1e-6), "{report}");
     assert!(memory(&place, "seen.koel") < before / 2);
     assert!(place.read("seen.koel").len() < file / 2);
@@ -55,8 +48,7 @@ fn a_state_that_has_lost_most_of_its_lines_becomes_small() {
     assert!(lines_of(&of_others).len() <= 2, "{}", String::from_utf8_lossy(&of_others));
 
     // It goes on as any other state, and grows again.
-    let ran = place.koel_on("add -q seen.koel", &numbered(0..ALL));
-    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+    place.row("add -q seen.koel", numbered(0..ALL), 0, "", "");
     assert_eq!(place.known("seen.koel", &numbered(0..ALL)), numbered(0..ALL));
 }
 
@@ -66,8 +58,7 @@ fn a_state_that_is_small_already_is_left_as_it_is() {
     make_roomy_state(&place, "seen.koel");
     place.make_state("empty.koel");
     let Some(ran) = place.shown("compact seen.koel") else { return };
-    assert_eq!((ran.code, ran.stdout.len()), (Some(0), 0), "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("koel: seen.koel has 20,000 lines; "), "{}", ran.stderr);
+    assert!(ran.code == Some(0) && ran.stderr.starts_with("koel: seen.koel has 20,000 lines; "));
     assert!(ran.stderr.contains(" of memory, ") && ran.stderr.contains(" before; "));
     let before = ["seen.koel", "empty.koel"].map(|name| identity(&place, name));
     let Some(ran) = place.shown("compact seen.koel empty.koel") else { return };
@@ -76,26 +67,13 @@ fn a_state_that_is_small_already_is_left_as_it_is() {
     assert!(said[0].starts_with("koel: seen.koel still has 20,000 lines; "), "{said:?}");
     assert!(said[1].starts_with("koel: empty.koel still has 0 lines; "), "{said:?}");
     assert!(said.iter().all(|line| line.contains(" of memory; ")), "{said:?}");
-    let ran = place.koel("compact --quiet --json seen.koel");
-    assert_eq!(json(&ran)["unchanged"], true);
-    let ran = place.koel("compact --quiet seen.koel empty.koel");
-    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+    has(&place.json("compact --quiet seen.koel", ""), json!({ "unchanged": true }));
+    place.row("compact --quiet seen.koel empty.koel", "", 0, "", "");
     assert!(["seen.koel", "empty.koel"].map(|name| identity(&place, name)) == before);
-}
-
-#[test]
-fn a_state_that_is_emptied_is_small() {
-    let place = Place::new();
-    make_roomy_state(&place, "seen.koel");
-    let before = memory(&place, "seen.koel");
-    let ran = place.koel_on("forget -q seen.koel", &numbered(0..LEFT));
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let ran = place.koel("compact --json seen.koel");
-    // To forget the last lines has made it small already.
-    assert_eq!((&json(&ran)["unchanged"], &json(&ran)["known"]), (&true.into(), &0.into()));
-    // It stays a table, if a small one.
-    assert!(memory(&place, "seen.koel") < before / 10);
-    assert!(place.read("seen.koel").len() < 200_000);
+    // To forget the last lines has made it small already. It stays a table, if a small one.
+    place.ok("forget -q seen.koel", numbered(0..LEFT));
+    has(&place.json("compact seen.koel", ""), json!({ "unchanged": true, "known": 0 }));
+    assert!(memory(&place, "seen.koel") < 200_000 && place.read("seen.koel").len() < 200_000);
 }
 
 #[test]
@@ -124,42 +102,19 @@ fn of_several_states_each_is_reported_and_what_is_none_does_not_stop_the_others(
     assert!(place.read("seen.koel").len() < before / 2);
     assert_eq!(place.read("text.koel"), b"not a state");
     assert_eq!(place.names(), ["fixed.koel", "folder", "seen.koel", "text.koel"]);
-    let ran = place.koel("compact --quiet missing.koel");
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.starts_with("koel: missing.koel: no such state"), "{}", ran.stderr);
-    assert_eq!(place.koel("compact").code, Some(2));
-}
-
-#[test]
-fn a_state_that_another_process_uses_is_refused_or_waited_for() {
-    let place = Place::new();
-    place.make_state("seen.koel");
-    let mut first = that_has_written(&place, "dedup --state seen.koel", &[b"a\n"]);
-    let process = format!("process {} is using it", first.child.id());
-    let ran = place.koel("compact seen.koel");
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains(&process), "{}", ran.stderr);
-    let second = place.start("compact --json --wait 60 seen.koel");
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    drop(first.stdin.take());
-    assert_eq!(first.wait().0.code(), Some(0));
-    let (status, stderr) = second.wait();
-    assert_eq!(status.code(), Some(0), "{stderr}");
-    assert!(stderr.starts_with(r#"{"known":1,"#), "{stderr}");
-    assert!(stderr.contains(r#""unchanged":true"#), "{stderr}");
+    place.assert_refused(&[
+        ("compact --quiet missing.koel", "koel: missing.koel: no such state"),
+        ("compact", ""),
+    ]);
 }
 
 #[test]
 fn what_a_killed_run_has_left_is_taken_in() {
     let place = Place::new();
     make_roomy_state(&place, "seen.koel");
-    let going = that_has_written(&place, "dedup -s seen.koel -o out", &[b"a\n", b"b\n"]);
-    going.signal(Signal::KILL);
-    going.wait();
+    that_has_written(&place, "dedup -s seen.koel -o out", &[b"a\n", b"b\n"]).kill();
     assert!(is_there(&place.path(".seen.koel.koel-output")));
-    let ran = place.koel("compact --json seen.koel");
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert_eq!(json(&ran)["known"], LEFT + 2);
+    has(&place.json("compact seen.koel", ""), json!({ "known": LEFT + 2 }));
     assert_eq!(place.names(), ["out", "seen.koel"]);
     assert_eq!(place.known("seen.koel", b"a\nb\nc\n"), b"a\nb\n");
 }
@@ -184,14 +139,12 @@ fn lines_that_are_due_go_first() {
     insert(0..LEFT);
     // These came while the older ones were still there.
     filter.save(place.path("seen.koel")).expect("a state");
-    let ran = place.koel("compact --json seen.koel");
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let report = json(&ran);
+    let report = place.json("compact seen.koel", "");
     let of = |field: &str| report[field].as_u64().expect("a number");
     assert_eq!(of("known"), u64::from(LEFT), "{report}");
     assert!(of("memory_bytes") < of("memory_bytes_before") / 2, "{report}");
     assert_eq!(place.known("seen.koel", &numbered(0..LEFT)), numbered(0..LEFT));
     let before = identity(&place, "seen.koel");
-    assert_eq!(json(&place.koel("compact --json seen.koel"))["unchanged"], true);
+    has(&place.json("compact seen.koel", ""), json!({ "unchanged": true }));
     assert!(identity(&place, "seen.koel") == before);
 }

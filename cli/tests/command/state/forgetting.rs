@@ -38,14 +38,9 @@ fn make_state(place: &Place, name: &str, lines: &[(i64, &str)]) {
     filter.save(place.path(name)).expect("a state");
 }
 
-fn info(place: &Place, state: &str) -> serde_json::Value {
-    let ran = place.koel(&format!("info --json {state}"));
-    serde_json::from_slice(&ran.stdout).expect("JSON")
-}
-
 /// The lines that go with each of the next ticks.
 fn expiring(place: &Place, state: &str) -> Vec<u64> {
-    let info = info(place, state);
+    let info = place.info(state);
     let ticks = info["forgets"]["expiring"].as_array().expect("ticks").clone();
     ticks.iter().map(|tick| tick["items"].as_u64().expect("a number")).collect()
 }
@@ -58,87 +53,65 @@ fn what_is_too_old_is_new_again() {
     make_state(&place, "seen.koel", &OF_ALL_AGES);
     let before = place.read("seen.koel");
     let lines = b"a\nb\nc\nd\ne\nf\n";
-    assert_eq!(place.known("seen.koel", lines), b"c\nd\ne\n");
-    let ran = place.koel_on("query --count --invert seen.koel", lines);
-    assert_eq!(ran.stdout, b"3\n");
-    let ran = place.koel_on("dedup --count --state seen.koel", lines);
-    assert_eq!(ran.stdout, b"3\n");
-    let ran = place.koel_on("dedup --repeated --state seen.koel", lines);
-    assert_eq!(ran.stdout, b"c\nd\ne\n");
+    place.row("query --count --invert seen.koel", lines, 0, "3\n", "");
+    place.row("dedup --count --state seen.koel", lines, 0, "3\n", "");
+    place.row("{query,dedup --repeated --state} seen.koel", lines, 0, "c\nd\ne\n", "");
     assert_eq!(place.read("seen.koel"), before, "only read until now");
-
-    let ran = place.koel_on("forget --json seen.koel", b"b\nc\n");
-    assert_eq!((&json(&ran)["lines"], &json(&ran)["forgotten"]), (&2.into(), &1.into()));
-    let ran = place.koel_on("dedup --state seen.koel", lines);
-    assert_eq!(ran.stdout, b"a\nb\nc\nf\n", "{}", ran.stderr);
-    assert_eq!(json(&place.koel_on("add --json seen.koel", lines))["added"], 0);
-    assert_eq!(json(&place.koel_on("query --json seen.koel", lines))["known"], 6);
+    has(&place.json("forget seen.koel", b"b\nc\n"), json!({ "lines": 2, "forgotten": 1 }));
+    place.row("dedup --state seen.koel", lines, 0, "a\nb\nc\nf\n", "");
+    has(&place.json("add seen.koel", lines), json!({ "added": 0 }));
+    has(&place.json("query seen.koel", lines), json!({ "known": 6 }));
 }
 
 #[test]
 fn info_tells_what_goes_when() {
     let place = Place::new();
     make_state(&place, "seen.koel", &OF_ALL_AGES);
-    let info = info(&place, "seen.koel");
-    assert_eq!((&info["items"], &info["forgets"]["ticks"]), (&3.into(), &TICKS.into()));
-    assert_eq!(info["forgets"]["seconds"], 28 * 86_400);
-    assert_eq!(info["forgets"]["tick_seconds"], TICK);
-    let goes: Vec<u64> =
-        (0..).zip(expiring(&place, "seen.koel")).filter(|age| age.1 > 0).map(|age| age.0).collect();
-    assert_eq!(goes, [2, 9, 14]);
+    let info = place.info("seen.koel");
+    has(&info, json!({ "items": 3 }));
+    has(&info["forgets"], json!({ "ticks": TICKS, "seconds": 28 * 86_400, "tick_seconds": TICK }));
+    let goes = (0..).zip(expiring(&place, "seen.koel")).filter(|age| age.1 > 0);
+    assert_eq!(goes.map(|age| age.0).collect::<Vec<u64>>(), [2, 9, 14]);
     let first = info["forgets"]["expiring"][0]["in_seconds"].as_u64().expect("seconds");
     assert!(first <= TICK, "{first}");
-    let text = String::from_utf8(place.koel("info seen.koel").stdout).expect("UTF-8");
-    assert!(text.contains("forgets    lines after 28d, or up to 2 d later\n"), "{text}");
-    assert_eq!(text.matches("1 in ").count(), 3, "{text}");
+    let text = place.ok("info seen.koel", "");
+    assert!(text.text().contains("forgets    lines after 28d, or up to 2 d later\n"));
+    assert_eq!(text.text().matches("1 in ").count(), 3, "{}", text.text());
 }
 
 #[test]
 fn a_state_remembers_its_period_and_other_periods_are_refused() {
     let place = Place::new();
-    let ran = place.koel_on("dedup --state seen.koel --forget-after 28d", b"a\nb\na\n");
-    assert_eq!(ran.stdout, b"a\nb\n", "{}", ran.stderr);
-    assert_eq!(place.koel_on("dedup --state seen.koel", b"b\nc\n").stdout, b"c\n");
-    assert_eq!(place.koel_on("add seen.koel --forget-after 4w", b"d\n").code, Some(0));
+    place.row("dedup --state seen.koel --forget-after 28d", "a\nb\na\n", 0, "a\nb\n", "");
+    place.row("dedup --state seen.koel", "b\nc\n", 0, "c\n", "");
+    place.ok("add seen.koel --forget-after 4w", "d\n");
     assert_eq!(expiring(&place, "seen.koel").iter().sum::<u64>(), 4);
-    let refused = |words: &str, why: &str| {
-        let ran = place.koel_on(words, b"x\n");
-        assert_eq!((ran.code, &*ran.stdout), (Some(2), &b""[..]), "{words}");
-        assert!(ran.stderr.contains(why), "{words}: {}", ran.stderr);
-    };
-    refused(
-        "dedup --state seen.koel --forget-after 12h",
-        "seen.koel: this state forgets lines after 28d",
-    );
     place.make_state("for-ever.koel");
-    for words in ["dedup --state for-ever.koel --forget-after 12h", "add for-ever.koel --refresh"] {
-        refused(words, "for-ever.koel: this state remembers lines for ever");
-    }
-    refused("dedup --refresh", "use it with --forget-after");
-    refused("dedup --forget-after 12", "a number of seconds, minutes, hours, days or weeks");
-    refused("dedup --forget-after 12h --lossless", "cannot be used with");
-    refused("dedup --state new.koel --rate 3e-8 --forget-after 1d", "rate");
-    assert!(!is_there(&place.path("new.koel")));
+    let other = "seen.koel: this state forgets lines after 28d";
+    let never = "for-ever.koel: this state remembers lines for ever";
+    let units = "a number of seconds, minutes, hours, days or weeks";
+    place.assert_refused(&[
+        ("dedup --state seen.koel --forget-after 12h", other),
+        ("{dedup --state for-ever.koel --forget-after 12h,add for-ever.koel --refresh}", never),
+        ("dedup --refresh", "use it with --forget-after"),
+        ("dedup --forget-after 12", units),
+        ("dedup --forget-after 12h --lossless", "cannot be used with"),
+        ("dedup --state new.koel --rate 3e-8 --forget-after 1d", "rate"),
+    ]);
 }
 
 #[test]
 fn refreshed_lines_are_remembered_from_then_on_and_saved() {
     let place = Place::new();
     make_state(&place, "seen.koel", &OF_ALL_AGES);
-    let ran = place.koel_on("dedup --json --state seen.koel", b"c\n");
-    assert_eq!((&json(&ran)["unchanged"], &json(&ran)["known"]), (&true.into(), &3.into()));
+    has(&place.json("dedup -s seen.koel", "c\n"), json!({ "unchanged": true, "known": 3 }));
     assert_eq!(expiring(&place, "seen.koel")[2], 1, "seen first");
-    let ran = place.koel_on("dedup --json --refresh --state seen.koel", b"c\n");
-    assert_eq!(
-        (&*ran.stdout, json(&ran)["unchanged"] == true),
-        (&b""[..], false),
-        "{}",
-        ran.stderr
-    );
+    let refreshed = place.json("dedup --refresh -s seen.koel", "c\n");
+    has(&refreshed, json!({ "unchanged": false, "new": 0 }));
     let ages = expiring(&place, "seen.koel");
     assert_eq!((ages[2], ages[9], ages[14]), (0, 1, 2));
     // A second time in the same tick, which changes nothing, and by another command.
-    assert_eq!(place.koel_on("add --refresh seen.koel", b"c\nd\n").code, Some(0));
+    place.ok("add --refresh seen.koel", "c\nd\n");
     let ages = expiring(&place, "seen.koel");
     assert_eq!((ages[2], ages[9], ages[14]), (0, 0, 3));
 }
@@ -148,9 +121,8 @@ fn a_clock_that_goes_backwards_makes_nothing_disappear() {
     let place = Place::new();
     // Saved when the clock was ten days ahead.
     make_state(&place, "seen.koel", &[(7, "a"), (-5, "b")]);
-    let ran = place.koel_on("dedup --state seen.koel", b"a\nb\nc\n");
-    assert_eq!(ran.stdout, b"c\n");
-    assert!(ran.stderr.contains("ahead of this machine's clock"), "{}", ran.stderr);
+    let said = "ahead of this machine's clock";
+    place.row("dedup --state seen.koel", "a\nb\nc\n", 0, "c\n", said);
     let file = SnapshotFile::<StableHash>::open(place.path("seen.koel")).expect("a state");
     assert!(file.info().present_tick >= Some(number(-4)), "its time does not go back");
     assert_eq!(place.known("seen.koel", b"a\nb\nc\n"), b"a\nb\nc\n");
@@ -166,14 +138,11 @@ fn ticks_of_another_program_are_not_meddled_with() {
     filter.tick();
     filter.save(place.path("minutes.koel")).expect("a state");
     for state in ["no-numbers.koel", "minutes.koel"] {
-        for words in ["dedup --state", "add", "forget"] {
-            let ran = place.koel_on(&format!("{words} {state}"), b"b\n");
-            assert_eq!((ran.code, &*ran.stdout), (Some(2), &b""[..]), "{words}");
-            assert!(ran.stderr.contains("which another program counts"), "{words}: {}", ran.stderr);
-        }
+        let words = format!("{{dedup --state,add,forget}} {state}");
+        place.assert_refused(&[(&words, "which another program counts")]);
         assert_eq!(place.known(state, b"a\nb\n"), b"a\n");
-        let text = String::from_utf8(place.koel(&format!("info {state}")).stdout).expect("UTF-8");
-        assert!(text.contains("after 14 ticks of another program"), "{text}");
+        let info = place.ok(&format!("info {state}"), "");
+        assert!(info.text().contains("after 14 ticks of another program"), "{}", info.text());
     }
 }
 
@@ -201,10 +170,9 @@ fn a_stream_is_deduplicated_over_a_while() {
         running.feed(b"end\n");
         drop(running.stdin.take());
     }
-    for (running, rest) in [(first, "end\n"), (last, "end\n"), (for_ever, "end\n")] {
-        let mut running = running;
-        assert_eq!(running.next(rest.len()), rest.as_bytes());
-        assert_eq!(running.wait().0.code(), Some(0));
+    for mut running in [first, last, for_ever] {
+        assert_eq!(running.next(4), b"end\n");
+        running.end();
     }
 }
 
@@ -213,7 +181,6 @@ fn lines_that_were_not_written_are_new_again() {
     let place = Place::new();
     make_state(&place, "seen.koel", &OF_ALL_AGES);
     let lines = b"a\nx\nc\ny\nz\n";
-    let ran = place.koel_on("dedup --limit 2 --refresh --state seen.koel", lines);
-    assert_eq!(ran.stdout, b"a\nx\n", "{}", ran.stderr);
-    assert_eq!(place.koel_on("dedup --state seen.koel", lines).stdout, b"y\nz\n");
+    place.row("dedup --limit 2 --refresh --state seen.koel", lines, 0, "a\nx\n", "");
+    place.row("dedup --state seen.koel", lines, 0, "y\nz\n", "");
 }

@@ -1,6 +1,7 @@
-//! States that were made with one seed become one.
+//! States that were made with one seed become one, and what a server dumped becomes a state.
 
 use crate::common::*;
+use koel::{ConcurrentCuckooFilter, StableHash};
 
 fn lines(from: u32, to: u32) -> Vec<u8> {
     (from..to).flat_map(|line| format!("line {line}\n").into_bytes()).collect()
@@ -8,20 +9,7 @@ fn lines(from: u32, to: u32) -> Vec<u8> {
 
 /// Adds lines to a state that is made with these options.
 fn add(place: &Place, state: &str, options: &str, lines: &[u8]) {
-    let ran = place.koel_on(&format!("add -q {state} {options}"), lines);
-    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{state}");
-}
-
-/// Runs a merge that has to be refused with this message, and changes nothing.
-fn refused(place: &Place, words: &str, message: &str) {
-    let before: Vec<_> =
-        place.names().iter().map(|name| (name.clone(), place.read(name))).collect();
-    let ran = place.koel(words);
-    assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}: {}", ran.stderr);
-    assert!(ran.stderr.contains(message), "{words}: {}", ran.stderr);
-    for (name, bytes) in before {
-        assert_eq!(place.read(&name), bytes, "{words}: {name}");
-    }
+    place.row(&format!("add -q {state} {options}"), lines, 0, "", "");
 }
 
 #[test]
@@ -31,25 +19,18 @@ fn workers_that_went_apart_know_together_what_either_saw() {
     add(&place, "few.koel", "--seed 7", &lines(0, 2_000));
     add(&place, "many.koel", "--seed 7", &lines(1_000, 120_000));
     add(&place, "none.koel", "--seed 7", b"");
-    let ran = place.koel("merge --json seen.koel few.koel many.koel none.koel");
-    assert_eq!((ran.code, ran.stdout.len()), (Some(0), 0), "{}", ran.stderr);
-    assert_eq!(json(&ran)["states"], 3);
+    let merged = place.json("merge seen.koel few.koel many.koel none.koel", "");
+    has(&merged, json!({ "states": 3, "unchanged": false }));
     assert_eq!(place.known("seen.koel", &lines(0, 120_000)), lines(0, 120_000));
     assert_eq!(place.known("seen.koel", &lines(200_000, 201_000)), b"");
-
     // What is merged already changes nothing.
     let before = place.read("seen.koel");
-    let ran = place.koel("merge --json seen.koel many.koel");
-    let report: serde_json::Value = serde_json::from_str(&ran.stderr).expect("JSON");
-    assert_eq!((&report["added"], &report["unchanged"]), (&0.into(), &true.into()));
-    assert_eq!(report["states"], 1);
+    let merged = place.json("merge seen.koel many.koel", "");
+    has(&merged, json!({ "states": 1, "added": 0, "unchanged": true }));
     assert_eq!(place.read("seen.koel"), before);
-
     // It is a state like any other.
-    let ran = place.koel_on("dedup -q --state seen.koel", &lines(119_990, 120_010));
-    assert_eq!(ran.stdout, lines(120_000, 120_010));
-    let ran = place.koel("merge -q few.koel seen.koel");
-    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+    place.row("dedup -q -s seen.koel", lines(119_990, 120_010), 0, lines(120_000, 120_010), "");
+    place.row("merge -q few.koel seen.koel", "", 0, "", "");
     assert_eq!(place.known("few.koel", &lines(0, 120_010)), lines(0, 120_010));
 }
 
@@ -57,7 +38,7 @@ fn workers_that_went_apart_know_together_what_either_saw() {
 fn states_that_differ_are_refused_with_the_reason() {
     let place = Place::new();
     add(&place, "a.koel", "--seed 7", b"one\n");
-    let others = [
+    for (options, why) in [
         ("--seed 8", "b.koel: this state has another seed than the others"),
         ("", "b.koel: this state has another seed than the others"),
         ("--seed 7 --rate 0.01", "b.koel: this state stores "),
@@ -67,28 +48,32 @@ fn states_that_differ_are_refused_with_the_reason() {
             "--seed 7 --forget-after 30d",
             "b.koel: this state forgets lines after 30d, and the others never",
         ),
-    ];
-    for (options, message) in others {
+    ] {
         add(&place, "b.koel", options, b"two\n");
-        refused(&place, "merge out.koel a.koel b.koel", message);
-        refused(&place, "merge a.koel b.koel", "nothing was saved");
-        assert_eq!(place.names().iter().filter(|name| *name == "out.koel").count(), 0);
+        place.assert_refused(&[
+            ("merge out.koel a.koel b.koel", why),
+            ("merge a.koel b.koel", "nothing was saved"),
+        ]);
         std::fs::remove_file(place.path("b.koel")).expect("a state");
     }
     add(&place, "day.koel", "--seed 7 --forget-after 1d", b"three\n");
     add(&place, "month.koel", "--seed 7 --forget-after 30d", b"four\n");
-    let message = "month.koel: this state forgets lines after 30d, and the others after 1d";
-    refused(&place, "merge day.koel month.koel", message);
-    refused(&place, "merge out.koel month.koel day.koel", "after 1d, and the others after 30d");
-    refused(&place, "merge out.koel a.koel missing.koel", "missing.koel: no such state");
-    place.write("text.koel", b"not a state");
-    refused(&place, "merge out.koel text.koel", "text.koel");
-    refused(&place, "merge - a.koel", "a state must be a file");
-    refused(&place, "merge a.koel", "STATE");
     add(&place, "large.koel", "--seed 7", &lines(0, 100_000));
-    refused(&place, "merge --max-memory 256K a.koel large.koel", "raise --max-memory");
-    refused(&place, "add --seed 8 a.koel", "another seed");
-    refused(&place, "add --seed x c.koel", "a number from 0 to");
+    place.write("text.koel", b"not a state");
+    place.assert_refused(&[
+        (
+            "merge day.koel month.koel",
+            "month.koel: this state forgets lines after 30d, and the others after 1d",
+        ),
+        ("merge out.koel month.koel day.koel", "after 1d, and the others after 30d"),
+        ("merge out.koel a.koel missing.koel", "missing.koel: no such state"),
+        ("merge out.koel text.koel", "text.koel"),
+        ("merge - a.koel", "a state must be a file"),
+        ("merge a.koel", "STATE"),
+        ("merge --max-memory 256K a.koel large.koel", "raise --max-memory"),
+        ("add --seed 8 a.koel", "another seed"),
+        ("add --seed x c.koel", "a number from 0 to"),
+    ]);
 }
 
 #[test]
@@ -99,11 +84,9 @@ fn a_rate_that_is_higher_than_planned_is_told() {
         let lines = lines(40_000 * worker, 40_000 * (worker + 1));
         add(&place, &format!("{worker}.koel"), "--seed 7 --rate 0.01 --capacity 10000", &lines);
     }
-    let ran = place.koel("merge all.koel 0.koel 1.koel 2.koel 3.koel 4.koel 5.koel");
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("koel: the rate is "), "{}", ran.stderr);
-    let ran = place.koel("merge --json all.koel 0.koel");
-    assert!(ran.stderr.contains("\"rate_exceeded\":true"), "{}", ran.stderr);
+    let words = "merge all.koel 0.koel 1.koel 2.koel 3.koel 4.koel 5.koel";
+    place.row(words, "", 0, "", "koel: the rate is ");
+    has(&place.json("merge all.koel 0.koel", ""), json!({ "rate_exceeded": true }));
 }
 
 #[test]
@@ -114,12 +97,63 @@ fn a_line_stays_as_long_as_where_it_was_seen_last() {
     add(&place, "a.koel", options, b"one\ntwo\n");
     std::thread::sleep(std::time::Duration::from_millis(2_500));
     add(&place, "b.koel", options, b"two\nthree\n");
-    let ran = place.koel("merge -q a.koel b.koel");
-    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
-    let info = place.koel("info --json a.koel");
-    let info: serde_json::Value = serde_json::from_slice(&info.stdout).expect("JSON");
-    let ticks = info["forgets"]["expiring"].as_array().expect("ticks").clone();
+    place.row("merge -q a.koel b.koel", "", 0, "", "");
+    let info = place.info("a.koel");
+    let ticks = info["forgets"]["expiring"].as_array().expect("ticks");
     let items: Vec<u64> = ticks.iter().filter_map(|tick| tick["items"].as_u64()).collect();
     let some: Vec<&u64> = items.iter().filter(|items| **items > 0).collect();
     assert_eq!(some, [&1, &2], "{items:?}");
+}
+
+/// The chunks of a filter with these lines, and what the server says of it at their end.
+fn dumped(count: u32, capacity: usize) -> Vec<Vec<u8>> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(capacity).false_positive_rate(1e-4);
+    let filter = builder.hasher(StableHash::with_seed(7)).growing().build().unwrap();
+    for line in 0..count {
+        filter.insert(&format!("line {line}")).unwrap();
+    }
+    let pieces = filter.pieces(100_000).map(|piece| piece.unwrap().as_bytes().to_vec());
+    pieces.chain([b"\x89koelr, which is not koel's".to_vec()]).collect()
+}
+
+#[test]
+fn chunks_of_a_server_are_a_state() {
+    for (count, capacity) in [(0, 10), (1_000, 10), (100_000, 10), (10, 1_000_000)] {
+        let place = Place::new();
+        place.write("chunks", dumped(count, capacity).concat());
+        place.row("merge seen.koel chunks", "", 0, "", "");
+        assert_eq!(place.known("seen.koel", &lines(0, count)), lines(0, count));
+        let next = lines(count, count + 1);
+        place.row("dedup -q --state seen.koel", lines(0, count + 1), 0, next, "");
+        // A state that was made of them takes them again.
+        has(&place.json("merge seen.koel chunks", ""), json!({ "added": 0 }));
+    }
+}
+
+#[test]
+fn what_is_not_a_whole_dump_is_refused_and_leaves_nothing() {
+    let place = Place::new();
+    let chunks = dumped(100_000, 10);
+    let whole = chunks.concat();
+    let mut damaged = whole.clone();
+    damaged[200_000] ^= 1;
+    let builder =
+        ConcurrentCuckooFilter::builder().capacity(1_000_000).hasher(StableHash::with_seed(7));
+    // The first of several chunks says enough.
+    let fixed = builder.build().unwrap().piece_at(0, 0).unwrap().as_bytes().to_vec();
+    let swapped = [&chunks[1][..], &chunks[0], &chunks[2]].concat();
+    for (what, bytes, why) in [
+        ("nothing", vec![], "chunks: it is empty"),
+        ("some chunks", chunks[0].clone(), "it ends before the filter is complete"),
+        ("half a chunk", whole[..chunks[0].len() / 2].to_vec(), "a dump has the chunks"),
+        ("half a front", whole[..100].to_vec(), "a dump has the chunks"),
+        ("text", b"hello\n".to_vec(), "use a state saved by dedup or add"),
+        ("swapped", swapped, "a dump has the chunks"),
+        ("damaged", damaged, "a dump has the chunks"),
+        ("a fixed size", fixed, "fixed size"),
+    ] {
+        place.write("chunks", &bytes);
+        println!("{what}");
+        place.assert_refused(&[("merge seen.koel chunks", why)]);
+    }
 }

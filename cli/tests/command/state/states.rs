@@ -3,10 +3,6 @@
 use crate::common::*;
 use std::fs;
 
-fn text(ran: &Ran) -> &str {
-    std::str::from_utf8(&ran.stdout).unwrap()
-}
-
 #[test]
 fn a_second_run_writes_what_the_first_has_not() {
     let place = Place::new();
@@ -24,50 +20,60 @@ fn a_second_run_writes_what_the_first_has_not() {
 #[test]
 fn a_state_that_is_not_there_is_made_even_if_there_are_no_lines() {
     let place = Place::new();
-    assert_eq!(place.koel("dedup --state seen.koel").code, Some(0));
-    assert_eq!(place.koel("query --invert --count seen.koel").stdout, b"0\n");
-    assert_eq!(place.koel("add added.koel").code, Some(0));
+    place.assert_outputs(&[
+        ("dedup --state seen.koel", b"", b""),
+        ("query --count seen.koel --invert", b"a\n", b"1\n"),
+        ("add added.koel", b"", b""),
+        ("dedup --output - -", b"a\na\n", b"a\n"),
+    ]);
     assert_eq!(place.names(), ["added.koel", "seen.koel"]);
 }
 
 #[test]
-fn query_writes_what_was_seen_or_was_not_each_time() {
+fn query_writes_what_was_seen_or_was_not_each_time_and_says_so_by_its_exit_code() {
     let place = Place::new();
-    place.koel_on("add seen.koel", b"a\nb\n");
-    let query =
-        |words: &str| place.koel_on(&format!("query {words} seen.koel"), b"c\na\r\nd\na\nb");
-    assert_eq!(text(&query("")), "a\r\na\nb\n");
-    assert_eq!(text(&query("--invert")), "c\nd\n");
-    assert_eq!(text(&query("-v --count")), "2\n");
-    assert_eq!(text(&query("--count")), "3\n");
-    assert_eq!(text(&query("--output out")), "");
+    place.ok("add seen.koel", "a\nb\n");
+    let before = place.all();
+    let lines = "c\na\r\nd\na\nb";
+    for (words, lines, code, output) in [
+        ("query seen.koel {,--quiet}", lines, 0, "a\r\na\nb\n"),
+        ("query seen.koel --invert", lines, 0, "c\nd\n"),
+        ("query seen.koel -v --count", lines, 0, "2\n"),
+        ("query seen.koel --count", lines, 0, "3\n"),
+        ("query seen.koel", "x\n", 1, ""),
+        ("query seen.koel", "", 1, ""),
+        ("query seen.koel --count", "x\n", 1, "0\n"),
+        ("query seen.koel --invert --count", "", 1, "0\n"),
+        ("query seen.koel --invert", "x\n", 0, "x\n"),
+        ("query seen.koel --invert", "a\n", 1, ""),
+    ] {
+        place.row(words, lines, code, output, "");
+    }
+    place.row("query seen.koel - missing", "a\n", 2, "a\n", "missing: No such file");
+    assert!(place.all() == before);
+    place.row("query --output out seen.koel", lines, 0, "", "");
     assert_eq!(place.read("out"), b"a\r\na\nb\n");
-    // A query changes nothing.
-    assert_eq!(text(&query("--invert")), "c\nd\n");
-    let Some(ran) = place.shown_on("query seen.koel", b"c\na\r\nd\na\nb") else { return };
+    let Some(ran) = place.shown_on("query seen.koel", lines.as_bytes()) else { return };
     assert!(ran.stderr.starts_with("koel: 5 lines, 3 seen, 2 not seen; seen.koel has 2 lines; "));
-    assert_eq!(query("--quiet").stderr, "");
 }
 
 #[test]
 fn json_of_all_commands_has_every_field() {
     let place = Place::new();
-    for (command, answer, yes) in
-        [("add", "added", 2), ("query", "seen", 3), ("forget", "forgotten", 2)]
+    for (command, answer, yes, known) in
+        [("add", "added", 2, 2), ("query", "seen", 3, 2), ("forget", "forgotten", 2, 0)]
     {
-        let ran = place.koel_on(&format!("{command} --json seen.koel"), b"a\nb\na\n");
-        assert_eq!((ran.code, ran.stderr.lines().count()), (Some(0), 1), "{command}");
+        let ran = place.ok(&format!("{command} --json seen.koel"), "a\nb\na\n");
+        assert_eq!(
+            (ran.stderr.lines().count(), ran.text()),
+            (1, if yes == 3 { "a\nb\na\n" } else { "" })
+        );
         let summary = json(&ran);
         let expected = "bytes end known lines memory_bytes not_urls rate rate_exceeded seconds state \
             unchanged unreadable without_field";
         assert_eq!(fields(&summary).replace(&format!("{answer} "), ""), expected, "{command}");
-        assert_eq!(
-            (&summary["lines"], &summary[answer], &summary["bytes"]),
-            (&3.into(), &yes.into(), &6.into())
-        );
-        let known = if command == "forget" { 0 } else { 2 };
-        assert_eq!((&summary["known"], &summary["state"]), (&known.into(), &"seen.koel".into()));
-        assert_eq!((&summary["unreadable"], &summary["end"]), (&0.into(), &"complete".into()));
+        has(&summary, json!({ "lines": 3, answer: yes, "bytes": 6, "known": known }));
+        has(&summary, json!({ "state": "seen.koel", "unreadable": 0, "end": "complete" }));
     }
 }
 
@@ -75,73 +81,35 @@ fn json_of_all_commands_has_every_field() {
 fn query_keeps_the_order_with_all_threads() {
     let place = Place::new();
     place.make_state("seen.koel");
-    let (even, odd): (Vec<_>, Vec<_>) =
-        (0..60_000).map(|n| numbered(n..n + 1)).enumerate().partition(|(at, _)| at % 2 == 0);
-    let join = |lines: Vec<(usize, Vec<u8>)>| -> Vec<u8> {
-        lines.into_iter().flat_map(|(_, line)| line).collect()
-    };
-    let (even, odd) = (join(even), join(odd));
-    place.koel_on("add seen.koel", &even);
+    let [even, odd] = [0, 1].map(|rest| -> Vec<u8> {
+        (0..30_000).flat_map(|half| numbered(2 * half + rest..2 * half + rest + 1)).collect()
+    });
+    place.ok("add seen.koel", &even);
     for threads in &[8, 1, 2][..rounds(1, 3)] {
         let words = format!("query --threads {threads} seen.koel");
-        assert_same(&place.koel_on(&words, &numbered(0..60_000)).stdout, &even, "seen");
-        let words = words + " --invert";
-        assert_same(&place.koel_on(&words, &numbered(0..60_000)).stdout, &odd, "not seen");
+        place.row(&words, numbered(0..60_000), 0, &even, "");
+        place.row(&(words + " --invert"), numbered(0..60_000), 0, &odd, "");
     }
 }
 
 #[test]
-fn query_says_by_its_exit_code_whether_there_were_some() {
+fn what_is_added_is_seen_and_what_is_forgotten_is_new_again() {
     let place = Place::new();
-    place.koel_on("add seen.koel", b"a\n");
-    for (words, lines, code) in [
-        ("query seen.koel", "a\nb\n", 0),
-        ("query seen.koel", "b\n", 1),
-        ("query seen.koel", "", 1),
-        ("query --count seen.koel", "b\n", 1),
-        ("query --count seen.koel", "a\n", 0),
-        ("query --invert seen.koel", "b\n", 0),
-        ("query --invert seen.koel", "a\n", 1),
-        ("query seen.koel - missing", "a\n", 2),
-        ("query missing.koel", "a\n", 2),
-    ] {
-        assert_eq!(place.koel_on(words, lines.as_bytes()).code, Some(code), "{words} < {lines:?}");
-    }
-}
-
-#[test]
-fn what_is_added_is_seen_and_nothing_is_written() {
-    let place = Place::new();
-    let ran = place.koel_on("add --json seen.koel", b"a\nb\na\n");
-    assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b""[..]));
-    let summary = json(&ran);
-    assert_eq!((summary["lines"].as_u64(), summary["added"].as_u64()), (Some(3), Some(2)));
-    let Some(ran) = place.shown_on("add seen.koel", b"a\n") else { return };
-    assert_eq!(ran.code, Some(0));
-    assert!(
-        ran.stderr.starts_with("koel: 1 line, 0 added; seen.koel still has 2 lines; "),
-        "{}",
-        ran.stderr
-    );
-    assert_eq!(place.koel_on("dedup --state seen.koel", b"a\nb\nc\n").stdout, b"c\n");
-}
-
-#[test]
-fn what_is_forgotten_is_new_again() {
-    let place = Place::new();
+    place.ok("add added.koel", "a\nb\na\n");
     place.make_state("seen.koel");
-    place.koel_on("dedup --state seen.koel", &numbered(0..40_000));
-    let ran = place.koel_on("forget --json seen.koel", &numbered(10_000..20_000));
-    assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b""[..]));
-    let summary = json(&ran);
-    assert_eq!((&summary["forgotten"], &summary["known"]), (&10_000.into(), &30_000.into()));
-    let ran = place.koel_on("dedup --state seen.koel", &numbered(0..40_000));
-    assert_same(&ran.stdout, &numbered(10_000..20_000), "what was forgotten");
-
-    let Some(ran) = place.shown_on("forget seen.koel", b"never seen\n") else { return };
-    assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.starts_with("koel: 1 line, 0 forgotten, 1 not found; "), "{}", ran.stderr);
-    assert_eq!(place.koel_on("forget seen.koel missing", b"").code, Some(2));
+    place.ok("dedup --state seen.koel", numbered(0..40_000));
+    let forgotten = place.json("forget seen.koel", numbered(10_000..20_000));
+    has(&forgotten, json!({ "forgotten": 10_000, "known": 30_000 }));
+    place.row("dedup --state seen.koel", numbered(0..40_000), 0, numbered(10_000..20_000), "");
+    place.row("forget seen.koel missing", "", 2, "", "missing");
+    for (words, code, said) in [
+        ("add added.koel", 0, "koel: 1 line, 0 added; added.koel still has 2 lines; "),
+        ("forget seen.koel", 1, "koel: 1 line, 0 forgotten, 1 not found; "),
+    ] {
+        let Some(ran) = place.shown_on(words, b"a\n") else { return };
+        assert!(ran.code == Some(code) && ran.stderr.starts_with(said), "{}", ran.stderr);
+    }
+    place.row("dedup --state added.koel", "a\nb\nc\n", 0, "c\n", "");
 }
 
 #[test]
@@ -150,51 +118,139 @@ fn one_missing_file_does_not_keep_the_others_from_being_read() {
     place.write("one", b"a\n");
     place.write("two", b"b\n");
     fs::create_dir(place.path("folder")).unwrap();
-    let ran = place.koel("dedup --state seen.koel one missing folder two");
-    assert_eq!((ran.code, text(&ran)), (Some(2), "a\nb\n"));
-    assert!(ran.stderr.contains("koel: missing: No such file or directory\n"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("koel: folder: Is a directory\n"), "{}", ran.stderr);
-    let ran = place.koel("query seen.koel missing one two");
-    assert_eq!((ran.code, text(&ran)), (Some(2), "a\nb\n"));
-    assert_eq!(place.koel("add seen.koel missing one").code, Some(2));
-    assert_eq!(place.koel("forget seen.koel missing one").code, Some(2));
-    let ran = place.koel("query seen.koel one two");
-    assert_eq!((ran.code, text(&ran)), (Some(0), "b\n"));
+    let missing = "koel: missing: No such file or directory\n";
+    for (words, code, output, said) in [
+        ("dedup --state seen.koel one missing folder two", 2, "a\nb\n", missing),
+        ("dedup --count one folder two", 2, "2\n", "koel: folder: Is a directory\n"),
+        ("query seen.koel missing one two", 2, "a\nb\n", missing),
+        ("{add,forget} seen.koel missing one", 2, "", missing),
+        ("query seen.koel one two", 0, "b\n", ""),
+    ] {
+        place.row(words, "", code, output, said);
+    }
 }
 
 #[test]
 fn info_describes_a_state() {
     let place = Place::new();
     place.make_state("seen.koel");
-    place.koel_on("add seen.koel", &numbered(0..20_345));
-    let ran = place.koel("info seen.koel");
-    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
-    let info = text(&ran);
+    place.ok("add seen.koel", numbered(0..20_345));
+    let ran = place.ok("info seen.koel", "");
+    ran.has("");
+    let info = ran.text();
     assert!(info.starts_with("seen.koel\n  items      20,345\n  file       "), "{info}");
-    for line in ["  memory     ", "  stores     ", "  rate       ", "  hasher     XXH3-64\n"] {
+    for line in [
+        "  memory     ",
+        "  stores     ",
+        "  rate       ",
+        "  hasher     XXH3-64\n",
+        "  compares   lines, byte by byte\n",
+        "  built for  10,000 items, growing up to 8,192 times",
+    ] {
         assert!(info.contains(line), "{line}: {info}");
     }
-    assert!(info.contains("  compares   lines, byte by byte\n"), "{info}");
-    assert!(info.contains("  built for  10,000 items, growing up to 8,192 times"), "{info}");
-
-    let ran = place.koel("info --json seen.koel");
-    let info: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let info = place.info("seen.koel");
     let expected = "capacity compares expected_growth file_bytes fingerprint_bits forgets grows \
         growth hasher items load memory_bytes rate rate_expected splits state \
         unsaved_bytes";
     assert_eq!(fields(&info), expected);
-    assert_eq!((&info["state"], &info["items"]), (&"seen.koel".into(), &20_345.into()));
-    assert_eq!(info["file_bytes"].as_u64(), Some(place.read("seen.koel").len() as u64));
-    assert_eq!((&info["capacity"], &info["expected_growth"]), (&10_000.into(), &8_192.0.into()));
-    assert_eq!((&info["compares"], &info["grows"]), (&"lines, byte by byte".into(), &true.into()));
-    let between = |name: &str, low: f64, high: f64| {
-        let number = info[name].as_f64().unwrap();
-        assert!((low..=high).contains(&number), "{name}: {number}");
-    };
-    between("load", 0.05, 1.0);
-    between("fingerprint_bits", 8.0, 32.0);
-    between("rate", 1e-12, 1e-6);
-    between("rate_expected", 1e-9, 1e-6);
-    between("memory_bytes", 1e4, 1e7);
-    between("growth", 0.5, 2.0);
+    has(&info, json!({ "state": "seen.koel", "items": 20_345, "compares": "lines, byte by byte" }));
+    has(&info, json!({ "file_bytes": place.read("seen.koel").len(), "grows": true }));
+    has(&info, json!({ "capacity": 10_000, "expected_growth": 8_192.0 }));
+    for (name, range) in [
+        ("load", 0.05..=1.0),
+        ("fingerprint_bits", 8.0..=32.0),
+        ("rate", 1e-12..=1e-6),
+        ("rate_expected", 1e-9..=1e-6),
+        ("memory_bytes", 1e4..=1e7),
+        ("growth", 0.5..=2.0),
+    ] {
+        assert!(range.contains(&info[name].as_f64().unwrap()), "{name}: {info}");
+    }
+}
+
+#[test]
+fn counting_or_writing_what_is_repeated_leaves_a_state_as_it_is() {
+    let place = Place::new();
+    place.make_state("seen.koel");
+    place.ok("add seen.koel", "a\nb\n");
+    let before = place.all();
+    for (options, output) in [("{--count,-c -d}", "2\n"), ("--repeated", "b\nc\n")] {
+        let words = format!("dedup --state seen.koel {options}");
+        place.row(&words, "b\nc\nc\nd\n", 0, output, "");
+    }
+    has(&place.json("dedup -c --state seen.koel", "b\nc\n"), json!({ "saved": false, "known": 3 }));
+    // Nor is a state created.
+    place.row("dedup --count --state other.koel", "a\n", 0, "1\n", "no such state");
+    assert!(place.all() == before, "the state has changed");
+    place.row("dedup --state seen.koel", "b\nc\n", 0, "c\n", "");
+}
+
+/// The bytes of a shard in the file: its buckets have two words.
+const BLOCK: usize = 8 * (2 * 8_192 + 4);
+
+/// A state that is not loaded at once.
+fn place_with_a_large_state() -> Place {
+    let place = Place::new();
+    place.ok("add --rate 1e-7 large.koel", numbered(0..600_000));
+    assert!(place.read("large.koel").len() > 16 * BLOCK);
+    place
+}
+
+#[test]
+fn few_lines_and_many_have_the_same_answers() {
+    let place = place_with_a_large_state();
+    let (before, new) = (numbered(0..100_000), numbered(1_000_000..1_100_000));
+    place.row("query large.koel", numbered(7..9), 0, numbered(7..9), "");
+    place.row("query large.koel", numbered(1_000_000..1_000_001), 1, "", "");
+    place.row("query large.koel", &before, 0, &before, "");
+    let mixed = [new, before.clone()].concat();
+    // One of the new lines may be taken for a seen one.
+    let seen = place.koel_on("query large.koel", &mixed).stdout;
+    assert!(seen.ends_with(&before) && seen.len() < before.len() + 5 * b"1000000\n".len());
+}
+
+#[test]
+fn damage_is_told_where_an_answer_would_depend_on_it() {
+    let place = place_with_a_large_state();
+    let whole = place.read("large.koel");
+    let (block, count) = (BLOCK, (whole.len() - 264) / BLOCK);
+    let mut damaged = whole.clone();
+    for number in (0..count).filter(|number| number % 2 == 0) {
+        damaged[208 + number * block + block / 2] ^= 1;
+    }
+    place.write("damaged.koel", damaged);
+    let (mut answered, mut refused) = (0, 0);
+    for number in 0..30 {
+        let line = numbered(number..number + 1);
+        let ran = place.koel_on("query damaged.koel", &line);
+        match ran.code {
+            Some(0) => {
+                answered += 1;
+                assert_eq!(ran.stdout, line);
+            }
+            code => {
+                refused += 1;
+                assert_eq!((code, &ran.stdout[..]), (Some(2), &b""[..]), "{}", ran.stderr);
+                ran.has("damaged.koel: it is damaged at byte");
+            }
+        }
+    }
+    assert!(answered > 3 && refused > 3, "{answered} answered, {refused} refused");
+    place.row("query damaged.koel", numbered(0..100_000), 2, "", "it is damaged at byte");
+}
+
+#[test]
+fn a_state_that_is_replaced_meanwhile_answers_as_it_was() {
+    let place = place_with_a_large_state();
+    place.koel_on("add --rate 1e-7 other.koel", &numbered(0..10));
+    // A line at a time: each is answered before the next is there.
+    let mut going = place.start("query --quiet large.koel");
+    let rest = numbered(100..60_000);
+    going.passes(&numbered(0..1));
+    fs::rename(place.path("other.koel"), place.path("large.koel")).unwrap();
+    let answers = collect(going.stdout.take().unwrap());
+    going.feed(&rest);
+    going.end();
+    assert!(answers.join().unwrap() == rest);
 }

@@ -30,9 +30,7 @@ fn a_bar_shows_how_far_it_is_and_goes() {
         let sent = terminal.sent();
         sent.contains("2,000 lines, 1,000 new") && sent.contains(&kib)
     });
-    drop(going.stdin.take());
-    let (status, _) = going.wait();
-    assert_eq!(status.code(), Some(0));
+    going.end();
     // However it is drawn, the number of lines is there.
     let sent = terminal.sent();
     assert!(!sent.replace(" \x1B[2K", "\x1B[2K").contains("/s, \x1B"), "{sent:?}");
@@ -82,11 +80,9 @@ fn a_quiet_run_shows_nothing() {
     let Some(terminal) = Terminal::new() else { return };
     let place = Place::new();
     let mut going = start(&place, "dedup --quiet", |command| command.stderr(terminal.end()));
-    going.feed(b"a\n");
-    assert_eq!(going.next(2), b"a\n");
+    going.passes(b"a\n");
     thread::sleep(std::time::Duration::from_millis(300));
-    drop(going.stdin.take());
-    assert_eq!(going.wait().0.code(), Some(0));
+    going.end();
     // This is the first output.
     std::io::Write::write_all(&mut terminal.own(), b"END").unwrap();
     wait_until("the end", || !terminal.sent().is_empty());
@@ -103,8 +99,7 @@ fn a_bar_does_not_get_between_lines_on_the_same_terminal() {
     wait_until("the line", || terminal.sent().contains("first"));
     thread::sleep(std::time::Duration::from_millis(300));
     assert_eq!(terminal.sent(), "first\r\n");
-    drop(going.stdin.take());
-    assert_eq!(going.wait().0.code(), Some(0));
+    going.end();
     assert!(terminal.shows_at_last(" s").starts_with("first\nkoel: 1 line, 1 new, 0 repeated; "));
     assert!(!terminal.sent().contains('\x1B'));
 }
@@ -118,7 +113,6 @@ fn a_number_does_not_get_in_the_way_of_a_bar() {
     });
     going.feed(b"a\nb\n");
     wait_until("the bar", || terminal.sent().contains("2 lines, 2 new"));
-    drop(going.stdin.take());
-    assert_eq!(going.wait().0.code(), Some(0));
+    going.end();
     assert!(terminal.shows_at_last(" s").starts_with("2\nkoel: 2 lines, 2 new, 0 repeated; "));
 }

@@ -1,0 +1,260 @@
+//! When two lines are equal: `--url`, `--ignore-case` and `--field`. A state remembers how its lines are compared. A
+//! table of the README and of `koel dedup --help` says which URLs are equal by which rules.
+
+use crate::common::*;
+
+/// Pairs of lines that differ in case.
+const LINES: &[u8] = "a line\nA Line\n\u{c4}pfel\n\u{e4}PFEL\n\u{416}\n\u{436}\n".as_bytes();
+const FIRST: &[u8] = "a line\n\u{c4}pfel\n\u{416}\n".as_bytes();
+
+#[test]
+fn equal_lines_are_one_and_written_as_they_came() {
+    let urls =
+        b"HTTP://A.Example/x\nhttp://a.example:80/x\r\nhttp://a.example/X\nhttps://a.example/x\n\
+        https://a.example:443/x\nhttps://a.example:444/x\n";
+    let first =
+        b"HTTP://A.Example/x\nhttp://a.example/X\nhttps://a.example/x\nhttps://a.example:444/x\n";
+    let once = b"http://a.example/b/c%7E\nhttp://a.example/x/../b/c~\n\
+        HTTP://A.EXAMPLE/./b/c~#part\nhttp://a.example:80/b/%63~\n";
+    let tabs = b"1\tb\tx\n2\ta\tx\n3\tb\ty\n4\tc\n4\tc\n";
+    Place::new().assert_outputs(&[
+        ("dedup --url", urls, first),
+        ("dedup", urls, urls),
+        ("dedup --url --count", once, b"1\n"),
+        ("dedup --ignore-case", LINES, FIRST),
+        ("dedup -i --lossless --rate 0.3", LINES, FIRST),
+        ("dedup", LINES, LINES),
+        // Latin 1 is no UTF-8, and only letters of ASCII are folded.
+        ("dedup --ignore-case", b"\xC4pfel\n\xE4pfel\n\xC4PFEL\n", b"\xC4pfel\n\xE4pfel\n"),
+        ("dedup --field 2", tabs, b"1\tb\tx\n2\ta\tx\n4\tc\n"),
+        ("dedup --field 2 --repeated", tabs, b"3\tb\ty\n4\tc\n"),
+        ("dedup --field 1 --count", tabs, b"4\n"),
+        ("dedup --field 2 --count --delimiter \\t", tabs, b"3\n"),
+        ("dedup --field 2 --count --delimiter=\\t", tabs, b"3\n"),
+        ("dedup --field 2 --delimiter ,", b"a,b\r\nc,b\nd,b,\nb,d\n", b"a,b\r\nb,d\n"),
+        ("dedup --field 2 --delimiter , --keep-cr", b"a,b\r\nc,b\nd,b,\n", b"a,b\r\nc,b\n"),
+        ("dedup --field 2 --delimiter \\n --zero", b"a\nb\0c\nb\0d\ne\0", b"a\nb\0d\ne\0"),
+    ]);
+}
+
+#[test]
+fn what_is_no_url_or_has_no_field_is_compared_as_it_is_and_counted() {
+    let place = Place::new();
+    let urls = b"no URL\nNO URL\nno URL\n\nhttp://a.example\n\xFF\n";
+    // Lines that repeat themselves are counted, too. A field may equal a whole line.
+    let fields = b"a\na\nb\tc\na\nd\tc\n\n\nc\n";
+    let rest = b"no URL\nNO URL\n\nhttp://a.example\n\xFF\n";
+    for (words, input, output, counted) in [
+        ("dedup --url", &urls[..], &rest[..], json!({ "lines": 6, "not_urls": 5 })),
+        (
+            "dedup --field 2 --threads {1,4}",
+            fields,
+            b"a\nb\tc\n\n",
+            json!({ "lines": 8, "without_field": 6 }),
+        ),
+        ("dedup --field 1", fields, b"a\nb\tc\nd\tc\n\nc\n", json!({ "without_field": 0 })),
+    ] {
+        for words in each(words) {
+            let ran = place.ok(&format!("{words} --json"), input);
+            assert_same(&ran.stdout, output, &words);
+            has(&json(&ran), counted.clone());
+        }
+    }
+    for (words, input, said) in [
+        ("dedup --url", &urls[..], "; 5 are not URLs; "),
+        ("dedup --field 2", fields, "; 6 do not have the field; "),
+        ("dedup --field 2", b"a\n", "; 1 does not have the field; "),
+    ] {
+        let Some(ran) = place.shown_on(words, input) else { return };
+        ran.has(said);
+    }
+    // The lines after a limit are not counted, and stay new.
+    let lines = b"a\n1\tb\na\n2\tb\nc\n3\td\nc\ne\n";
+    let ran = place.ok("dedup --field 2 --limit 3 --json --state seen.koel", lines);
+    assert_eq!(ran.stdout, b"a\n1\tb\nc\n");
+    has(&json(&ran), json!({ "lines": 5, "without_field": 3 }));
+    place.row("dedup --field 2 --state seen.koel", lines, 0, "3\td\ne\n", "");
+}
+
+#[test]
+fn a_state_remembers_how_its_lines_are_compared() {
+    let place = Place::new();
+    let (one, same) = (b"http://a.example/\n", b"HTTP://A.EXAMPLE:80/\nhttp://b.example/\n");
+    place.assert_outputs(&[
+        ("dedup --url --state urls.koel", one, one),
+        // Without the option.
+        ("query urls.koel", same, b"HTTP://A.EXAMPLE:80/\n"),
+    ]);
+    let of = |words: &str, input: &[u8], fields: Value| has(&place.json(words, input), fields);
+    of("dedup --state urls.koel", same, json!({ "new": 1, "not_urls": 0 }));
+    of("add urls.koel", b"HTTP://B.example:80/\nno URL\n", json!({ "added": 1, "not_urls": 1 }));
+    of("forget urls.koel", b"http://B.EXAMPLE/\n", json!({ "forgotten": 1 }));
+    place.assert_outputs(&[
+        ("query -v urls.koel", same, b"http://b.example/\n"),
+        // And with it, of course.
+        ("dedup --url --state urls.koel", same, b"http://b.example/\n"),
+        ("dedup -i --state seen.koel", LINES, FIRST),
+        ("dedup --state seen.koel", b"A LINE\nb\nB\n", b"b\n"),
+        ("query seen.koel", b"A line\nc\n", b"A line\n"),
+        ("add -i seen.koel", b"C\nc\n", b""),
+        ("forget seen.koel", b"A LINE\n", b""),
+        ("dedup --state seen.koel", b"a line\nc\n", b"a line\n"),
+    ]);
+    for (state, compares) in
+        [("urls.koel", "URLs (--url)"), ("seen.koel", "lines, in lower case (--ignore-case)")]
+    {
+        let info = place.ok(&format!("info {state}"), "");
+        assert!(info.text().contains(&format!("compares   {compares}")), "{}", info.text());
+    }
+}
+
+#[test]
+fn a_state_is_made_of_lines_and_used_with_a_field() {
+    let place = Place::new();
+    place.ok("add --url urls.koel", b"http://a.example/\nhttp://b.example/\n");
+    let log = b"1\tGET\tHTTP://A.example/#top\n2\tGET\thttp://c.example/\n3\tGET\n";
+    let ran = place.ok("query --field 3 --json urls.koel", log);
+    assert_eq!(ran.text(), "1\tGET\tHTTP://A.example/#top\n");
+    has(&json(&ran), json!({ "not_urls": 1, "without_field": 1 }));
+    has(&place.json("forget --field 3 urls.koel", &log[..30]), json!({ "forgotten": 1 }));
+    has(&place.json("add --field 3 urls.koel", log), json!({ "added": 3 }));
+    place.assert_outputs(&[
+        ("query -c urls.koel", b"http://c.example\n", b"1\n"),
+        ("dedup --field 2 --delimiter ; --state urls.koel", b"x;http://c.example/\n", b""),
+    ]);
+}
+
+#[test]
+fn options_tell_what_else_makes_no_difference() {
+    let place = Place::new();
+    let input = b"http://a.example/x?b=2&a=1\nhttp://a.example/x?a=1&b=2\n\
+        http://a.example/x?b=2&a=1&utm_source=mail\nhttp://a.example/x?gclid=7&a=1&b=2\n";
+    for (options, new) in [
+        ("", 4),
+        ("--sort-query", 3),
+        ("--ignore-tracking", 2),
+        ("--sort-query --ignore-tracking", 1),
+    ] {
+        let words = format!("dedup --count --url {options}");
+        place.row(&words, input, 0, format!("{new}\n"), "");
+        // A state remembers that, too.
+        let added = place.json(&format!("add --url {options} seen.koel"), input);
+        has(&added, json!({ "added": new }));
+        place.row("dedup --state seen.koel", input, 0, "", "");
+        std::fs::remove_file(place.path("seen.koel")).unwrap();
+    }
+}
+
+#[test]
+fn a_state_that_compares_otherwise_and_fields_that_are_none_are_refused() {
+    let place = Place::new();
+    place.assert_outputs(&[
+        ("add bytes.koel", b"a\n", b""),
+        ("add --ignore-case case.koel", b"a\n", b""),
+        ("add --url urls.koel", b"http://a.example/\n", b""),
+        ("add --url --sort-query sorted.koel", b"http://a.example/\n", b""),
+    ]);
+    for words in [
+        "{dedup --state,add} bytes.koel {--url,--ignore-case}",
+        "{dedup --state,add} case.koel --url",
+        "{dedup --state,add} urls.koel {--url --sort-query,--url --ignore-tracking,--ignore-case}",
+        "{dedup --state,add} sorted.koel {--url,--url --sort-query --ignore-tracking}",
+    ] {
+        place.assert_refused(&[
+            (words, "this state compares "),
+            (words, "omit them, or use another state"),
+        ]);
+    }
+    place.assert_refused(&[
+        ("dedup {--sort-query,--ignore-tracking}", "--url"),
+        ("add --sort-query bytes.koel", "--url"),
+        ("{dedup,add new.koel} --ignore-case --url", "cannot be used with"),
+        ("dedup --field {0,x}", "a number from 1"),
+        ("dedup --field 1 --delimiter{ ab,=}", "one byte"),
+        ("dedup --delimiter ;", "--field"),
+        ("{dedup,add new.koel} --field 1 --delimiter \\n", "a newline, which ends the lines"),
+        ("dedup --zero --field 1 --delimiter \\0", "a NUL byte, which ends the lines"),
+    ]);
+}
+
+/// Pairs of URLs, and whether they are equal by `--url`, and by `--url --sort-query`.
+#[rustfmt::skip]
+const PAIRS: [(&str, &str, [bool; 2]); 32] = [
+    ("HTTP://A.example", "http://a.example/", [true, true]),
+    ("http://a.example/x?#top", "http://a.example/x", [true, true]),
+    ("http://a.example/b/../x", "http://a.example/x", [true, true]),
+    ("http://a.example/%7Ex", "http://a.example/~x", [true, true]),
+    ("http://bücher.example/", "http://xn--bcher-kva.example/", [true, true]),
+    ("http://a.example:80/", "http://a.example/", [true, true]),
+    ("http://127.1/", "http://127.0.0.1/", [true, true]),
+    ("http://a.example/?b=1&a=2", "http://a.example/?a=2&b=1", [false, true]),
+    ("http://a.example/?a=1&&b=2", "http://a.example/?a=1&b=2", [false, true]),
+    ("http://a.example/?a", "http://a.example/?a=", [false, false]),
+    ("http://a.example/?q=a+b", "http://a.example/?q=a%20b", [false, false]),
+    ("http://a.example/?q=a/b", "http://a.example/?q=a%2Fb", [false, false]),
+    ("http://a.example/a,b", "http://a.example/a%2Cb", [false, false]),
+    ("http://a.example/x;", "http://a.example/x", [false, false]),
+    ("http://straße.example/", "http://strasse.example/", [false, false]),
+    ("http://a.example/?q=a+b", "http://a.example/?q=a%2Bb", [false, false]),
+    ("http://a.example/a/b", "http://a.example/a%2Fb", [false, false]),
+    ("http://a.example/x", "http://a.example/X", [false, false]),
+    ("http://a.example/x", "https://a.example/x", [false, false]),
+    ("http://a.example/x#top", "http://a.example/x", [true, true]),
+    ("http://a.example/x?", "http://a.example/x", [true, true]),
+    ("http://a.example/%c3%bc", "http://a.example/ü", [true, true]),
+    ("http:a.example", "http://a.example/", [true, true]),
+    ("http://me:@a.example/", "http://me@a.example/", [true, true]),
+    ("http://a.example/?a=2&a=1", "http://a.example/?a=1&a=2", [false, true]),
+    ("http://a.example/[b]", "http://a.example/%5Bb%5D", [false, false]),
+    ("http://a.example/x", "http://a.example/x/", [false, false]),
+    ("http://a.example/", "https://a.example/", [false, false]),
+    ("http://a.example/", "http://a.example./", [false, false]),
+    ("http://a.example/", "http://www.a.example/", [false, false]),
+    ("http://a.example/x;jsessionid=1", "http://a.example/x", [false, false]),
+    ("http://a.example/?a=1&a=1", "http://a.example/?a=1", [false, false]),
+];
+
+const MODES: [&str; 2] = ["--url", "--url --sort-query"];
+
+#[test]
+fn pairs_of_urls_are_equal_as_the_table_says() {
+    let place = Place::new();
+    for (number, (one, other, equal)) in PAIRS.into_iter().enumerate() {
+        // A short run compares each pair in one mode.
+        let modes = MODES.into_iter().zip(equal);
+        for (mode, is_equal) in modes.skip(number % rounds(2, 1)).step_by(rounds(2, 1)) {
+            let count = if is_equal { "1\n" } else { "2\n" };
+            place.row(&format!("dedup -c {mode}"), format!("{one}\n{other}\n"), 0, count, "");
+        }
+    }
+}
+
+/// Checks the rows of a table: words for the URLs, and a word for each way to compare them.
+#[track_caller]
+fn assert_true(rows: Vec<Vec<&str>>, equal: &str, different: &str) {
+    assert!(rows.len() >= 15, "{} rows found", rows.len());
+    for row in rows {
+        let [one, other, marks @ ..] = &row[..] else { panic!("{row:?}") };
+        let pair = PAIRS.iter().find(|pair| (&pair.0, &pair.1) == (one, other));
+        let (_, _, expected) = pair.unwrap_or_else(|| panic!("an unknown pair: {row:?}"));
+        let expected = expected.map(|is_equal| if is_equal { equal } else { different });
+        assert_eq!(marks, expected, "{row:?}");
+    }
+}
+
+#[test]
+fn the_tables_of_the_help_and_of_the_readme_are_true() {
+    let place = Place::new();
+    for command in ["dedup", "add"] {
+        let help = place.koel(&format!("{command} --help"));
+        let rows =
+            help.text().lines().filter(|line| line.trim_start().to_lowercase().starts_with("http"));
+        assert_true(rows.map(|row| row.split_whitespace().collect()).collect(), "=", "-");
+    }
+    let readme = include_str!("../../../README.md");
+    let rows = readme.lines().filter(|line| line.to_lowercase().starts_with("| `http"));
+    let words = |row: &'static str| -> Vec<&str> {
+        row.split('|').map(|word| word.trim().trim_matches('`')).filter(|w| !w.is_empty()).collect()
+    };
+    assert_true(rows.map(words).collect(), "=", "≠");
+}

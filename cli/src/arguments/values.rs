@@ -1,23 +1,36 @@
-//! Values of options, parsed from text: numbers, sizes, rates and times. An error completes the sentence of clap, "invalid
-//! value for this option".
+//! Values of options, parsed from text: numbers, sizes, rates and times. An error completes the sentence of clap,
+//! "invalid value for this option".
 
 /// A whole number: 1000000, 1_000_000, 1M, 1e6. Unlike those of a [`size`], its units are powers of a thousand.
 pub fn number(text: &str) -> Result<u64, String> {
-    let bad = || String::from("it must be a whole number, such as 1000000, 1_000_000, 1M or 1e6");
     let text = text.replace('_', "").to_ascii_uppercase();
-    let zeros = ["K", "M", "G", "T"].iter().position(|unit| text.ends_with(unit));
-    if let Some(unit) = zeros {
-        let digits: u64 = text[..text.len() - 1].parse().map_err(|_| bad())?;
-        return digits.checked_mul(1_000_u64.pow(unit as u32 + 1)).ok_or_else(bad);
-    }
-    match text.split_once('E') {
-        None => text.parse().map_err(|_| bad()),
+    let scaled = match text.split_once('E') {
         Some((digits, zeros)) => {
-            let zeros = zeros.parse().ok().and_then(|zeros| 10_u64.checked_pow(zeros));
-            let digits: Option<u64> = digits.parse().ok();
-            digits.zip(zeros).and_then(|(digits, zeros)| digits.checked_mul(zeros)).ok_or_else(bad)
+            let unit = zeros.parse().ok().and_then(|zeros| 10_u64.checked_pow(zeros));
+            unit.and_then(|unit| times(digits, unit))
         }
-    }
+        None => in_units(
+            &text,
+            &[
+                ("K", 1_000),
+                ("M", 1_000_000),
+                ("G", 1_000_000_000),
+                ("T", 1_000_000_000_000),
+                ("", 1),
+            ],
+        ),
+    };
+    scaled.ok_or("it must be a whole number, such as 1000000, 1_000_000, 1M or 1e6".into())
+}
+
+/// Returns a number of the first of the units that the text ends with.
+fn in_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let found = |(unit, scale): &(&str, u64)| Some((text.strip_suffix(unit)?, *scale));
+    units.iter().find_map(found).and_then(|(digits, scale)| times(digits, scale))
+}
+
+fn times(digits: &str, unit: u64) -> Option<u64> {
+    digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 /// The same, and more than zero.
@@ -48,8 +61,8 @@ pub fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// Smallest memory limit, in bytes. It is about twice the size with which a filter of the default capacity begins, at any
-/// rate.
+/// Smallest memory limit, in bytes. It is about twice the size with which a filter of the default capacity begins, at
+/// any rate.
 pub const LEAST_MEMORY: u64 = 256 << 10;
 
 /// Bytes for the lines seen.
@@ -69,27 +82,15 @@ pub fn threads(text: &str) -> Result<usize, String> {
 
 /// Bytes: 65536, 64K, 64M, 64G.
 pub fn size(text: &str) -> Result<u64, String> {
-    let bad = || String::from("it must be a number of bytes, or of K, M or G: 65536, 64K, 1M, 2G");
     let upper = text.to_ascii_uppercase();
     let digits = upper.trim_end_matches('B').trim_end_matches('I');
-    let (digits, unit) = match digits.strip_suffix(['K', 'M', 'G', 'T']) {
-        Some(number) => (number, &digits[number.len()..]),
-        None if digits.len() == upper.len() => (digits, ""),
-        None => return Err(bad()),
-    };
-    let shift = match unit {
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        "T" => 40,
-        _ => 0,
-    };
-    let number: u64 = digits.parse().map_err(|_| bad())?;
-    let bytes = number.checked_mul(1 << shift).ok_or_else(bad)?;
-    if bytes == 0 {
-        Err(String::from("it must be a number of bytes, and more than 0"))
-    } else {
-        Ok(bytes)
+    let units = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40), ("", 1)];
+    // Only after a unit there may be what it is of.
+    let units = if digits.len() == upper.len() { &units[..] } else { &units[..4] };
+    match in_units(digits, units) {
+        None => Err("it must be a number of bytes, or of K, M or G: 65536, 64K, 1M, 2G".into()),
+        Some(0) => Err("it must be a number of bytes, and more than 0".into()),
+        Some(bytes) => Ok(bytes),
     }
 }
 
@@ -113,25 +114,15 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 
 /// A period in seconds: 30d, 12h, 90m, 45s.
 pub fn period(text: &str) -> Result<u64, String> {
-    let bad = || {
-        String::from(
-            "it must be a number of seconds, minutes, hours, days or weeks: 45s, 90m, 12h, 30d, 4w",
-        )
-    };
-    let unit = text.chars().next_back().ok_or_else(bad)?;
-    let seconds = match unit.to_ascii_lowercase() {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        'w' => 604_800,
-        _ => return Err(bad()),
-    };
-    let units: u64 = text[..text.len() - 1].parse().map_err(|_| bad())?;
-    match units.checked_mul(seconds) {
-        Some(0) => Err(String::from("it must be more than 0")),
+    let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400), ("w", 604_800)];
+    match in_units(&text.to_ascii_lowercase(), &units) {
+        None => Err(
+            "it must be a number of seconds, minutes, hours, days or weeks: 45s, 90m, 12h, 30d, 4w"
+                .into(),
+        ),
+        Some(0) => Err("it must be more than 0".into()),
         Some(period @ ..=LONGEST_PERIOD) => Ok(period),
-        _ => Err(String::from("it must be at most 36500d")),
+        Some(_) => Err("it must be at most 36500d".into()),
     }
 }
 
@@ -141,93 +132,47 @@ const LONGEST_PERIOD: u64 = 36_500 * 86_400;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fmt::Debug;
 
-    #[test]
-    fn sizes_have_units() {
-        for (text, bytes) in [
-            ("65536", 65_536),
-            ("1K", 1_024),
-            ("1k", 1_024),
-            ("64M", 64 << 20),
-            ("64MiB", 64 << 20),
-            ("2G", 2 << 30),
-        ] {
-            assert_eq!(size(text), Ok(bytes), "{text}");
+    /// Checks what texts are, and that others are refused.
+    #[track_caller]
+    fn check<T: Debug + PartialEq>(
+        parse: fn(&str) -> Result<T, String>,
+        good: &[(&str, T)],
+        bad: &[&str],
+    ) {
+        for (text, value) in good {
+            assert_eq!(parse(text).as_ref(), Ok(value), "{text}");
         }
-        for text in ["", "0", "K", "-1", "1.5G", "1X", "12B34", "99999999999T", "iB"] {
-            assert!(size(text).is_err(), "{text}");
-        }
+        bad.iter().for_each(|text| assert!(parse(text).is_err(), "{text}"));
     }
 
     #[test]
-    fn memory_is_enough_to_begin_with() {
-        assert_eq!(memory("256K"), Ok(LEAST_MEMORY));
-        for text in ["200", "100000", "255K", "x"] {
-            assert!(memory(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn periods_have_units() {
-        for (text, seconds) in
-            [("45s", 45), ("90m", 5_400), ("12h", 43_200), ("30d", 2_592_000), ("1W", 604_800)]
-        {
-            assert_eq!(period(text), Ok(seconds), "{text}");
-        }
-        assert_eq!(period("36500d"), Ok(LONGEST_PERIOD));
-        for text in [
-            "",
-            "d",
-            "30",
-            "0h",
-            "-1d",
-            "1.5h",
-            "1y",
-            "36501d",
-            "30 d",
-            "1\u{e4}",
-            "99999999999999w",
-        ] {
-            assert!(period(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_whole() {
-        for (text, value) in [
-            ("0", 0),
-            ("1_000", 1_000),
-            ("1e6", 1_000_000),
-            ("25E3", 25_000),
-            ("5k", 5_000),
-            ("1M", 1_000_000),
-            ("2G", 2_000_000_000),
-        ] {
-            assert_eq!(number(text), Ok(value), "{text}");
-        }
-        let bad = ["", "e6", "1e", "1.5e3", "-1", "1e-6", "1e20", "M", "1MB", "1.5M", "99999999T"];
-        for text in bad.into_iter().chain(["99999999999999999999"]) {
-            assert!(number(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_delimiter_is_one_byte() {
-        for (text, byte) in
-            [(",", b','), (" ", b' '), ("\\t", b'\t'), ("\\", b'\\'), ("\\\\", b'\\'), ("\\0", 0)]
-        {
-            assert_eq!(delimiter(text), Ok(byte), "{text}");
-        }
-        for text in ["", "ab", "\\x", "\\tt", "\u{e4}"] {
-            assert!(delimiter(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn rates_are_chances() {
-        assert_eq!(rate("1e-6"), Ok(1e-6));
-        for text in ["0", "1", "-0.1", "NaN", "inf", "1e-300", "a"] {
-            assert!(rate(text).is_err(), "{text}");
-        }
+    #[rustfmt::skip]
+    fn values_have_units_and_limits() {
+        check(
+            size,
+            &[("65536", 65_536), ("1K", 1_024), ("1k", 1_024), ("64M", 64 << 20), ("64MiB", 64 << 20), ("2G", 2 << 30)],
+            &["", "0", "K", "-1", "1.5G", "1X", "12B34", "99999999999T", "iB"],
+        );
+        check(memory, &[("256K", LEAST_MEMORY)], &["200", "100000", "255K", "x"]);
+        check(
+            period,
+            &[("45s", 45), ("90m", 5_400), ("12h", 43_200), ("30d", 2_592_000), ("1W", 604_800),
+              ("36500d", LONGEST_PERIOD)],
+            &["", "d", "30", "0h", "-1d", "1.5h", "1y", "36501d", "30 d", "1\u{e4}", "99999999999999w"],
+        );
+        check(
+            number,
+            &[("0", 0), ("1_000", 1_000), ("1e6", 1_000_000), ("25E3", 25_000), ("5k", 5_000), ("1M", 1_000_000),
+              ("2G", 2_000_000_000)],
+            &["", "e6", "1e", "1.5e3", "-1", "1e-6", "1e20", "M", "1MB", "1.5M", "99999999T", "99999999999999999999"],
+        );
+        check(
+            delimiter,
+            &[(",", b','), (" ", b' '), ("\\t", b'\t'), ("\\", b'\\'), ("\\\\", b'\\'), ("\\0", 0)],
+            &["", "ab", "\\x", "\\tt", "\u{e4}"],
+        );
+        check(rate, &[("1e-6", 1e-6)], &["0", "1", "-0.1", "NaN", "inf", "1e-300", "a"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::arguments::tools::Compact;
 use crate::commands::closing::{DONE, Ending, FAILED};
-use crate::commands::report::{Holds, Took, seconds};
+use crate::commands::report::{holds, seconds, took};
 use crate::failure::Failure;
 use crate::run::screen::Screen;
 use crate::state::comparison::LineHash;
@@ -79,10 +79,10 @@ impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [now, before] =
             [self.memory_bytes, self.memory_bytes_before].map(|bytes| BinaryBytes(bytes as u64));
-        write!(f, "{}; {now} of memory", Holds(&self.state, self.known, self.unchanged))?;
+        write!(f, "{}; {now} of memory", holds(&self.state, self.known, self.unchanged))?;
         if self.memory_bytes != self.memory_bytes_before {
             write!(f, ", {before} before")?;
         }
-        write!(f, "; {}", Took(self.seconds))
+        write!(f, "; {}", took(self.seconds))
     }
 }

@@ -68,7 +68,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     // Lines are written immediately, unless they are only counted, or it is not yet certain which
     // are repeated.
     let direct = !(options.output.count || options.lossless && options.repeated);
-    let sink = output.take_if(|_| direct).unwrap_or_else(Sink::nowhere);
+    let sink = output.take_if(|_| direct).unwrap_or_else(Sink::default);
     let aside = match options.lossless {
         true => Some(Aside::new(!sink.can_be_read_again())?),
         false => None,

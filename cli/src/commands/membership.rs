@@ -104,7 +104,7 @@ fn ask(
     reporting: &Reporting,
 ) -> Result<Ending, Failure> {
     let rules = input.rules()?;
-    let mut sink = Sink::nowhere();
+    let mut sink = Sink::default();
     // Where the number of lines goes, at the end.
     let mut counted = None;
     let mut replacement = None;

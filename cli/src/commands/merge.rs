@@ -2,7 +2,7 @@
 
 use crate::arguments::membership::Merge;
 use crate::commands::closing::{DONE, Ending};
-use crate::commands::report::{Holds, Took, seconds};
+use crate::commands::report::{holds, seconds, took};
 use crate::failure::{Failure, without_numbers};
 use crate::run::screen::Screen;
 use crate::state::keeper::load;
@@ -163,7 +163,7 @@ impl Display for Report {
             states => write!(f, "{states} states")?,
         }
         write!(f, ", {} lines added; ", HumanCount(self.added as u64))?;
-        write!(f, "{}; ", Holds(&self.state, self.known, self.unchanged))?;
-        write!(f, "{}", Took(self.seconds))
+        write!(f, "{}; ", holds(&self.state, self.known, self.unchanged))?;
+        write!(f, "{}", took(self.seconds))
     }
 }

@@ -105,154 +105,91 @@ pub fn seconds(took: Duration) -> f64 {
 
 impl Display for Deduplicated<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = HumanCount;
-        write!(
-            f,
-            "{}, {} new, {} repeated",
-            Lines(self.lines),
-            count(self.new),
-            count(self.repeated)
-        )?;
+        let [new, repeated] = [self.new, self.repeated].map(HumanCount);
+        write!(f, "{}, {new} new, {repeated} repeated; ", lines(self.lines))?;
         match self.recovered {
-            Some(0) => f.write_str("; none dropped by mistake")?,
-            Some(1) => f.write_str("; 1 recovered in the second pass")?,
-            Some(recovered) => write!(f, "; {} recovered in the second pass", count(recovered))?,
-            None => write!(f, "; {}", Drops(self.expected_drops))?,
+            // Without what is equal, this would claim more than a reader may take it for.
+            Some(0) => write!(f, "none dropped by mistake; compared {}", self.compared)?,
+            Some(recovered) => write!(
+                f,
+                "{} recovered in the second pass; compared {}",
+                HumanCount(recovered),
+                self.compared
+            )?,
+            None => f.write_str(&drops(self.expected_drops))?,
         }
-        // Without this, "none" would claim more than a reader may take it for.
-        if self.recovered.is_some() {
-            write!(f, "; compared {}", self.compared)?;
+        f.write_str(&besides(self.not_urls, self.without_field))?;
+        if let Some(state) = self.state.as_ref().filter(|_| self.saved) {
+            write!(f, "; {}", holds(state, self.known, self.unchanged))?;
         }
-        NotUrls(self.not_urls).fmt(f)?;
-        WithoutField(self.without_field).fmt(f)?;
-        if let Some(state) = &self.state
-            && self.saved
-        {
-            write!(f, "; {}", Holds(state, self.known, self.unchanged))?;
-        }
-        write!(f, "; {}", Took(self.seconds))?;
-        Ended(self.end).fmt(f)
+        write!(f, "; {}{}", took(self.seconds), ended(self.end))
     }
 }
 
 impl Display for Asked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = HumanCount;
-        write!(f, "{}, ", Lines(self.lines))?;
+        let others = |lines| HumanCount(self.lines - lines);
+        write!(f, "{}, ", lines(self.lines))?;
         match self.answer {
-            Answer::Added(added) => write!(f, "{} added", count(added))?,
+            Answer::Added(added) => write!(f, "{} added", HumanCount(added))?,
             Answer::Seen(seen) => {
-                write!(f, "{} seen, {} not seen", count(seen), count(self.lines - seen))?;
+                write!(f, "{} seen, {} not seen", HumanCount(seen), others(seen))?;
             }
-            Answer::Forgotten(forgotten) => {
-                write!(
-                    f,
-                    "{} forgotten, {} not found",
-                    count(forgotten),
-                    count(self.lines - forgotten)
-                )?;
+            Answer::Forgotten(gone) => {
+                write!(f, "{} forgotten, {} not found", HumanCount(gone), others(gone))?;
             }
         }
-        NotUrls(self.not_urls).fmt(f)?;
-        WithoutField(self.without_field).fmt(f)?;
+        f.write_str(&besides(self.not_urls, self.without_field))?;
         if self.end != "failed" {
-            write!(f, "; {}", Holds(&self.state, self.known, self.unchanged))?;
+            write!(f, "; {}", holds(&self.state, self.known, self.unchanged))?;
         }
-        write!(f, "; {}", Took(self.seconds))?;
-        Ended(self.end).fmt(f)
+        write!(f, "; {}{}", took(self.seconds), ended(self.end))
     }
 }
 
-struct Lines(u64);
+fn lines(lines: u64) -> String {
+    if lines == 1 { "1 line".into() } else { format!("{} lines", HumanCount(lines)) }
+}
 
-impl Display for Lines {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            1 => f.write_str("1 line"),
-            lines => write!(f, "{} lines", HumanCount(lines)),
+/// Returns the name of a state and the number of its lines, and whether it was left as it was.
+pub fn holds(state: &str, known: usize, unchanged: bool) -> String {
+    format!("{state} {}has {}", if unchanged { "still " } else { "" }, lines(known as u64))
+}
+
+pub fn took(seconds: f64) -> String {
+    format!("{seconds:.1} s")
+}
+
+/// Returns the numbers of lines that are not what the options expect.
+fn besides(not_urls: Option<u64>, without_field: Option<u64>) -> String {
+    let some = |number: Option<u64>, one: &str, more: &str| match number {
+        None | Some(0) => String::new(),
+        Some(1) => format!("; 1 {one}"),
+        Some(lines) => format!("; {} {more}", HumanCount(lines)),
+    };
+    some(not_urls, "is not a URL", "are not URLs")
+        + &some(without_field, "does not have the field", "do not have the field")
+}
+
+fn ended(end: &str) -> String {
+    match end {
+        signal if signal.starts_with("SIG") => format!("; ended by {signal}"),
+        "limit" => "; ended by --limit".into(),
+        "failed" => "; failed".into(),
+        _ => String::new(),
+    }
+}
+
+/// Returns the expected number of lines dropped by mistake, in words.
+fn drops(expected: f64) -> String {
+    match expected {
+        0.0 => "none dropped by mistake".into(),
+        ..0.001 => "below 0.1 % chance of a line dropped by mistake".into(),
+        ..0.5 => {
+            let chance = 100.0 * (1.0 - (-expected).exp());
+            format!("{chance:.1} % chance of a line dropped by mistake")
         }
-    }
-}
-
-/// A state, the number of its lines, and whether it was left as it was.
-pub struct Holds<'a>(pub &'a str, pub usize, pub bool);
-
-impl Display for Holds<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Holds(state, known, unchanged) = self;
-        let still = if *unchanged { "still " } else { "" };
-        write!(f, "{state} {still}has {}", Lines(*known as u64))
-    }
-}
-
-struct NotUrls(Option<u64>);
-
-impl Display for NotUrls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            None | Some(0) => Ok(()),
-            Some(1) => f.write_str("; 1 is not a URL"),
-            Some(lines) => write!(f, "; {} are not URLs", HumanCount(lines)),
-        }
-    }
-}
-
-struct WithoutField(Option<u64>);
-
-impl Display for WithoutField {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            None | Some(0) => Ok(()),
-            Some(1) => f.write_str("; 1 does not have the field"),
-            Some(lines) => write!(f, "; {} do not have the field", HumanCount(lines)),
-        }
-    }
-}
-
-pub struct Took(pub f64);
-
-impl Display for Took {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.1} s", self.0)
-    }
-}
-
-struct Ended<'a>(&'a str);
-
-impl Display for Ended<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            signal if signal.starts_with("SIG") => write!(f, "; ended by {signal}"),
-            "limit" => f.write_str("; ended by --limit"),
-            "failed" => f.write_str("; failed"),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The expected number of lines dropped by mistake, in words.
-struct Drops(f64);
-
-impl Display for Drops {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            0.0 => f.write_str("none dropped by mistake"),
-            expected if expected < 0.001 => {
-                f.write_str("below 0.1 % chance of a line dropped by mistake")
-            }
-            expected if expected < 0.5 => {
-                write!(
-                    f,
-                    "{:.1} % chance of a line dropped by mistake",
-                    100.0 * (1.0 - (-expected).exp())
-                )
-            }
-            expected => write!(
-                f,
-                "about {} dropped by mistake",
-                HumanCount(expected.round().max(1.0) as u64)
-            ),
-        }
+        _ => format!("about {} dropped by mistake", HumanCount(expected.round().max(1.0) as u64)),
     }
 }
 
@@ -269,7 +206,7 @@ mod tests {
             (0.7, "about 1 dropped by mistake"),
             (1234.4, "about 1,234 dropped by mistake"),
         ] {
-            assert_eq!(Drops(expected).to_string(), words);
+            assert_eq!(drops(expected), words);
         }
     }
 }

@@ -13,6 +13,8 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// By default, nowhere.
+#[derive(Default)]
 pub struct Sink {
     to: Option<File>,
     name: String,
@@ -44,19 +46,6 @@ pub enum Before {
 }
 
 impl Sink {
-    pub fn nowhere() -> Sink {
-        Sink {
-            to: None,
-            name: String::new(),
-            is_file: false,
-            is_readable: false,
-            is_named: false,
-            accepted: 0,
-            path: None,
-            folder: None,
-        }
-    }
-
     /// Opens a file, or standard output. Refuses a file that is one of the inputs or the state.
     pub fn open(
         path: Option<&Path>,
@@ -92,7 +81,7 @@ impl Sink {
         is_free(&about, &name, sources, state)?;
         let is_file = about.is_file();
         let is_named = is_file && about.nlink() > 0;
-        Ok(Sink { to: Some(file), name, is_file, is_named, ..Sink::nowhere() })
+        Ok(Sink { to: Some(file), name, is_file, is_named, ..Sink::default() })
     }
 
     fn file(
@@ -133,7 +122,7 @@ impl Sink {
             }
             let to = Some(replacement.file().map_err(cannot)?);
             let folder = open_folder(path);
-            let sink = Sink { to, name, is_file, is_readable: true, folder, ..Sink::nowhere() };
+            let sink = Sink { to, name, is_file, is_readable: true, folder, ..Sink::default() };
             return Ok((sink, Some(replacement)));
         }
         if before == Before::Rewritten {
@@ -158,7 +147,7 @@ impl Sink {
         // not exist may also be named as an input.
         is_free(&file.metadata().map_err(cannot)?, &name, sources, state)?;
         let (to, is_named) = (Some(file), is_file);
-        let mut sink = Sink { to, name, is_file, is_readable, is_named, ..Sink::nowhere() };
+        let mut sink = Sink { to, name, is_file, is_readable, is_named, ..Sink::default() };
         if is_file {
             sink.path = path.canonicalize().ok();
             sink.go_to_end(before).map_err(cannot)?;

@@ -211,16 +211,13 @@ pub use stats::Stats;
 #[doc(hidden)]
 pub mod files {
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    pub use crate::durable::beside::{
-        Found, Header, Kind, StateId, chained, has_changes, header_of, journal_of, journals_of,
-        number_of, open_journal, replace_state, sort_journals, state_id,
-    };
+    pub use crate::durable::beside::{has_changes, journals_of, replace_state};
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     pub use crate::durable::{Claim, ClaimError};
     pub use crate::snapshot::replace::NewFile;
     #[cfg(unix)]
     pub use crate::snapshot::replace::copy_permissions;
-    pub use crate::snapshot::replace::{beside, folder_of, follow, is_at};
+    pub use crate::snapshot::replace::{beside, folder_of, follow};
 }
 
 /// The parts, for the models that check them.

@@ -3,7 +3,7 @@
 //! * [`filter`] and [`batch`] make changes and record them in a [`journal`](crate::journal); readers are lent a view;
 //! * [`keeper`] syncs the [`journals`], and replaces them and the state when they are long;
 //! * [`open`] replays the journals on the state, under a [`claim`] that no other process has;
-//! * [`beside`] is what the command shares of that.
+//! * [`beside`] is what the command needs of that.
 
 mod batch;
 pub mod beside;

@@ -63,8 +63,7 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
                 None => without_header.push(journal),
             }
         }
-        let copies = sort_journals(&mut found, |reader: &Reader| !reader.is_empty());
-        copies.map_err(DurableError::copied_journal)?;
+        sort_journals(&mut found).map_err(DurableError::copied_journal)?;
         // A process has created it, and ended before it wrote the header.
         for journal in &without_header {
             fs::remove_file(journal).map_err(DurableError::journal("cannot remove it", journal))?;
@@ -140,18 +139,15 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
 }
 
 /// A journal that was found, and what else is known of it.
-pub type Found<R = Reader> = (Header, PathBuf, R);
+type Found = (Header, PathBuf, Reader);
 
 /// Sorts journals by their numbers. Of several copies of one journal, the one with changes comes last, so that
 /// [`chained`] replays it. If two copies have changes, neither may be left out, so this returns their paths.
-pub fn sort_journals<R>(
-    found: &mut [Found<R>],
-    has_changes: impl Fn(&R) -> bool,
-) -> Result<(), [PathBuf; 2]> {
-    found.sort_by_key(|(header, _, journal)| (header.number, header.key, has_changes(journal)));
+fn sort_journals(found: &mut [Found]) -> Result<(), [PathBuf; 2]> {
+    found.sort_by_key(|(header, _, journal)| (header.number, header.key, !journal.is_empty()));
     for pair in found.windows(2) {
         let [(one, one_path, first), (other, other_path, second)] = pair else { continue };
-        if one.key == other.key && has_changes(first) && has_changes(second) {
+        if one.key == other.key && !first.is_empty() && !second.is_empty() {
             return Err([one_path.clone(), other_path.clone()]);
         }
     }
@@ -160,8 +156,8 @@ pub fn sort_journals<R>(
 
 /// Returns the journals that are to be replayed on a state, in their order, and the others. These are left over from
 /// before the state was replaced, or of another state.
-pub fn chained<R>(found: Vec<Found<R>>, state: StateId) -> (Vec<Found<R>>, Vec<Found<R>>) {
-    let (mut chain, mut others): (Vec<Found<R>>, Vec<Found<R>>) = Default::default();
+fn chained(found: Vec<Found>, state: StateId) -> (Vec<Found>, Vec<Found>) {
+    let (mut chain, mut others): (Vec<Found>, Vec<Found>) = Default::default();
     for next in found {
         if let Some(last) = chain.last_mut().filter(|last| last.0.key == next.0.key) {
             others.push(std::mem::replace(last, next));

@@ -79,8 +79,8 @@ impl Keeper {
         }
     }
 
-    /// Saves the state while lines go on. `goes_on` is asked all the time, and `last` is called once, when the filter is
-    /// copied and before the state is replaced. Returns the number of items in the state, and what [`Self::save`] does.
+    /// Saves the state while lines go on. `goes_on` is called all the time, and `last` once, when the filter is copied
+    /// and before the state is replaced. Returns the number of items in the state, and what [`Self::save`] does.
     pub fn save_beside(
         &self,
         seen: &Seen,
@@ -97,7 +97,7 @@ impl Keeper {
             }
         };
         let mut reason = None;
-        let replaced = replace_state(seen, &self.path, ask, |_| {
+        let replaced = replace_state(seen, &self.path, ask, || {
             last().map_err(|not_saved| {
                 reason = Some(not_saved);
                 stop()

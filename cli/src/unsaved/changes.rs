@@ -6,7 +6,7 @@ use crate::state::comparison::{Comparison, LineHash};
 use crate::state::keeper::Keeper;
 use crate::state::refusals::check_grows;
 use indicatif::HumanCount;
-use koel::files::{has_changes, header_of, journals_of};
+use koel::files::{has_changes, journals_of};
 use koel::{ConcurrentCuckooFilter, DurableFilter};
 use std::fs;
 use std::io;
@@ -17,21 +17,21 @@ pub fn claim(path: &Path, waiting: &Waiting) -> Result<(Keeper, Option<String>),
     let mut keeper = Keeper::claim(path, waiting)?;
     let mut left = journals(&keeper.real_path())?;
     let mut lost = None;
-    if left.iter().any(|journal| journal.is_begun) {
+    if left.iter().any(|(_, has_changes)| has_changes.is_some()) {
         // The library claims the state, too.
         drop(keeper);
         lost = take_in(path, &left)?;
         keeper = Keeper::claim(path, waiting)?;
         left = journals(&keeper.real_path())?;
     }
-    for Journal { path, is_begun } in &left {
-        if *is_begun && has_changes(path).map_err(|error| unreadable(path, &error))? {
+    for (journal, has_changes) in &left {
+        if *has_changes == Some(true) {
             return Err(Failure::new(format!(
                 "{}: another program has changed the state meanwhile; try again",
-                path.display()
+                journal.display()
             )));
         }
-        fs::remove_file(path).map_err(|error| Failure::about(path, &error))?;
+        fs::remove_file(journal).map_err(|error| Failure::about(journal, &error))?;
     }
     Ok((keeper, lost))
 }
@@ -40,7 +40,7 @@ pub fn claim(path: &Path, waiting: &Waiting) -> Result<(Keeper, Option<String>),
 pub fn waiting(state: &Path) -> Option<(PathBuf, u64)> {
     let mut found = None;
     for journal in journals_of(state).ok()? {
-        if header_of(&journal).ok()?.is_some() && has_changes(&journal).ok()? {
+        if has_changes(&journal).ok()? == Some(true) {
             let (_, bytes) = found.get_or_insert((journal.clone(), 0));
             *bytes += journal.metadata().ok()?.len();
         }
@@ -48,44 +48,36 @@ pub fn waiting(state: &Path) -> Option<(PathBuf, u64)> {
     found
 }
 
-struct Journal {
-    path: PathBuf,
-    /// Whether it has a header.
-    is_begun: bool,
-}
-
-fn journals(state: &Path) -> Result<Vec<Journal>, Failure> {
+/// Returns the journals beside a state, each with whether it has changes: `None` if it is not begun.
+fn journals(state: &Path) -> Result<Vec<(PathBuf, Option<bool>)>, Failure> {
     let cannot = |error: io::Error| {
         Failure::of(format!("{}: cannot list its journals", state.display()), &error)
     };
-    let journal = |path: PathBuf| {
-        let header = header_of(&path).map_err(|error| unreadable(&path, &error))?;
-        Ok(Journal { path, is_begun: header.is_some() })
+    let unreadable = |journal: &Path, error: io::Error| {
+        let what = Failure::of(format!("{}: cannot read this journal", journal.display()), &error);
+        Failure::new(format!(
+            "{what}; it has the newest changes of the state beside it: restore it, or remove it, and the changes with \
+             it"
+        ))
+    };
+    let journal = |path: PathBuf| match has_changes(&path) {
+        Ok(has_changes) => Ok((path, has_changes)),
+        Err(error) => Err(unreadable(&path, error)),
     };
     journals_of(state).map_err(cannot)?.into_iter().map(journal).collect()
 }
 
-fn unreadable(journal: &Path, error: &io::Error) -> Failure {
-    let what = format!("{}: cannot read this journal", journal.display());
-    Failure::new(format!(
-        "{}; it has the newest changes of the state beside it: restore it, or remove it, and the changes with it",
-        Failure::of(what, error)
-    ))
-}
-
 /// Opens the state as the other program would. Returns a warning if changes are lost.
-fn take_in(path: &Path, left: &[Journal]) -> Result<Option<String>, Failure> {
+fn take_in(path: &Path, left: &[(PathBuf, Option<bool>)]) -> Result<Option<String>, Failure> {
     if !path.exists() {
-        for Journal { path, is_begun } in left {
-            if *is_begun && has_changes(path).map_err(|error| unreadable(path, &error))? {
-                return Err(Failure::new(format!(
-                    "{} has changes of another state than the one beside it; restore that state, or remove this \
-                     file, and the changes with it",
-                    path.display()
-                )));
-            }
-        }
-        return Ok(None);
+        return match left.iter().find(|(_, has_changes)| *has_changes == Some(true)) {
+            None => Ok(None),
+            Some((journal, _)) => Err(Failure::new(format!(
+                "{} has changes of another state than the one beside it; restore that state, or remove this file, and \
+                 the changes with it",
+                journal.display()
+            ))),
+        };
     }
     check_grows(path)?;
     // There is a state, so nothing is built.

@@ -19,15 +19,6 @@ pub struct StateId {
     pub bytes: u64,
 }
 
-/// What follows the header of a journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The changes of a [`DurableFilter`](crate::DurableFilter), as this file describes them.
-    Changes,
-    /// The batches of lines of a `koel dedup`, which this crate does not read.
-    Batches,
-}
-
 /// What a journal says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -45,36 +36,19 @@ impl Header {
     /// The number of its bytes in a file.
     pub const BYTES: usize = 8 * WORDS;
 
-    /// Its bytes in a journal of changes.
+    /// Its bytes.
     pub fn bytes(self) -> [u8; Self::BYTES] {
-        self.bytes_of(Kind::Changes)
-    }
-
-    /// Its bytes in a journal of a kind.
-    pub fn bytes_of(self, kind: Kind) -> [u8; Self::BYTES] {
         let Header { key, previous, state, number } = self;
-        let version = VERSION | (kind as u64) << 32;
         let mut words =
-            [u64::from_le_bytes(MAGIC), version, key, previous, state.sums, state.bytes, number, 0];
+            [u64::from_le_bytes(MAGIC), VERSION, key, previous, state.sums, state.bytes, number, 0];
         words.iter_mut().for_each(|word| *word = word.to_le());
         let sum = xxh3_64(bytemuck::cast_slice(&words[..WORDS - 1]));
         words[WORDS - 1] = sum.to_le();
         bytemuck::cast(words)
     }
 
-    /// Reads the header of a journal of changes. `None` if it has none yet: then nothing has been recorded in it.
+    /// Reads the header of a journal. `None` if it has none yet: then nothing has been recorded in it.
     pub fn read(file: &File) -> io::Result<Option<Header>> {
-        match Self::read_any(file)? {
-            Some((Kind::Batches, _)) => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "it was left by a `koel dedup` that was killed; run it again first",
-            )),
-            found => Ok(found.map(|(_, header)| header)),
-        }
-    }
-
-    /// Reads the header of a journal of any kind.
-    pub fn read_any(file: &File) -> io::Result<Option<(Kind, Header)>> {
         let mut words = [0u64; WORDS];
         match file.read_exact_at(bytemuck::cast_slice_mut(&mut words), 0) {
             Err(_) if file.metadata()?.len() == 0 => return Ok(None),
@@ -97,16 +71,14 @@ impl Header {
                 "it is no journal of koel, or its header is damaged; move it elsewhere, or remove it, and the changes with it",
             );
         }
-        let kind = match (version & u64::from(u32::MAX), version >> 32) {
-            (VERSION, 0) => Kind::Changes,
-            (VERSION, 1) => Kind::Batches,
-            _ => return invalid("it has a version of the format that this koel does not know"),
-        };
+        if version != VERSION {
+            return invalid("it has a version of the format that this koel does not know");
+        }
         if own != sum {
             return invalid("its header is damaged; remove it, and the changes with it");
         }
         let state = StateId { sums, bytes };
-        Ok(Some((kind, Header { key, previous, state, number })))
+        Ok(Some(Header { key, previous, state, number }))
     }
 }
 

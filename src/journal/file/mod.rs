@@ -11,7 +11,7 @@
 //! | word | what it is |
 //! |---|---|
 //! | 0 | the bytes `89 6B 6F 65 6C 6A 0D 0A` |
-//! | 1 | the version of the format, 1; and in the upper half 0, or 1 in the journal of another [kind](header::Kind) |
+//! | 1 | the version of the format, 1 |
 //! | 2 | a random number, the *key* of the journal |
 //! | 3 | the key of the journal before it, or 0 |
 //! | 4 and 5 | the state on which the changes are to be replayed: the checksum of its checksums, and its length in bytes. Both are 0 as long as there is none |

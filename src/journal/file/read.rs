@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Opens a journal to read it. Anything but a regular file is an error, and opening a pipe waits for nobody.
-pub fn open_journal(journal: &Path) -> io::Result<File> {
+fn open_journal(journal: &Path) -> io::Result<File> {
     let in_the_way =
         || io::Error::new(io::ErrorKind::InvalidInput, "it is in the way: this is no regular file");
     if !journal.symlink_metadata()?.is_file() {

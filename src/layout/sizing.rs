@@ -21,7 +21,7 @@ struct Layout {
     unsplit: f64,
 }
 
-/// The layouts, in ascending order of bits per item. `benches/loads.rs` measures the loads that tables reach. A wide
+/// The layouts, in ascending order of bits per item. `benches/src/loads.rs` measures the loads that tables reach. A wide
 /// bucket fills up like a narrow one with as many lanes, since only the heads determine where items can move.
 const LAYOUTS: [Layout; 11] = [
     Layout { lanes: Lanes::of_bits(8), load: 0.97, unsplit: 0.94 },

@@ -15,7 +15,7 @@ use std::path::Path;
 /// of the package have no layers: there, and inside of a layer, it is enough that there are no circles.
 type Package = (&'static str, &'static [(&'static str, &'static [&'static str])]);
 
-const PACKAGES: [Package; 14] = [
+const PACKAGES: [Package; 10] = [
     (
         "",
         &[(
@@ -23,24 +23,24 @@ const PACKAGES: [Package; 14] = [
             &["durable", "filter", "snapshot", "backend", "shard", "journal", "table", "layout"],
         )],
     ),
-    ("benches", &[]),
     (
-        "benches/cores",
+        "benches",
         &[(
             "src/main.rs",
-            &["report", "reckoning", "model", "measured", "transfer", "crew", "machine", "json"],
+            &[
+                "dropped",
+                "durable",
+                "growth",
+                "loads",
+                "peers",
+                "ratios",
+                "snapshots",
+                "windows",
+                "kit",
+            ],
         )],
     ),
-    (
-        "benches/durable",
-        &[(
-            "src/main.rs",
-            &["plot", "report", "measure", "process", "worker", "ratios", "waits", "sets", "set"],
-        )],
-    ),
-    ("benches/peers", &[]),
     ("benches/plot", &[("src/lib.rs", &["page", "bars", "chart", "scale", "svg", "plot"])]),
-    ("benches/windows", &[]),
     ("cli", &[("src/main.rs", &["commands", "run", "unsaved", "lines", "state", "arguments"])]),
     ("cli/state", &[("src/lib.rs", &["claim", "window", "files"])]),
     ("fuzz", &[("fuzz_targets/snapshot.rs", &["pieces", "filters", "repair"])]),

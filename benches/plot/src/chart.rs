@@ -1,14 +1,10 @@
-//! Charts side by side: axes, curves, and the names at the ends of the curves.
+//! Charts side by side: axes and curves.
 
 use crate::plot::{Chart, Charts, Curve, Mark, Style};
 use crate::scale::{Scale, has_place};
 use crate::svg::{Anchor, Drawing, FAINT, GRID, INK, fitted, widest, width_of};
-use std::ops::RangeInclusive;
 
 const TICK: u32 = 12;
-const NAME: u32 = 13;
-/// The distance between two names.
-const LINE: f64 = 16.0;
 /// The distance between two charts.
 pub const GAP: f64 = 24.0;
 
@@ -32,8 +28,6 @@ struct Area {
     title: f64,
     /// The room for the names of the ticks at the left of the area.
     ticks: f64,
-    /// The room for the names at the right of the area.
-    names: f64,
     left: f64,
     top: f64,
     width: f64,
@@ -52,13 +46,12 @@ impl Area {
         );
         let ticks = widest(y.ticks.iter().map(|tick| &*tick.1), TICK).max(28.0).min(width / 4.0);
         let before = ticks + 8.0 + if chart.y.label.is_empty() { 0.0 } else { 22.0 };
-        let names = widest(chart.curves.iter().map(|curve| &*curve.label), NAME);
         // The last tick may be named beyond the end.
         let beyond = x.ticks.last().map_or(0.0, |tick| width_of(&tick.1, TICK) / 2.0 - 8.0);
-        let after = if names > 0.0 { names + 26.0 } else { beyond.max(0.0) }.min(width / 2.0);
-        let (title, names) = (width - before + GAP / 2.0, after - 20.0);
+        let after = beyond.clamp(0.0, width / 2.0);
+        let title = width - before + GAP / 2.0;
         let width = (width - before - after).max(20.0);
-        Area { title, ticks, names, left: left + before, top, width, height, x, y }
+        Area { title, ticks, left: left + before, top, width, height, x, y }
     }
 
     fn point(&self, (x, y): (f64, f64)) -> (f64, f64) {
@@ -68,12 +61,7 @@ impl Area {
 
     fn draw(&self, drawing: &mut Drawing, chart: &Chart) {
         self.axes(drawing, chart);
-        let mut ends: Vec<((f64, f64), &Curve)> = Vec::new();
-        for curve in &chart.curves {
-            let end = self.curve(drawing, curve);
-            ends.extend(end.filter(|_| !curve.label.is_empty()).map(|end| (end, curve)));
-        }
-        self.names(drawing, ends);
+        chart.curves.iter().for_each(|curve| self.curve(drawing, curve));
     }
 
     fn axes(&self, drawing: &mut Drawing, chart: &Chart) {
@@ -106,11 +94,10 @@ impl Area {
         drawing.text_upwards(place, TICK, INK, &label);
     }
 
-    /// Draws a curve, which has gaps where points have no place, and returns its last point.
-    fn curve(&self, drawing: &mut Drawing, curve: &Curve) -> Option<(f64, f64)> {
+    /// Draws a curve, which has gaps where points have no place.
+    fn curve(&self, drawing: &mut Drawing, curve: &Curve) {
         let style = Style { width: bounded(curve.style.width), ..curve.style.clone() };
         let drawn = |x, y| has_place(self.x.log, x) && has_place(self.y.log, y);
-        let mut last = None;
         for points in curve.points.split(|point| !drawn(point.x, point.y)) {
             let places: Vec<(f64, f64)> =
                 points.iter().map(|it| self.point((it.x, it.y))).collect();
@@ -126,22 +113,6 @@ impl Area {
             for (point, &place) in points.iter().zip(&places) {
                 drawing.mark(place, &style, point.hollow);
             }
-            last = places.last().copied();
-        }
-        last
-    }
-
-    /// Writes the names of curves at their ends.
-    fn names(&self, drawing: &mut Drawing, mut ends: Vec<((f64, f64), &Curve)>) {
-        ends.sort_by(|((_, a), _), ((_, b), _)| a.total_cmp(b));
-        let wanted: Vec<f64> = ends.iter().map(|((_, y), _)| *y).collect();
-        let places = apart(&wanted, LINE, self.top..=self.top + self.height);
-        for (((x, y), curve), at) in ends.into_iter().zip(places) {
-            // A line connects each name to its curve, because the name may have been moved.
-            let start = self.left + self.width + 8.0;
-            drawing.line((x + 6.0, y), (start, at), GRID);
-            let name = fitted(&curve.label, NAME, self.names);
-            drawing.text((start + 4.0, at + 4.0), NAME, Anchor::Start, &curve.style.colour, &name);
         }
     }
 }
@@ -149,63 +120,4 @@ impl Area {
 /// Returns a width that a line can have.
 pub fn bounded(width: f64) -> f64 {
     if width.is_finite() { width.clamp(0.0, 20.0) } else { 1.0 }
-}
-
-/// Moves sorted labels apart, as little as necessary: labels that would touch are centred around
-/// the middle of their wanted positions.
-pub fn apart(wanted: &[f64], line: f64, within: RangeInclusive<f64>) -> Vec<f64> {
-    // Blocks of labels: their number, and the wanted position of their middle.
-    let mut blocks: Vec<(usize, f64)> = Vec::new();
-    let half = |names: usize| line * names as f64 / 2.0;
-    for &y in wanted {
-        let mut block = (1, y);
-        while let Some(&(names, middle)) = blocks.last() {
-            if middle + half(names) <= block.1 - half(block.0) {
-                break;
-            }
-            blocks.pop();
-            let together = names + block.0;
-            let weighted = middle * names as f64 + block.1 * block.0 as f64;
-            block = (together, weighted / together as f64);
-        }
-        let (low, high) = (within.start() + half(block.0), within.end() - half(block.0));
-        blocks.push((block.0, block.1.min(high).max(low)));
-    }
-    let places = |(names, middle): (usize, f64)| {
-        (0..names).map(move |at| middle + line * (at as f64 - (names - 1) as f64 / 2.0))
-    };
-    blocks.into_iter().flat_map(places).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_do_not_touch() {
-        for wanted in [
-            vec![50.0],
-            vec![50.0, 50.0, 50.0],
-            vec![0.0, 1.0, 2.0, 99.0, 100.0],
-            vec![10.0, 12.0, 30.0, 32.0, 34.0, 90.0],
-            vec![100.0, 100.0, 100.0],
-        ] {
-            let placed = apart(&wanted, 10.0, 0.0..=100.0);
-            assert_eq!(placed.len(), wanted.len());
-            assert!(placed.is_sorted_by(|a, b| b - a > 9.99), "{wanted:?}: {placed:?}");
-            assert!(placed.iter().all(|at| (5.0..=95.0).contains(at)), "{placed:?}");
-        }
-    }
-
-    #[test]
-    fn names_that_do_not_touch_stay() {
-        assert_eq!(apart(&[10.0, 30.0, 31.0], 10.0, 0.0..=100.0), [10.0, 25.5, 35.5]);
-    }
-
-    /// The blocks at the end of the area may be pushed into those before them.
-    #[test]
-    fn more_names_than_fit_are_no_panic() {
-        assert_eq!(apart(&[5.0; 20], 10.0, 0.0..=100.0).len(), 20);
-        assert!(apart(&[], 10.0, 0.0..=100.0).is_empty());
-    }
 }

@@ -71,8 +71,6 @@ pub struct Axis {
     pub log: bool,
     /// The places that are named. Without any, these are round numbers.
     pub ticks: Vec<(f64, String)>,
-    /// Values that the axis reaches in any case, so that charts can have equal axes.
-    pub covers: Vec<f64>,
 }
 
 /// Points that are connected in their order.
@@ -81,17 +79,15 @@ pub struct Axis {
 pub struct Curve {
     /// How it looks.
     pub style: Style,
-    /// A name at its end, or nothing.
-    pub label: String,
     /// The figures.
     pub points: Vec<Point>,
 }
 
 impl Curve {
-    /// Returns a curve without a label, all of whose marks are filled.
+    /// Returns a curve all of whose marks are filled.
     pub fn new(style: Style, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let points = points.into_iter().map(|(x, y)| Point { x, y, hollow: false }).collect();
-        Curve { style, label: String::new(), points }
+        Curve { style, points }
     }
 }
 

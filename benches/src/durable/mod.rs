@@ -1,0 +1,289 @@
+//! Sets that outlive their process: koel's durable filter, and what people use instead.
+//!
+//! Reading order: `sets` → `worker`, which is what a child process does; then this file, which starts, watches and kills
+//! them, and `report`. `ratios` and `waits` are by themselves.
+
+mod ratios;
+mod report;
+mod sets;
+mod waits;
+mod worker;
+
+use crate::kit::arguments::{Arguments, Result};
+use crate::kit::figures::{Rounds, publish, read_csv, write, write_csv};
+use crate::kit::machine::about;
+use report::Found;
+use sets::{Group, KINDS, Kind, Maker, named, redis_server};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::Duration;
+
+pub fn run(mut arguments: Arguments) -> Result<()> {
+    if let Some(work) = arguments.value("worker")? {
+        // The work of a child process: a set, a task, a folder and a number of items.
+        let words: Vec<&str> = work.splitn(4, ':').collect();
+        let [kind, task, items, folder] = words[..] else { return Err("no work".into()) };
+        let kind = named(kind).ok_or("there is no such set")?;
+        return worker::work(kind, task, Path::new(folder), items.parse()?);
+    }
+    let test = arguments.test;
+    let out = arguments.out("durable")?;
+    let only = arguments.value("--only")?.unwrap_or_default();
+    let usual = |usual, tiny| if test { tiny } else { usual };
+    let plan = Plan {
+        items: arguments.number("--items", 1 << 30)?.unwrap_or(usual(1_000_000, 2_000)),
+        rounds: arguments.number("--rounds", 1_000)?.unwrap_or(usual(5, 1)),
+        kills: usual(3, 1),
+        longest: Duration::from_millis(usual(700, 30)),
+        folder: arguments.value("--folder")?.unwrap_or(".".into()).into(),
+    };
+    let parts = arguments.parts(&["ratios", "waits", "draw", "beside"]);
+    arguments.end()?;
+    let about = about();
+    let (name, text) = match parts[..] {
+        ["ratios"] => ("ratios.txt", ratios::ratios(&plan.folder, test)?),
+        ["waits"] => ("waits.txt", waits::waits(&plan.folder, test)?),
+        ["draw"] => {
+            let path = out.join("figures.csv");
+            let text = fs::read_to_string(&path)?;
+            let about = text.lines().filter_map(|line| line.strip_prefix("# ")).map(Into::into);
+            return draw(&Found { about: about.collect(), figures: read_csv(&path)? }, &out);
+        }
+        _ => {
+            let found = beside(&plan, &only, about)?;
+            write_csv(&out.join("figures.csv"), &found.about, &found.figures)?;
+            draw(&found, &out)?;
+            return found.lost_by_koel().map_or(Ok(()), |loss| Err(loss.into()));
+        }
+    };
+    publish(&out.join(name), &format!("{about}\n{text}"))
+}
+
+/// Writes the table and the picture.
+fn draw(found: &Found, out: &Path) -> Result<()> {
+    publish(&out.join("table.md"), &found.table())?;
+    write(&out.join("adds.svg"), report::picture(found))
+}
+
+struct Plan {
+    items: u64,
+    rounds: u64,
+    /// How often each is killed while it adds, in each round, and after how long at most.
+    kills: u64,
+    longest: Duration,
+    /// Where the sets are, each in a folder that goes when it was measured.
+    folder: PathBuf,
+}
+
+/// Measures the sets whose names begin so, in rounds: each kind in turn, each measurement in a process of its own.
+fn beside(plan: &Plan, only: &str, about: String) -> Result<Found> {
+    let chosen = KINDS.iter().filter(|kind| kind.name.starts_with(only));
+    let (kinds, absent): (Vec<&Kind>, Vec<&Kind>) = chosen.partition(|kind| match kind.maker {
+        Maker::Scrapy => python().is_some(),
+        Maker::Redis => redis_server().is_some(),
+        _ => true,
+    });
+    if kinds.is_empty() {
+        return Err("there is no such set".into());
+    }
+    let mut all = Rounds::new();
+    for round in 0..plan.rounds {
+        for kind in &kinds {
+            eprint!("\rround {} of {}: {:50}", round + 1, plan.rounds, kind.label);
+            let scratch = tempfile::tempdir_in(&plan.folder)?;
+            let failed = |error| format!("{}: {error}", kind.name);
+            for (name, figure) in plan.life(kind, scratch.path()).map_err(failed)? {
+                if name != "process" {
+                    all.note((kind.name.to_string(), name), figure);
+                }
+            }
+        }
+    }
+    eprintln!();
+    let (items, rounds) = (plan.items, plan.rounds);
+    let how =
+        format!("{items} items of 8 bytes, or 20 in Scrapy's set; medians of {rounds} rounds.");
+    let absent = absent.iter().map(|kind| format!("{} is not here.", kind.label));
+    let about = [about, how].into_iter().chain(absent).collect();
+    Ok(Found { about, figures: report::figures(&all) })
+}
+
+impl Plan {
+    /// Fills a set, kills its process, opens it twice, and then kills it in the middle of adds.
+    fn life(&self, kind: &Kind, scratch: &Path) -> Result<Figures> {
+        // Whole transactions.
+        let items = (self.items / kind.of).max(1_000).next_multiple_of(1_000);
+        let folder = scratch.join("set");
+        fs::create_dir(&folder)?;
+        let (filled, most) = watched(&folder, || -> Result<_> {
+            let mut work = Work::start(kind, "fill", &folder, items)?;
+            let figures = work.figures()?;
+            work.kill(&figures)?;
+            Ok(figures)
+        });
+        let mut figures = filled?;
+        if kind.group == Group::Everything {
+            return Ok(figures);
+        }
+        figures.insert("most on disk".into(), most as f64 / items as f64);
+
+        let open = |items| -> Result<Figures> {
+            let mut work = Work::start(kind, "open", &folder, items)?;
+            let figures = work.figures()?;
+            work.end()?;
+            Ok(figures)
+        };
+        let killed = open(items)?;
+        figures.insert("open after a kill".into(), killed["open"]);
+        // What was taken for another item was never added, and may be found to be new now.
+        let lost = (killed["lost"] - figures["taken"]).max(0.0);
+        figures.insert("lost after the fill".into(), lost);
+        Work::start(kind, "settle", &folder, items)?.end()?;
+        figures.insert("open".into(), open(items)?["open"]);
+        figures.insert("on disk".into(), on_disk(&folder) as f64 / items as f64);
+
+        // On more threads it is the same set.
+        if kind.threads > 1 {
+            return Ok(figures);
+        }
+        let (mut answered, mut lost) = (0, 0.0_f64);
+        for kill in 0..self.kills {
+            fs::remove_dir_all(&folder)?;
+            fs::create_dir(&folder)?;
+            let mut work = Work::start(kind, "add", &folder, items)?;
+            let figures = work.figures()?;
+            sleep(self.longest.mul_f64((kill as f64 + 0.7) / self.kills as f64));
+            let notes = scratch.join(worker::ANSWERED);
+            // Some are slow.
+            while fs::metadata(&notes).map_or(0, |about| about.len()) == 0 {
+                sleep(Duration::from_millis(1));
+            }
+            work.kill(&figures)?;
+            let noted = fs::read(&notes)?;
+            fs::remove_file(&notes)?;
+            let [count, taken] = noted.as_chunks().0 else { return Err("no notes".into()) };
+            let [count, taken] = [count, taken].map(|note| u64::from_le_bytes(*note));
+            lost = lost.max(open(count)?["lost"] - taken as f64);
+            answered += count;
+        }
+        figures.insert("answered".into(), answered as f64);
+        figures.insert("lost".into(), lost);
+        Ok(figures)
+    }
+}
+
+/// What a process has said.
+type Figures = BTreeMap<String, f64>;
+
+/// A process that works on a set.
+struct Work {
+    child: Child,
+    /// The process waits as long as this is open.
+    _input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+/// Returns a Python that has Scrapy, if `KOEL_PYTHON` is one.
+fn python() -> Option<PathBuf> {
+    let python = PathBuf::from(std::env::var_os("KOEL_PYTHON")?);
+    let mut command = Command::new(&python);
+    command.args(["-c", "import scrapy"]).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success()).then_some(python)
+}
+
+impl Work {
+    fn start(kind: &Kind, task: &str, folder: &Path, items: u64) -> Result<Work> {
+        let mut command = match kind.maker {
+            Maker::Scrapy => {
+                let mut command = Command::new(python().ok_or("no Python with Scrapy")?);
+                command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/durable/seen.py"));
+                command.arg(task).arg(folder).arg(items.to_string());
+                command
+            }
+            _ => {
+                let mut command = Command::new(std::env::current_exe()?);
+                let work = format!("{}:{task}:{items}:{}", kind.name, folder.display());
+                command.args(["durable", "worker", &work]);
+                command
+            }
+        };
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (input, output) = input.zip(output).ok_or("a process without pipes")?;
+        Ok(Work { child, _input: input, output: BufReader::new(output) })
+    }
+
+    /// Reads what the process says, until it names the process that has the set, or ends.
+    fn figures(&mut self) -> Result<Figures> {
+        let mut figures = Figures::new();
+        let mut line = String::new();
+        while !figures.contains_key("process") && self.output.read_line(&mut line)? > 0 {
+            let (name, figure) = line.trim_end().split_once(' ').ok_or("not a figure")?;
+            figures.insert(name.into(), figure.parse()?);
+            line.clear();
+        }
+        Ok(figures)
+    }
+
+    /// Waits for the end, which has to be a good one.
+    fn end(mut self) -> Result<()> {
+        let status = self.child.wait()?;
+        if status.success() { Ok(()) } else { Err(format!("a worker ended with {status}").into()) }
+    }
+
+    /// Kills the process that has the set, which the worker has named. The worker ends, too.
+    fn kill(mut self, figures: &Figures) -> Result<()> {
+        let Some(process) = figures.get("process") else {
+            self.end()?;
+            return Err("it has ended too early".into());
+        };
+        let process = *process as u32;
+        if process != self.child.id() {
+            // It is a child of the worker.
+            Command::new("kill").args(["-9", &process.to_string()]).status()?;
+        }
+        self.child.kill()?;
+        self.child.wait()?;
+        // The worker cannot wait for its own child any more.
+        while Path::new(&format!("/proc/{process}/fd/0")).exists() {
+            sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the bytes that a folder takes on disk.
+fn on_disk(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let bytes = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(about) if about.is_dir() => on_disk(&entry.path()),
+        Ok(about) => about.blocks() * 512,
+        // It has just gone.
+        Err(_) => 0,
+    };
+    entries.flatten().map(bytes).sum()
+}
+
+/// Does something while the folder is watched, and returns the most that it took on disk as well.
+fn watched<T>(folder: &Path, work: impl FnOnce() -> T) -> (T, u64) {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut most = 0;
+            while !is_over.load(Relaxed) {
+                most = most.max(on_disk(folder));
+                sleep(Duration::from_millis(20));
+            }
+            most
+        });
+        let done = work();
+        is_over.store(true, Relaxed);
+        (done, watch.join().expect("no watch panics").max(on_disk(folder)))
+    })
+}

@@ -1,0 +1,464 @@
+//! The sets that are measured: koel in memory and with its journal, SQLite, fjall, Redis, and Scrapy's filter, which is
+//! the script `seen.py`.
+
+use crate::kit::arguments::Result;
+use crate::kit::machine::share;
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use koel::{Builder, ConcurrentCuckooFilter, DurableFilter, StableHash, SyncPolicy};
+use rusqlite::Connection;
+use std::io::{BufRead, BufReader, Write};
+use std::ops::Range;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// A set of hashes that may outlive its process. Items have numbers, and [`item`] tells their hashes.
+pub trait Set {
+    /// Adds those of the items that are not there, and returns how many these were.
+    fn add(&mut self, items: Range<u64>) -> Result<u64>;
+
+    /// Returns how many of the items are there.
+    fn look_up(&mut self, items: Range<u64>) -> Result<u64>;
+
+    /// Does what a careful owner does before the set is closed.
+    fn settle(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns the process that has the set.
+    fn process(&self) -> u32 {
+        std::process::id()
+    }
+}
+
+/// Returns the hash of an item. Different items have different hashes.
+pub fn item(number: u64) -> u64 {
+    let z = number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// A set and how it is used.
+pub struct Kind {
+    /// For the command line.
+    pub name: &'static str,
+    pub label: &'static str,
+    pub group: Group,
+    /// It gets one in so many of the items.
+    pub of: u64,
+    /// How many items a call is given, and so how many are answered at once.
+    pub step: u64,
+    pub threads: u64,
+    pub maker: Maker,
+    /// What a power failure takes, by its documentation.
+    pub power: &'static str,
+}
+
+impl Kind {
+    /// Whether it gets all items, so that they tell what each takes, and is not on more threads what it is on one.
+    pub fn tells_room(&self) -> bool {
+        self.of == 1 && self.threads == 1
+    }
+
+    /// How many of a million items may be taken for others.
+    pub fn false_positives(&self) -> u64 {
+        if self.name.starts_with("koel") { 2 } else { 0 }
+    }
+}
+
+/// What makes and asks a set.
+#[derive(Clone, Copy)]
+pub enum Maker {
+    Memory,
+    Koel(SyncPolicy),
+    Sqlite(&'static str),
+    /// Whether each change is synced.
+    Fjall(bool),
+    Redis,
+    Scrapy,
+}
+
+/// What a power failure takes, roughly.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    Nothing,
+    Second,
+    Unwritten,
+    Corrupt,
+    Everything,
+}
+
+impl Group {
+    pub const ALL: [(Group, &str); 5] = [
+        (Group::Nothing, "A power failure takes nothing"),
+        (Group::Second, "A power failure takes the last second or two"),
+        (
+            Group::Unwritten,
+            "A power failure takes what was not synced yet, of the last half minute or more",
+        ),
+        (Group::Corrupt, "A power failure may damage the file"),
+        (Group::Everything, "The end of the process takes everything"),
+    ];
+}
+
+const SECOND: &str = "changes since the last sync: of a second or so";
+const NEVER: &str = "changes that the system has not written: mostly of half a minute";
+const WAL: &str =
+    "commits since the last checkpoint, which is made every 1,000 pages; the file stays sound";
+const DAMAGE: &str = "the file may be damaged";
+const EACH: Maker = Maker::Koel(SyncPolicy::Each);
+const EVERY_SECOND: Maker = Maker::Koel(SyncPolicy::Every(Duration::from_secs(1)));
+
+/// A row of [`KINDS`]: its name and label, its group, the share of the items that it gets, items in a call, threads.
+const fn kind(
+    (name, label): (&'static str, &'static str),
+    group: Group,
+    (of, step, threads): (u64, u64, u64),
+    maker: Maker,
+    power: &'static str,
+) -> Kind {
+    Kind { name, label, group, of, step, threads, maker, power }
+}
+
+#[rustfmt::skip]
+pub const KINDS: &[Kind] = &[
+    kind(("koel-memory", "koel in memory"), Group::Everything, (1, 1, 1), Maker::Memory, "everything"),
+    kind(("koel-memory-2", "koel in memory, 2 threads"), Group::Everything, (1, 1, 2), Maker::Memory, "everything"),
+    kind(("koel-never", "koel, not synced"), Group::Unwritten, (1, 1, 1), Maker::Koel(SyncPolicy::Never), NEVER),
+    kind(("koel-never-2", "koel, not synced, 2 threads"), Group::Unwritten, (1, 1, 2), Maker::Koel(SyncPolicy::Never), NEVER),
+    kind(("koel-second", "koel, synced every second"), Group::Second, (1, 1, 1), EVERY_SECOND, SECOND),
+    kind(("koel-second-2", "koel, synced every second, 2 threads"), Group::Second, (1, 1, 2), EVERY_SECOND, SECOND),
+    kind(("koel-second-batches", "koel, synced every second, 1,000 a call"), Group::Second, (1, 1_000, 1), EVERY_SECOND, SECOND),
+    kind(("koel-each", "koel, synced for each call"), Group::Nothing, (500, 1, 1), EACH, "nothing"),
+    kind(("koel-each-2", "koel, synced for each call, 2 threads"), Group::Nothing, (500, 1, 2), EACH, "nothing"),
+    kind(("koel-each-batches", "koel, synced for each call, 1,000 a call"), Group::Nothing, (1, 1_000, 1), EACH, "nothing"),
+    kind(("sqlite-normal", "SQLite, NORMAL"), Group::Unwritten, (4, 1, 1), Maker::Sqlite("NORMAL"), WAL),
+    kind(("sqlite-normal-batches", "SQLite, NORMAL, 1,000 a transaction"), Group::Unwritten, (1, 1, 1), Maker::Sqlite("NORMAL"), WAL),
+    kind(("sqlite-off", "SQLite, OFF"), Group::Corrupt, (4, 1, 1), Maker::Sqlite("OFF"), DAMAGE),
+    kind(("sqlite-off-batches", "SQLite, OFF, 1,000 a transaction"), Group::Corrupt, (1, 1, 1), Maker::Sqlite("OFF"), DAMAGE),
+    kind(("fjall", "fjall"), Group::Unwritten, (1, 1, 1), Maker::Fjall(false), NEVER),
+    kind(("fjall-each", "fjall, persisted for each add"), Group::Nothing, (500, 1, 1), Maker::Fjall(true), "nothing"),
+    kind(("redis", "Redis, synced every second"), Group::Second, (10, 1, 1), Maker::Redis, SECOND),
+    kind(("redis-pipelined", "Redis, synced every second, 1,000 in a pipeline"), Group::Second, (1, 1_000, 1), Maker::Redis, SECOND),
+    kind(("scrapy", "Scrapy's RFPDupeFilter"), Group::Unwritten, (1, 1, 1), Maker::Scrapy, "what Python and the system have not written"),
+];
+
+pub fn named(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == name)
+}
+
+/// Opens the set of so many items in a folder, or makes it.
+pub fn open(kind: &Kind, folder: &Path, items: u64) -> Result<Box<dyn Set>> {
+    Ok(match kind.maker {
+        Maker::Memory => {
+            Box::new(Koel { filter: builder(items).build()?, threads: kind.threads, step: 1 })
+        }
+        Maker::Koel(policy) => {
+            let (path, make) = (folder.join("seen.koel"), || builder(items).build());
+            let filter = DurableFilter::open_with(path, policy, make)?;
+            Box::new(Koel { filter, threads: kind.threads, step: kind.step })
+        }
+        Maker::Sqlite(synchronous) => {
+            let connection = Connection::open(folder.join("seen.sqlite"))?;
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "synchronous", synchronous)?;
+            connection.execute("CREATE TABLE IF NOT EXISTS seen (hash INTEGER PRIMARY KEY)", ())?;
+            // The calls are answered one by one, whatever the transactions are.
+            let batch = if kind.name.ends_with("batches") { 1_000 } else { 1 };
+            Box::new(Table { connection, batch, begun: 0 })
+        }
+        Maker::Fjall(syncs) => {
+            let database = Database::builder(folder).open()?;
+            let seen = database.keyspace("seen", KeyspaceCreateOptions::default)?;
+            Box::new(Store { database, seen, syncs })
+        }
+        Maker::Redis => Box::new(Server::start(folder, kind.step)?),
+        Maker::Scrapy => return Err("not a set of this program".into()),
+    })
+}
+
+/// Returns a builder of a filter of one in a million, from a table that is made for an eighth of the items and grows.
+pub fn builder(items: u64) -> Builder<StableHash> {
+    let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    builder.false_positive_rate(1e-6).capacity((items / 8).max(1) as usize).growing()
+}
+
+/// What koel's filters in memory and with a journal have in common.
+pub trait Filter: Sync {
+    fn add(&self, hash: u64) -> Result<bool>;
+    fn add_many(&self, hashes: &[u64]) -> Result<u64>;
+    fn has(&self, hash: u64) -> bool;
+    fn has_many(&self, hashes: &[u64]) -> Vec<bool>;
+    fn settle(&self) -> Result<()>;
+}
+
+impl Filter for ConcurrentCuckooFilter<StableHash> {
+    #[inline]
+    fn add(&self, hash: u64) -> Result<bool> {
+        Ok(self.insert_if_absent(&hash)?)
+    }
+
+    fn add_many(&self, hashes: &[u64]) -> Result<u64> {
+        let answers = self.insert_if_absent_many(hashes).into_iter();
+        answers.map(|answer| Ok(u64::from(answer?))).sum()
+    }
+
+    #[inline]
+    fn has(&self, hash: u64) -> bool {
+        self.contains(&hash)
+    }
+
+    fn has_many(&self, hashes: &[u64]) -> Vec<bool> {
+        self.contains_many(hashes)
+    }
+
+    fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Filter for DurableFilter {
+    #[inline]
+    fn add(&self, hash: u64) -> Result<bool> {
+        Ok(self.insert_if_absent(&hash)?)
+    }
+
+    fn add_many(&self, hashes: &[u64]) -> Result<u64> {
+        let answers = self.insert_if_absent_many(hashes)?.into_iter();
+        answers.map(|answer| Ok(u64::from(answer?))).sum()
+    }
+
+    #[inline]
+    fn has(&self, hash: u64) -> bool {
+        self.contains(&hash)
+    }
+
+    fn has_many(&self, hashes: &[u64]) -> Vec<bool> {
+        self.contains_many(hashes)
+    }
+
+    fn settle(&self) -> Result<()> {
+        Ok(self.checkpoint()?)
+    }
+}
+
+struct Koel<F> {
+    filter: F,
+    threads: u64,
+    step: u64,
+}
+
+impl<F: Filter> Koel<F> {
+    /// Shares the items out to threads, each of which does `one` with each item, or `many` with as many as a call is
+    /// given. Adds up what these return.
+    fn share_out(
+        &self,
+        items: Range<u64>,
+        one: impl Fn(&F, u64) -> Result<bool> + Sync,
+        many: impl Fn(&F, &[u64]) -> Result<u64> + Sync,
+    ) -> Result<u64> {
+        let work = |mut items: Range<u64>| {
+            let mut sum = 0;
+            if self.step == 1 {
+                for number in items {
+                    sum += u64::from(one(&self.filter, item(number))?);
+                }
+                return Ok(sum);
+            }
+            while !items.is_empty() {
+                let batch: Vec<u64> = items.by_ref().take(self.step as usize).map(item).collect();
+                sum += many(&self.filter, &batch)?;
+            }
+            Ok(sum)
+        };
+        if self.threads == 1 {
+            return work(items);
+        }
+        let (start, count) = (items.start, items.end - items.start);
+        std::thread::scope(|scope| {
+            let shares = (0..self.threads).map(|thread| share(count, self.threads, thread));
+            let (work, at) = (&work, |it: Range<u64>| start + it.start..start + it.end);
+            let spawned: Vec<_> =
+                shares.map(|share| scope.spawn(move || work(at(share)))).collect();
+            spawned.into_iter().map(|thread| thread.join().expect("no work panics")).sum()
+        })
+    }
+}
+
+impl<F: Filter> Set for Koel<F> {
+    fn add(&mut self, items: Range<u64>) -> Result<u64> {
+        self.share_out(items, F::add, F::add_many)
+    }
+
+    fn look_up(&mut self, items: Range<u64>) -> Result<u64> {
+        let many = |filter: &F, hashes: &[u64]| {
+            Ok(filter.has_many(hashes).into_iter().map(u64::from).sum())
+        };
+        self.share_out(items, |filter, hash| Ok(filter.has(hash)), many)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        self.filter.settle()
+    }
+}
+
+/// A table of SQLite whose key is the hash, in WAL mode.
+struct Table {
+    connection: Connection,
+    /// How many adds a transaction has. One has no transaction around it.
+    batch: u64,
+    /// How many adds the present transaction has.
+    begun: u64,
+}
+
+impl Set for Table {
+    fn add(&mut self, items: Range<u64>) -> Result<u64> {
+        let mut insert = self.connection.prepare_cached("INSERT OR IGNORE INTO seen VALUES (?)")?;
+        let mut new = 0;
+        for number in items {
+            if self.batch > 1 && self.begun == 0 {
+                self.connection.prepare_cached("BEGIN")?.execute(())?;
+            }
+            new += insert.execute([item(number).cast_signed()])? as u64;
+            self.begun += 1;
+            if self.begun == self.batch {
+                self.begun = 0;
+                if self.batch > 1 {
+                    self.connection.prepare_cached("COMMIT")?.execute(())?;
+                }
+            }
+        }
+        Ok(new)
+    }
+
+    fn look_up(&mut self, items: Range<u64>) -> Result<u64> {
+        let mut select = self.connection.prepare_cached("SELECT 1 FROM seen WHERE hash = ?")?;
+        let mut found = 0;
+        for number in items {
+            found += u64::from(select.exists([item(number).cast_signed()])?);
+        }
+        Ok(found)
+    }
+}
+
+/// A log-structured store whose keys are the hashes.
+struct Store {
+    database: Database,
+    seen: Keyspace,
+    syncs: bool,
+}
+
+impl Set for Store {
+    fn add(&mut self, items: Range<u64>) -> Result<u64> {
+        let mut new = 0;
+        for number in items {
+            let key = item(number).to_be_bytes();
+            if !self.seen.contains_key(key)? {
+                self.seen.insert(key, [])?;
+                if self.syncs {
+                    self.database.persist(PersistMode::SyncData)?;
+                }
+                new += 1;
+            }
+        }
+        Ok(new)
+    }
+
+    fn look_up(&mut self, items: Range<u64>) -> Result<u64> {
+        let mut found = 0;
+        for number in items {
+            found += u64::from(self.seen.contains_key(item(number).to_be_bytes())?);
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the program of Redis, if `KOEL_SERVERS` says where it is.
+pub fn redis_server() -> Option<PathBuf> {
+    let program = Path::new(&std::env::var_os("KOEL_SERVERS")?).join("redis-server");
+    program.is_file().then_some(program)
+}
+
+/// A set in a Redis server with an append-only file, which is synced every second.
+struct Server {
+    process: Child,
+    stream: BufReader<UnixStream>,
+    /// How many commands go before their answers are read.
+    pipeline: u64,
+}
+
+impl Server {
+    fn start(folder: &Path, pipeline: u64) -> Result<Server> {
+        let socket = folder.join("socket");
+        let _ = std::fs::remove_file(&socket);
+        let mut command = Command::new(redis_server().ok_or("no redis-server")?);
+        command.args(["--port", "0", "--save", "", "--appendonly", "yes"]);
+        command.args(["--appendfsync", "everysec"]);
+        command.arg("--dir").arg(folder).arg("--unixsocket").arg(&socket);
+        let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let stream = loop {
+            if let Ok(stream) = UnixStream::connect(&socket) {
+                break stream;
+            }
+            if let Some(status) = process.try_wait()? {
+                return Err(format!("the server ended with {status}").into());
+            }
+            sleep(Duration::from_micros(200));
+        };
+        let mut server = Server { process, stream: BufReader::new(stream), pipeline };
+        while server.ask("SISMEMBER", 0..1).is_err() {
+            // It answers with an error while it reads its file.
+            sleep(Duration::from_micros(200));
+        }
+        Ok(server)
+    }
+
+    /// Sends a command for each item, and adds up the answers.
+    fn ask(&mut self, command: &str, items: Range<u64>) -> Result<u64> {
+        let (mut sum, mut items) = (0, items.peekable());
+        while items.peek().is_some() {
+            let (mut text, mut sent) = (Vec::new(), 0);
+            for number in items.by_ref().take(self.pipeline as usize) {
+                let length = command.len();
+                write!(text, "*3\r\n${length}\r\n{command}\r\n$4\r\nseen\r\n$8\r\n")?;
+                text.extend(item(number).to_le_bytes());
+                text.extend(b"\r\n");
+                sent += 1;
+            }
+            self.stream.get_mut().write_all(&text)?;
+            for _ in 0..sent {
+                let mut line = String::new();
+                self.stream.read_line(&mut line)?;
+                let answer =
+                    line.strip_prefix(':').and_then(|it| it.trim_end().parse::<u64>().ok());
+                sum += answer.ok_or_else(|| format!("the server answers: {line}"))?;
+            }
+        }
+        Ok(sum)
+    }
+}
+
+impl Set for Server {
+    fn add(&mut self, items: Range<u64>) -> Result<u64> {
+        self.ask("SADD", items)
+    }
+
+    fn look_up(&mut self, items: Range<u64>) -> Result<u64> {
+        self.ask("SISMEMBER", items)
+    }
+
+    fn process(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It writes its file, and ends.
+        let _ = self.stream.get_mut().write_all(b"*1\r\n$8\r\nSHUTDOWN\r\n");
+        let _ = self.process.wait();
+    }
+}

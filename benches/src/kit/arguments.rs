@@ -1,0 +1,102 @@
+//! The words of the command line.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// The part of the command line that no question has taken out yet.
+pub struct Arguments {
+    words: Vec<String>,
+    /// Whether everything runs once, on tiny tables, so that it takes seconds.
+    pub test: bool,
+}
+
+impl Arguments {
+    pub fn new(words: impl Iterator<Item = String>) -> Self {
+        let mut arguments = Arguments { words: words.collect(), test: false };
+        arguments.test = arguments.flag("--test");
+        arguments
+    }
+
+    pub fn flag(&mut self, name: &str) -> bool {
+        let before = self.words.len();
+        self.words.retain(|word| word != name);
+        self.words.len() < before
+    }
+
+    pub fn value(&mut self, name: &str) -> Result<Option<String>> {
+        let Some(at) = self.words.iter().position(|word| word == name) else { return Ok(None) };
+        let mut taken = self.words.drain(at..self.words.len().min(at + 2)).skip(1);
+        Ok(Some(taken.next().ok_or(format!("{name} needs a value"))?))
+    }
+
+    /// Returns a number from 1 to `most`, if it was given.
+    pub fn number(&mut self, name: &str, most: u64) -> Result<Option<u64>> {
+        Ok(self.numbers(name, most)?.and_then(|numbers| numbers.first().copied()))
+    }
+
+    /// Returns a list of such numbers, in ascending order.
+    pub fn numbers(&mut self, name: &str, most: u64) -> Result<Option<Vec<u64>>> {
+        let Some(list) = self.value(name)? else { return Ok(None) };
+        let number = |text: &str| text.trim().parse().ok().filter(|it| (1..=most).contains(it));
+        let numbers: Option<Vec<u64>> = list.split(',').map(number).collect();
+        let mut numbers = numbers.ok_or(format!("{name} {list}: numbers from 1 to {most}"))?;
+        numbers.sort_unstable();
+        numbers.dedup();
+        Ok(Some(numbers))
+    }
+
+    /// Returns the folder for results, and makes it: that of the committed ones, a scratch folder in a tiny run, or
+    /// the one that `--out` names.
+    pub fn out(&mut self, bench: &str) -> Result<PathBuf> {
+        let usual = match self.test {
+            true => std::env::temp_dir().join("koel-bench-test").join(bench),
+            false => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("results").join(bench),
+        };
+        let out = self.value("--out")?.map_or(usual, PathBuf::from);
+        std::fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+        Ok(out)
+    }
+
+    /// Returns those of the parts that are asked for, or all of them if none is.
+    pub fn parts<'a>(&mut self, known: &[&'a str]) -> Vec<&'a str> {
+        let asked: Vec<&str> = known.iter().copied().filter(|part| self.flag(part)).collect();
+        if asked.is_empty() { known.to_vec() } else { asked }
+    }
+
+    /// Fails if there are words that no question has asked for.
+    pub fn end(self) -> Result<()> {
+        match self.words.first() {
+            None => Ok(()),
+            Some(word) => Err(format!("unknown word {word}; `koel-bench --help` lists all").into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Arguments {
+        Arguments::new(line.split_whitespace().map(String::from))
+    }
+
+    #[test]
+    fn questions_take_their_words() {
+        let mut line = of("--sizes 32,2,2 soak --test --reps 5");
+        assert_eq!(line.numbers("--sizes", 100).unwrap(), Some(vec![2, 32]));
+        assert_eq!(line.parts(&["ticks", "soak"]), ["soak"]);
+        assert_eq!(line.number("--reps", 9).unwrap(), Some(5));
+        assert_eq!(line.number("--minutes", 9).unwrap(), None);
+        assert!(line.test && line.end().is_ok());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for line in ["--reps", "--reps 0", "--reps 2,,3", "--reps 2x", "--reps -1", "--reps 99"] {
+            assert!(of(line).number("--reps", 9).is_err(), "{line}");
+        }
+        assert!(of("--frobnicate").end().is_err());
+    }
+}

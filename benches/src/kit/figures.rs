@@ -1,0 +1,106 @@
+//! Figures: of rounds, as medians, and in CSV files.
+
+use super::arguments::Result;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Returns the median of the values, or NaN if there are none.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        n => (values[(n - 1) / 2] + values[n / 2]) / 2.0,
+    }
+}
+
+/// Returns million operations a second.
+pub fn rate(operations: u64, time: Duration) -> f64 {
+    operations as f64 / time.as_secs_f64() / 1e6
+}
+
+/// Figures that each round adds to, by their names.
+pub struct Rounds<K>(BTreeMap<K, Vec<f64>>);
+
+impl<K: Ord> Rounds<K> {
+    pub fn new() -> Self {
+        Rounds(BTreeMap::new())
+    }
+
+    pub fn note(&mut self, name: K, figure: f64) {
+        self.0.entry(name).or_default().push(figure);
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &K> {
+        self.0.keys()
+    }
+
+    pub fn all(&self, name: &K) -> &[f64] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn median(&self, name: &K) -> f64 {
+        median(self.all(name).iter().copied())
+    }
+
+    /// Returns the median of the ratios: both figures of a ratio are of one round.
+    pub fn ratio(&self, over: &K, under: &K) -> f64 {
+        median(self.all(over).iter().zip(self.all(under)).map(|(over, under)| over / under))
+    }
+}
+
+/// Writes rows, below lines that say what they are.
+pub fn write_csv(path: &Path, about: &[String], rows: &[impl Serialize]) -> Result<()> {
+    let mut text: Vec<u8> =
+        about.iter().flat_map(|line| format!("# {line}\n").into_bytes()).collect();
+    let mut csv = csv::Writer::from_writer(&mut text);
+    rows.iter().try_for_each(|row| csv.serialize(row))?;
+    csv.flush()?;
+    drop(csv);
+    write(path, text)
+}
+
+/// Reads what [`write_csv`] wrote, or nothing if there is no such file.
+pub fn read_csv<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    let Ok(text) = fs::read(path) else { return Ok(Vec::new()) };
+    let csv = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(&*text);
+    let rows: std::result::Result<_, csv::Error> = csv.into_deserialize().collect();
+    rows.map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<()> {
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// Writes a report, and prints it. A reader that closes the pipe has read enough.
+pub fn publish(path: &Path, text: &str) -> Result<()> {
+    drop(std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes()));
+    write(path, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_lies_in_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median([]).is_nan());
+    }
+
+    #[test]
+    fn rows_survive_the_csv_and_broken_ones_are_errors() {
+        let rows = vec![("koel, growing".to_string(), Some(1.0 / 3.0)), ("moka".to_string(), None)];
+        let file = std::env::temp_dir().join(format!("koel-bench-{}.csv", std::process::id()));
+        write(&file, "# about\npeer,rate\n\"koel, growing\",0.3333333333333333\nmoka,\n").unwrap();
+        assert_eq!(read_csv::<(String, Option<f64>)>(&file).unwrap(), rows);
+        write(&file, "peer,rate\nkoel,many\n").unwrap();
+        assert!(read_csv::<(String, Option<f64>)>(&file).is_err());
+        fs::remove_file(file).unwrap();
+    }
+}

@@ -1,0 +1,172 @@
+//! The machine, and threads that start together, each on a processor of its own.
+
+use std::fmt;
+use std::fs;
+use std::hint::black_box;
+use std::ops::Range;
+use std::process::Command;
+use std::sync::{Barrier, LazyLock};
+use std::time::{Duration, Instant};
+
+pub struct Machine {
+    model: String,
+    /// The processors that this process may use. One of each core comes before the second of any, and those of one
+    /// package are side by side.
+    processors: Vec<usize>,
+    cores: usize,
+}
+
+/// The machine that this process runs on. `main` asks for it before any thread is bound to a processor.
+pub static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::here);
+
+impl Machine {
+    fn here() -> Machine {
+        let about = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = about.lines().find_map(|it| it.strip_prefix("model name")?.split(':').nth(1));
+        let mut places: Vec<[usize; 3]> = allowed().into_iter().map(place).collect();
+        places.sort_unstable();
+        let cores = places.iter().filter(|[sibling, ..]| *sibling == 0).count();
+        let processors = places.iter().map(|[.., cpu]| *cpu).collect();
+        Machine { model: model.unwrap_or("an unknown model").trim().into(), processors, cores }
+    }
+
+    /// Returns the numbers of threads that are measured: powers of two, all cores, and all processors. On one
+    /// processor, two threads at least take turns.
+    pub fn counts(&self) -> Vec<u64> {
+        let powers = (0..).map(|power| 1 << power).take_while(|count| *count < self.cores);
+        let mut counts: Vec<u64> = powers
+            .chain([self.cores, self.processors.len()].map(|count| count.max(2)))
+            .map(|count| count as u64)
+            .chain([1])
+            .collect();
+        counts.sort_unstable();
+        counts.dedup();
+        counts
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Machine { model, processors, cores } = self;
+        write!(f, "{cores} cores")?;
+        if processors.len() > *cores {
+            write!(f, " ({} processors)", processors.len())?;
+        }
+        write!(f, ", {model}")
+    }
+}
+
+/// Says when and where something is measured.
+pub fn about() -> String {
+    let date = Command::new("date").args(["-u", "+%F %R UTC"]).output();
+    let date = date.map_or(String::new(), |date| String::from_utf8_lossy(&date.stdout).into());
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').take(3).collect::<Vec<_>>().join(", ");
+    format!("{}, {}; load average {load}.", date.trim(), *MACHINE)
+}
+
+/// Returns where a processor is: which sibling of its core it is, its package, and its number.
+fn place(cpu: usize) -> [usize; 3] {
+    let read = |name: &str| {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}");
+        fs::read_to_string(path).unwrap_or_default()
+    };
+    let siblings = read("thread_siblings_list");
+    let mut siblings = siblings.trim().split([',', '-']).map(|it| it.parse().unwrap_or(cpu));
+    let sibling = usize::from(siblings.next().is_some_and(|first| first != cpu));
+    [sibling, read("physical_package_id").trim().parse().unwrap_or(0), cpu]
+}
+
+/// Returns the processors that this process may use.
+fn allowed() -> Vec<usize> {
+    let about = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = about.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let ranges = list.unwrap_or_default().trim().split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
+    });
+    let found: Vec<usize> = ranges.flatten().collect();
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    if found.is_empty() { (0..count).collect() } else { found }
+}
+
+/// Lets the calling thread run on one processor only, if the system allows that.
+#[cfg(target_os = "linux")]
+fn pin(cpu: usize) {
+    const BITS: usize = usize::BITS as usize;
+    let mut set = vec![0_usize; cpu / BITS + 1];
+    set[cpu / BITS] = 1 << (cpu % BITS);
+    // SAFETY: the system reads as many bytes as the set has.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&*set), set.as_ptr().cast()) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pin(_: usize) {}
+
+/// Runs `work(thread)` on each of `threads` threads at the same time, each on a processor of its own as far as there
+/// are enough. Returns the time from the first start to the last end, and the results.
+pub fn timed<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> (Duration, Vec<T>) {
+    let (barrier, processors) = (Barrier::new(threads as usize), &MACHINE.processors);
+    let run = |thread: u64| {
+        pin(processors[thread as usize % processors.len()]);
+        barrier.wait();
+        let start = Instant::now();
+        let result = work(thread);
+        (start, Instant::now(), result)
+    };
+    let runs: Vec<(Instant, Instant, T)> = std::thread::scope(|scope| {
+        let run = &run;
+        let spawned: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
+        spawned.into_iter().map(|thread| thread.join().expect("no work panics")).collect()
+    });
+    let first_start = runs.iter().map(|run| run.0).min().expect("a thread");
+    let last_end = runs.iter().map(|run| run.1).max().expect("a thread");
+    (last_end - first_start, runs.into_iter().map(|run| run.2).collect())
+}
+
+/// Returns the share of one thread in `0..n`.
+pub fn share(n: u64, threads: u64, thread: u64) -> Range<u64> {
+    n * thread / threads..n * (thread + 1) / threads
+}
+
+/// Waits until the machine has a free core for each of `threads` threads: until an empty loop takes hardly longer on
+/// all of them than on one. Returns `false` if that does not happen within `tries` attempts.
+pub fn all_cores(threads: u64, tries: u32) -> bool {
+    let spin = |threads| {
+        let rounds = 1_500_000_u64;
+        timed(threads, |_| black_box((0..rounds).fold(1, |x, i| black_box(x) ^ i))).0
+    };
+    threads == 1
+        || (0..tries).any(|tried| {
+            if tried > 0 {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            spin(1).as_secs_f64() >= 0.9 * spin(threads).as_secs_f64()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_the_whole() {
+        let shares: Vec<u64> = (0..7).flat_map(|thread| share(100, 7, thread)).collect();
+        assert_eq!(shares, (0..100).collect::<Vec<u64>>());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn each_thread_has_a_processor_of_its_own() {
+        let count = allowed().len() as u64;
+        let mut bound = timed(count, |_| {
+            // The list of the thread, not that of the process.
+            let about = fs::read_to_string("/proc/thread-self/status").unwrap();
+            let list = about.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            list.unwrap().trim().parse::<usize>().unwrap()
+        })
+        .1;
+        bound.sort_unstable();
+        assert_eq!(bound, allowed());
+    }
+}

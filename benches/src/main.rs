@@ -1,0 +1,79 @@
+//! Measures koel, alone and beside its peers, and checks every answer on the way.
+//!
+//! `kit` is what all benches share: the command line, the machine and its threads, figures, memory and waits. Each other
+//! module is a bench, and `--help` says what it measures.
+
+mod dropped;
+mod durable;
+mod growth;
+mod kit;
+mod loads;
+mod peers;
+mod ratios;
+mod snapshots;
+mod windows;
+
+use kit::arguments::{Arguments, Result};
+use kit::machine::MACHINE;
+use std::process::ExitCode;
+use std::sync::LazyLock;
+
+const HELP: &str = "\
+usage: cargo run --release -p koel-bench -- BENCH [FLAGS]
+
+koel beside its peers. They write tables, CSV files and pictures:
+  peers      filters and sets that threads share, and sets that grow
+    --sizes 2,32,128  --threads 1,2   table sizes in MiB, numbers of threads
+    --reps 5  --minutes 60            how often, or else about how long it may take
+    --grow-to 22                      sets that grow get 2^22 items
+    --only NAME                       peers or else workloads with NAME in their names; or growth, or fixed
+    --draw                            draws the tables and pictures again, from the CSV files
+  windows    sets that remember what was seen lately
+    soak | ticks | burst | draw       a billion operations; the speed of a tick; the picture, or its drawing, alone
+    --keys 500000                     new keys in a tick
+  durable    sets that outlive their process
+    ratios | waits | draw             koel beside koel in memory; adds during checkpoints; the table and picture again
+    --items 1000000  --rounds 5       items that a set gets, and how often each is measured
+    --only sqlite  --folder DIR       only sets whose names begin so; the folder on the disk that is measured
+    (KOEL_SERVERS is a folder with redis-server, and KOEL_PYTHON a Python with Scrapy; without, they are left out.)
+
+koel alone. They print tables:
+  ratios     each operation; --load 94 in percent of the slots, --reps N, --mib 2,128
+  many       batches, loops, and the limit of the memory; --reps N, --mib 2,128,1024
+  growth     errors | speed | small | unions | waits; --to 24
+  snapshots  files | pieces | waits; --mib 1024, --folder DIR
+  loads      how full tables get; --bits 16
+  dropped    how many new items are taken for known ones; --items 1000000
+
+  --out DIR  where results go (default: below benches/results)
+  --test     a tiny run, into a scratch folder
+";
+
+fn main() -> ExitCode {
+    LazyLock::force(&MACHINE);
+    let mut words = std::env::args().skip(1);
+    let bench = words.next().unwrap_or_default();
+    let arguments = Arguments::new(words);
+    let run: fn(Arguments) -> Result<()> = match &*bench {
+        "dropped" => dropped::run,
+        "durable" => durable::run,
+        "growth" => growth::run,
+        "loads" => loads::run,
+        "many" => ratios::many,
+        "peers" => peers::run,
+        "ratios" => ratios::ratios,
+        "snapshots" => snapshots::run,
+        "windows" => windows::run,
+        _ => {
+            print!("{HELP}");
+            return ExitCode::from(if bench == "--help" { 0 } else { 2 });
+        }
+    };
+    match run(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("koel-bench {bench}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

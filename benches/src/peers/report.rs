@@ -1,0 +1,252 @@
+//! The measured figures, and tables of them.
+
+use super::sets::KOEL;
+use super::workloads::WORKLOADS;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Stands for a peer: reads of one random line for each lookup.
+pub const LIMIT: &str = "(one random line)";
+
+/// The figures of a peer at a workload, over all repetitions. Rates are in million operations a second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    pub peer: String,
+    pub workload: String,
+    /// The bytes of a table of 16-bit slots that the items fill to 94 %.
+    pub size: u64,
+    pub threads: u64,
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+    /// The number of repetitions that count.
+    pub reps: u64,
+    /// Whether the repetitions count although the machine gave none of them all cores.
+    #[serde(rename = "short of cores")]
+    pub short_of_cores: bool,
+    #[serde(rename = "bits per item")]
+    pub bits_per_item: f64,
+    /// Nothing if no absent key was looked up.
+    #[serde(rename = "false-positive rate")]
+    pub false_positive_rate: Option<f64>,
+    #[serde(rename = "two winners")]
+    pub two_winners: u64,
+    #[serde(rename = "no winner")]
+    pub no_winner: u64,
+    pub lost: u64,
+    pub refused: u64,
+    /// The number of answers that a filter of the peer's rate must not give.
+    pub wrong: u64,
+}
+
+impl Row {
+    /// Returns the number of faults that koel must not have: wrong answers, and refusals although there has to be room.
+    pub fn bad(&self) -> u64 {
+        self.wrong + self.refused
+    }
+
+    /// Returns the workload whose loops are compared with this one.
+    fn loops(&self) -> &str {
+        self.workload.trim_start_matches("bulk ")
+    }
+}
+
+/// The bytes that a set holds when it contains this many items.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Held {
+    pub peer: String,
+    pub items: u64,
+    pub bytes: u64,
+}
+
+/// The figures of a set that has grown to this many items. Rates are in million operations a second. The rate of the
+/// fill is measured from the first item on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Grown {
+    pub peer: String,
+    pub items: u64,
+    pub fill: f64,
+    pub hit: f64,
+    pub miss: f64,
+    #[serde(rename = "false-positive rate")]
+    pub false_positive_rate: f64,
+    pub bytes: u64,
+    pub lost: u64,
+}
+
+pub fn size_name(size: u64) -> String {
+    if size < 1 << 20 { format!("{} KiB", size >> 10) } else { format!("{} MiB", size >> 20) }
+}
+
+/// Returns the report on the fixed filters, which begins with a note on the run.
+pub fn text(note: &str, rows: &[Row]) -> String {
+    let cells: BTreeSet<(u64, u64)> = rows.iter().map(|row| (row.size, row.threads)).collect();
+    let each = |print: fn(&str, &[&Row]) -> String| -> String {
+        let print = |&(size, threads): &(u64, u64)| {
+            let of = |row: &&Row| row.size == size && row.threads == threads;
+            let plural = if threads == 1 { "" } else { "s" };
+            let title = format!("{}, {threads} thread{plural}", size_name(size));
+            print(&title, &rows.iter().filter(of).collect::<Vec<&Row>>())
+        };
+        cells.iter().map(print).collect()
+    };
+    format!(
+        "{note}\nMillion operations a second, medians. An asterisk: the peer takes more than 1.3 times the memory of \
+         koel.\n{}{}\nkoel : best peer whose answers were right; of all, and of those that take at most a quarter more \
+         memory and err at most twice as often. Batches are compared with the loops of the others.\n{}",
+        each(table),
+        quirks(rows),
+        each(ratios)
+    )
+}
+
+/// Returns the report on the sets that grow, at each doubling.
+pub fn growth(note: &str, grown: &[Grown]) -> String {
+    let mut text = format!(
+        "{note}\nSets that grow, on one thread. Million operations a second, medians; the fill is that of all items so \
+         far.\n"
+    );
+    let mut peer = "";
+    for row in grown {
+        if row.peer != peer {
+            peer = &row.peer;
+            let columns = "      fill       hit      miss   false positives  bytes/item";
+            text += &format!("\n{peer:26}{columns}\n");
+        }
+        let Grown { items, fill, hit, miss, false_positive_rate, bytes, lost, .. } = row;
+        let (percent, each) = (100.0 * false_positive_rate, *bytes as f64 / *items as f64);
+        text += &format!("{items:26}{fill:10.1}{hit:10.1}{miss:10.1}{percent:16.4} %{each:12.2}");
+        text += &if *lost == 0 { "\n".into() } else { format!("  {lost} lost!\n") };
+    }
+    text
+}
+
+fn table(title: &str, rows: &[&Row]) -> String {
+    let mut text = format!("\n{title:36}");
+    let is_shown = |name: &&str| rows.iter().any(|row| row.workload == *name);
+    let shown: Vec<&str> = WORKLOADS.into_iter().filter(is_shown).collect();
+    shown.iter().for_each(|name| text += &format!(" {name:>9}"));
+    text += "  bits/item\n";
+    let mut peers: Vec<&str> = rows.iter().map(|row| &*row.peer).collect();
+    peers.dedup();
+    for peer in peers {
+        text += &format!("{peer:36}");
+        let mut bits = String::new();
+        for workload in &shown {
+            let found = rows.iter().find(|row| row.peer == peer && row.workload == *workload);
+            let figure = found.map_or("-".into(), |row| {
+                let mark = if is_heavy(rows, row) { "*" } else { "" };
+                bits = format!("  {:9.1}{mark}", row.bits_per_item);
+                format!("{:.1}{}", row.median, if row.bad() > 0 { "!" } else { "" })
+            });
+            text += &format!(" {figure:>width$}", width = workload.len().max(9));
+        }
+        text += &if peer == LIMIT { "\n".into() } else { bits + "\n" };
+    }
+    text
+}
+
+/// Returns the notes to the figures: wrong answers and refusals, which have exclamation marks in the tables, and
+/// measurements without all cores.
+fn quirks(rows: &[Row]) -> String {
+    let mut text = String::from("\n");
+    for row in rows.iter().filter(|row| row.bad() > 0) {
+        let Row { peer, workload, threads, lost, refused, wrong, two_winners, no_winner, .. } = row;
+        text += &format!(
+            "! {peer}, {workload}, {}, {threads} threads: {lost} lost, {refused} refused, {two_winners} keys had two \
+             winners, {no_winner} had none, {wrong} wrong answers in all\n",
+            size_name(row.size)
+        );
+    }
+    let short = rows.iter().filter(|row| row.short_of_cores).count();
+    if short > 0 {
+        let all = rows.iter().filter(|row| row.threads > 1).count();
+        text += &format!(
+            "{short} of {all} figures on several threads count although the machine never gave all cores\n"
+        );
+    }
+    text
+}
+
+fn ratios(title: &str, rows: &[&Row]) -> String {
+    let mut text = format!("\n{title:31}{:48}of the small and exact\n", "of all");
+    for koel in rows.iter().filter(|row| row.peer == KOEL) {
+        let is_peer = |row: &&&Row| !row.peer.starts_with(KOEL) && row.peer != LIMIT;
+        let others = || rows.iter().filter(is_peer).filter(|row| row.workload == koel.loops());
+        let best = |peers: &mut dyn Iterator<Item = &&Row>| -> String {
+            let best = peers.max_by(|a, b| a.median.total_cmp(&b.median));
+            best.map_or("-".into(), |best| {
+                let ratio = koel.median / best.median;
+                format!("{ratio:5.2}  {} {:.1}", best.peer, best.median)
+            })
+        };
+        let all = best(&mut others().filter(|row| row.bad() == 0));
+        let alike = best(&mut others().filter(|row| row.bad() == 0 && is_alike(rows, koel, row)));
+        text += &format!("  {:28} {all:47} {alike}\n", koel.workload);
+        for row in others().filter(|row| row.bad() > 0 && row.median > koel.median) {
+            text += &format!("{:31}({} has {:.1}, and wrong answers)\n", "", row.peer, row.median);
+        }
+    }
+    text
+}
+
+/// Returns `true` if a peer takes more than 1.3 times the memory that koel takes for the same items.
+pub fn is_heavy(rows: &[&Row], peer: &Row) -> bool {
+    let same = |row: &&&Row| row.size == peer.size && row.threads == peer.threads;
+    let koel = rows.iter().filter(same).find(|row| row.peer == KOEL);
+    koel.is_some_and(|koel| peer.bits_per_item > 1.3 * koel.bits_per_item)
+}
+
+/// Returns `true` if a peer takes at most a quarter more memory than koel, and its false-positive rate is at most twice
+/// koel's.
+fn is_alike(rows: &[&Row], koel: &Row, peer: &Row) -> bool {
+    let rate = |name: &str| {
+        let misses = rows.iter().find(|row| row.peer == name && row.workload == "miss");
+        misses.and_then(|row| row.false_positive_rate).unwrap_or(0.0)
+    };
+    peer.bits_per_item <= 1.25 * koel.bits_per_item
+        && rate(&peer.peer) <= 2.0 * rate(&koel.peer) + 1e-5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(peer: &str, median: f64, wrong: u64) -> Row {
+        Row {
+            peer: peer.into(),
+            workload: "hit".into(),
+            size: 2 << 20,
+            threads: 2,
+            median,
+            min: 1.25,
+            max: 2.0 / 3.0,
+            reps: 9,
+            short_of_cores: true,
+            bits_per_item: 17.1,
+            false_positive_rate: None,
+            two_winners: 1,
+            no_winner: 2,
+            lost: 3,
+            refused: 0,
+            wrong,
+        }
+    }
+
+    #[test]
+    fn a_wrong_peer_is_not_the_best_and_nor_is_the_limit() {
+        let rows =
+            [row(KOEL, 1.5, 0), row("wrong", 1.6, 1), row("slow", 0.5, 0), row(LIMIT, 9.0, 0)];
+        let text = ratios("", &rows.each_ref());
+        assert!(text.contains("3.00  slow 0.5"), "{text}");
+    }
+
+    #[test]
+    fn a_heavy_peer_takes_far_more_than_koel_at_its_size() {
+        let of = |size, bits_per_item| Row { size, bits_per_item, ..row("peer", 1.0, 0) };
+        let koel = |size, bits| Row { peer: KOEL.into(), ..of(size, bits) };
+        let (small, large) = (koel(1, 10.0), koel(2, 20.0));
+        let heavy = |peer: Row| is_heavy(&[&small, &large], &peer);
+        assert!(heavy(of(1, 13.1)) && !heavy(of(1, 12.9)) && !heavy(of(2, 13.1)));
+    }
+}

@@ -1,0 +1,531 @@
+//! The workloads on sets that threads share. Each checks the answers that it gets.
+//!
+//! A run of all workloads on one peer uses four sets. The first is filled and searched, its items give way to others,
+//! and it is emptied. The second is filled and searched with the batch methods. The third is filled by half, and then
+//! gets a mix of lookups and inserts, and keys that threads race for. The fourth is filled by half, and then used as
+//! crawlers would use it.
+
+use super::sets::{Peer, hash_of};
+use crate::kit::machine::{all_cores, share, timed};
+use crate::kit::memory;
+use std::collections::HashSet;
+use std::ops::Range;
+
+pub const WORKLOADS: [&str; 12] = [
+    "fill",
+    "last 5 %",
+    "hit",
+    "miss",
+    "mix",
+    "crawl",
+    "churn",
+    "delete",
+    "check-and-insert (lockstep)",
+    "bulk fill",
+    "bulk hit",
+    "bulk miss",
+];
+
+/// Keys from here on are in no set.
+const ABSENT: u64 = 1 << 40;
+/// Keys from here on come in place of others.
+const CHURNED: u64 = 1 << 42;
+/// Keys from here on are those of the crawl. They are in no other workload.
+const CRAWLED: u64 = 1 << 44;
+/// The number of keys in a batch of lookups.
+const CHUNK: usize = 65_536;
+
+/// The size of a run.
+pub struct Plan {
+    /// The bytes of a table of 16-bit slots that the items fill to 94 %.
+    pub size: u64,
+    pub items: u64,
+    pub threads: u64,
+    /// The first key. Each repetition has its own keys.
+    pub first: u64,
+    /// The approximate number of lookups in a workload.
+    pub lookups: u64,
+    /// The largest number of new keys in a check-and-insert, and of removals.
+    pub changes: u64,
+    /// The approximate largest number of keys in the streams of the crawl.
+    pub crawled: u64,
+    /// The number of times that each lookup workload is measured on one set.
+    pub looks: u32,
+    /// The number of times to test whether all cores are available.
+    pub tries: u32,
+}
+
+/// The counts of wrong answers, and of operations that could have given them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Checks {
+    /// Inserts that found no room.
+    pub refused: u64,
+    /// Keys that were inserted, and then not found or not removed.
+    pub lost: u64,
+    /// Lookups of keys that were never inserted. `false_positives` of them were found.
+    pub absent: u64,
+    pub false_positives: u64,
+    /// Keys that were checked and inserted, most of them several times. `no_winner` of them were never new.
+    /// `two_winners` counts the times that one was new again.
+    pub keys: u64,
+    pub two_winners: u64,
+    pub no_winner: u64,
+}
+
+impl Checks {
+    /// Returns the number of answers that a filter of this rate must not give.
+    pub fn wrong(&self, rate: f64) -> u64 {
+        let slack = if rate > 0.0 { 10.0 } else { 0.0 };
+        let beyond =
+            |found: u64, of: u64| found.saturating_sub((2.0 * rate * of as f64 + slack) as u64);
+        self.lost
+            + self.two_winners
+            + beyond(self.false_positives, self.absent)
+            + beyond(self.no_winner, self.keys)
+    }
+}
+
+impl std::iter::Sum for Checks {
+    fn sum<I: Iterator<Item = Checks>>(all: I) -> Checks {
+        all.fold(Checks::default(), |a, b| Checks {
+            refused: a.refused + b.refused,
+            lost: a.lost + b.lost,
+            absent: a.absent + b.absent,
+            false_positives: a.false_positives + b.false_positives,
+            keys: a.keys + b.keys,
+            two_winners: a.two_winners + b.two_winners,
+            no_winner: a.no_winner + b.no_winner,
+        })
+    }
+}
+
+/// One measurement.
+#[derive(Clone, Copy)]
+pub struct Sample {
+    pub workload: &'static str,
+    pub operations: u64,
+    pub seconds: f64,
+    pub checks: Checks,
+    /// Whether all cores were available right before the measurement.
+    pub all_cores: bool,
+}
+
+impl Sample {
+    /// Subtracts refused keys from the lost ones: they cannot be found later.
+    fn but_for(mut self, refused: u64) -> Self {
+        self.checks.lost = self.checks.lost.saturating_sub(refused);
+        self
+    }
+
+    /// Combines two consecutive measurements into one.
+    fn and(&self, other: &Sample) -> Sample {
+        Sample {
+            operations: self.operations + other.operations,
+            seconds: self.seconds + other.seconds,
+            checks: [self.checks, other.checks].into_iter().sum(),
+            all_cores: self.all_cores && other.all_cores,
+            ..*self
+        }
+    }
+}
+
+/// Returns the number of items that fill a table of 16-bit slots of this size to 94 %.
+pub fn items(size: u64) -> u64 {
+    (size as f64 / 2.0 * 0.94) as u64
+}
+
+impl Plan {
+    pub fn of(test: bool, size: u64, threads: u64, rep: u64) -> Plan {
+        Plan {
+            size,
+            items: items(size),
+            threads,
+            first: rep << 48,
+            lookups: if test { 20_000 } else { 1 << 21 },
+            changes: 1 << 22,
+            crawled: 1 << 24,
+            // Large tables have few repetitions.
+            looks: if size >= 8 << 20 { 3 } else { 1 },
+            tries: if test { 1 } else { 6 },
+        }
+    }
+
+    /// Times `work(thread)` on all threads at once, and adds up the checks that they return.
+    pub fn measure(
+        &self,
+        workload: &'static str,
+        operations: u64,
+        work: impl Fn(u64) -> Checks + Sync,
+    ) -> Sample {
+        let all_cores = all_cores(self.threads, self.tries);
+        let (time, checks) = timed(self.threads, work);
+        let (seconds, checks) = (time.as_secs_f64(), checks.into_iter().sum());
+        Sample { workload, operations, seconds, checks, all_cores }
+    }
+
+    /// Lets each thread check and insert the keys of its stream.
+    fn claims<P: Peer>(&self, workload: &'static str, peer: &P, streams: &Streams) -> Sample {
+        let all_cores = all_cores(self.threads, self.tries);
+        let work = |thread| claim(peer, &streams.of_threads[thread as usize]);
+        let (time, claims) = timed(self.threads, work);
+        let (operations, seconds) = (streams.keys(), time.as_secs_f64());
+        Sample { workload, operations, seconds, checks: streams.compare(&claims), all_cores }
+    }
+
+    /// Returns the thread's share of these keys.
+    fn share_of(&self, keys: &Range<u64>, thread: u64) -> Range<u64> {
+        let share = share(keys.end - keys.start, self.threads, thread);
+        let start = self.first + keys.start;
+        start + share.start..start + share.end
+    }
+
+    /// Counts the keys that are not there, on all threads.
+    fn missing<P: Peer>(&self, peer: &P, keys: Range<u64>) -> u64 {
+        let missing =
+            |thread| self.share_of(&keys, thread).filter(|&key| !peer.contains(key)).count() as u64;
+        timed(self.threads, missing).1.into_iter().sum()
+    }
+}
+
+/// The choice of keys for lookups: a sample of the keys of a large table, spread over it, or all keys of a small table,
+/// several times over, so that starting the threads takes a negligible part of the time.
+struct Spread {
+    keys: u64,
+    stride: u64,
+    rounds: u64,
+}
+
+impl Spread {
+    fn of(items: u64, lookups: u64) -> Spread {
+        let stride = (items / lookups).max(1);
+        Spread { keys: items / stride, stride, rounds: (lookups / items).max(1) }
+    }
+
+    fn share(&self, plan: &Plan, thread: u64) -> impl Iterator<Item = u64> + Clone + use<> {
+        let (first, stride) = (plan.first, self.stride);
+        share(self.keys, plan.threads, thread).map(move |key| first + key * stride)
+    }
+}
+
+/// Runs each workload once, except those that the peer does not support. Returns the samples, and the bytes that the
+/// set held at most.
+pub fn run<P: Peer>(plan: &Plan, crawl: &Streams) -> (Vec<Sample>, usize) {
+    let mut samples = Vec::new();
+    let bytes = fill_look_delete::<P>(plan, &mut samples);
+    if P::MANY {
+        in_bulk::<P>(plan, &mut samples);
+    }
+    mix_and_race::<P>(plan, &mut samples);
+    samples.push(plan.claims("crawl", &half_full::<P>(plan), crawl));
+    (samples, bytes)
+}
+
+/// Measures the bytes that a set holds.
+fn held_by<P: Peer>(peer: P) -> usize {
+    let said = peer.says_it_holds();
+    memory::touched(memory::held(peer), said)
+}
+
+fn fill_look_delete<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) -> usize {
+    let peer = P::build_tight(plan.items);
+    // Tried while the set is empty: later, it could remove another key's fingerprint.
+    let removes = peer.remove(plan.first).is_some();
+    let fill = |workload, keys: Range<u64>| {
+        plan.measure(workload, keys.end - keys.start, |thread| Checks {
+            refused: insert(&peer, plan.share_of(&keys, thread)),
+            ..Checks::default()
+        })
+    };
+    let most = plan.items * 95 / 100;
+    let (first, last) = (fill("fill", 0..most), fill("last 5 %", most..plan.items));
+    samples.extend([first.and(&last), last]);
+    let refused = first.checks.refused + last.checks.refused;
+
+    let spread = Spread::of(plan.items, plan.lookups);
+    let lookups = spread.rounds * spread.keys;
+    for _ in 0..plan.looks {
+        let hit = plan.measure("hit", lookups, |thread| {
+            let mut lost = 0;
+            for _ in 0..spread.rounds {
+                let keys = spread.share(plan, thread);
+                lost += keys.filter(|&key| !peer.contains(key)).count() as u64;
+            }
+            Checks { lost, ..Checks::default() }
+        });
+        samples.push(hit.but_for(spread.rounds * refused));
+        samples.push(plan.measure("miss", lookups, |thread| {
+            let mut checks = Checks::default();
+            for _ in 0..spread.rounds {
+                let keys = spread.share(plan, thread).map(|key| key + ABSENT);
+                checks.absent += keys.clone().count() as u64;
+                checks.false_positives += keys.filter(|&key| peer.contains(key)).count() as u64;
+            }
+            checks
+        }));
+    }
+
+    if removes {
+        let spread = Spread::of(plan.items, plan.changes.min(plan.items));
+        let churn = plan.measure("churn", 2 * spread.keys, |thread| {
+            let mut checks = Checks::default();
+            for key in spread.share(plan, thread) {
+                checks.lost += u64::from(peer.remove(key) != Some(true));
+                checks.refused += u64::from(!peer.insert(key + CHURNED));
+            }
+            checks
+        });
+        let refused = refused + churn.checks.refused;
+        samples.push(churn.but_for(refused));
+        let delete = plan.measure("delete", spread.keys, |thread| {
+            let keys = spread.share(plan, thread).map(|key| key + CHURNED);
+            let lost = keys.filter(|&key| peer.remove(key) != Some(true)).count() as u64;
+            Checks { lost, ..Checks::default() }
+        });
+        samples.push(delete.but_for(refused));
+    }
+    held_by(peer)
+}
+
+fn in_bulk<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
+    let peer = P::build_tight(plan.items);
+    let slice = |keys: &[u64], thread| {
+        let range = share(keys.len() as u64, plan.threads, thread);
+        range.start as usize..range.end as usize
+    };
+    let keys: Vec<u64> = (plan.first..plan.first + plan.items).collect();
+    let fill = plan.measure("bulk fill", plan.items, |thread| Checks {
+        refused: peer.insert_many(&keys[slice(&keys, thread)]),
+        ..Checks::default()
+    });
+    samples.push(fill);
+    drop(keys);
+
+    let spread = Spread::of(plan.items, plan.lookups);
+    let look = |keys: &[u64], thread| -> u64 {
+        let chunks = || keys[slice(keys, thread)].chunks(CHUNK);
+        (0..spread.rounds).flat_map(|_| chunks()).map(|chunk| peer.contains_many(chunk)).sum()
+    };
+    let there: Vec<u64> = (0..plan.threads).flat_map(|t| spread.share(plan, t)).collect();
+    let absent: Vec<u64> = there.iter().map(|key| key + ABSENT).collect();
+    for _ in 0..plan.looks {
+        let hit = plan.measure("bulk hit", spread.rounds * spread.keys, |thread| {
+            let looked = spread.rounds * slice(&there, thread).len() as u64;
+            Checks { lost: looked - look(&there, thread), ..Checks::default() }
+        });
+        samples.push(hit.but_for(spread.rounds * fill.checks.refused));
+        samples.push(plan.measure("bulk miss", spread.rounds * spread.keys, |thread| Checks {
+            absent: spread.rounds * slice(&absent, thread).len() as u64,
+            false_positives: look(&absent, thread),
+            ..Checks::default()
+        }));
+    }
+}
+
+/// Builds a set that is half full.
+fn half_full<P: Peer>(plan: &Plan) -> P {
+    let peer = P::build_tight(plan.items);
+    timed(plan.threads, |thread| insert(&peer, plan.share_of(&(0..plan.items / 2), thread)));
+    peer
+}
+
+/// Runs the mix on a set that is half full. Then comes check-and-insert, with up to as many keys as still fit.
+fn mix_and_race<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
+    let peer = half_full::<P>(plan);
+    let half = plan.items / 2;
+
+    // Nine lookups, and one insert at a random place among them.
+    let tens = plan.items.min(plan.lookups) / 10;
+    samples.push(plan.measure("mix", 10 * tens, |thread| {
+        let mut checks = Checks::default();
+        for ten in share(tens, plan.threads, thread) {
+            let random = hash_of(ten);
+            let place = below(10, random);
+            for at in 0..10 {
+                let other = random.rotate_left(6 * at as u32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                let old = plan.first + below(half, other);
+                if at == place {
+                    checks.refused += u64::from(!peer.insert(plan.first + half + ten));
+                } else if random >> at & 1 == 1 {
+                    checks.lost += u64::from(!peer.contains(old));
+                } else {
+                    checks.absent += 1;
+                    checks.false_positives += u64::from(peer.contains(old + ABSENT));
+                }
+            }
+        }
+        checks
+    }));
+
+    let first = half + tens;
+    let keys = first..first + plan.changes.min(plan.items - first);
+    let streams = Streams::lockstep(plan, keys.clone());
+    let mut race = plan.claims("check-and-insert (lockstep)", &peer, &streams);
+    race.checks.lost = plan.missing(&peer, keys);
+    samples.push(race.but_for(race.checks.refused));
+}
+
+/// Returns a number less than `n`, chosen by the upper half of the random bits.
+fn below(n: u64, random: u64) -> u64 {
+    ((random >> 32) * n) >> 32
+}
+
+/// Returns the number of keys without room.
+fn insert<P: Peer>(peer: &P, keys: Range<u64>) -> u64 {
+    keys.filter(|&key| !peer.insert(key)).count() as u64
+}
+
+/// Streams of keys, one for each thread, that are checked and inserted. They promise their number of distinct keys, so
+/// that every peer ends with the same number of items, and so that the answers can be checked: each distinct key has to
+/// be new exactly once.
+pub struct Streams {
+    of_threads: Vec<Vec<u64>>,
+    distinct: u64,
+}
+
+/// The number of keys after which a thread without a partner goes through them again.
+const AGAIN: usize = 1_024;
+
+impl Streams {
+    /// Makes the streams of the crawl: as many new keys as fit a set that is half full, or half of the largest number of
+    /// keys that the plan allows. A few keys come again and again, most come once, and half of all keys in the streams
+    /// have been in one of them before.
+    ///
+    /// Random keys are dealt to the threads in turn until there are enough distinct ones. Key number k comes in
+    /// proportion to ln((k + 1) / k), which is Zipf's law with an exponent of 1: nearly 1 / k.
+    pub fn crawl(plan: &Plan) -> Streams {
+        let distinct = (plan.items - plan.items / 2).min(plan.crawled / 2);
+        let (threads, first) = (plan.threads, plan.first + CRAWLED);
+        let spread = spread_for_half(2.0 * distinct as f64);
+        let mut seen = HashSet::with_capacity_and_hasher(distinct as usize, super::sets::hasher());
+        let mut of_threads = vec![Vec::new(); threads as usize];
+        for thread in (0..threads as usize).cycle() {
+            if seen.len() as u64 == distinct {
+                break;
+            }
+            let stream: &mut Vec<u64> = &mut of_threads[thread];
+            let random = hash_of(first + stream.len() as u64 * threads + thread as u64);
+            let uniform = (random >> 11) as f64 / (1_u64 << 53) as f64;
+            let key = first + (uniform * spread).exp() as u64;
+            seen.insert(key);
+            stream.push(key);
+        }
+        Streams { of_threads, distinct }
+    }
+
+    /// Makes streams in which each key comes twice, and the threads of a pair go through the same keys at the same time.
+    /// The thread ahead inserts, which takes longer than finding the key, so the thread behind catches up and they meet
+    /// all the time. A thread without a partner goes through its keys twice, a part at a time.
+    fn lockstep(plan: &Plan, keys: Range<u64>) -> Streams {
+        let stream = |thread: u64| -> Vec<u64> {
+            let own = plan.share_of(&keys, thread);
+            if thread ^ 1 < plan.threads {
+                let other = plan.share_of(&keys, thread ^ 1);
+                return (own.start.min(other.start)..own.end.max(other.end)).collect();
+            }
+            let own: Vec<u64> = own.collect();
+            own.chunks(AGAIN).flat_map(|part| [part, part]).flatten().copied().collect()
+        };
+        let of_threads = (0..plan.threads).map(stream).collect();
+        Streams { of_threads, distinct: keys.end - keys.start }
+    }
+
+    /// Returns the number of keys in all streams.
+    fn keys(&self) -> u64 {
+        self.of_threads.iter().map(|stream| stream.len() as u64).sum()
+    }
+
+    /// Counts the keys without a winner, and the winners of each key beyond the first.
+    fn compare(&self, claims: &[Claims]) -> Checks {
+        let mut winners = Vec::with_capacity(self.distinct as usize);
+        for (stream, claims) in self.of_threads.iter().zip(claims) {
+            for (block, won) in stream.chunks(64).zip(&claims.won) {
+                let keys = block.iter().enumerate();
+                winners.extend(keys.filter(|(at, _)| won >> at & 1 == 1).map(|(_, &key)| key));
+            }
+        }
+        let all = winners.len() as u64;
+        winners.sort_unstable();
+        winners.dedup();
+        Checks {
+            refused: claims.iter().map(|claims| claims.refused).sum(),
+            keys: self.distinct,
+            two_winners: all - winners.len() as u64,
+            no_winner: self.distinct - winners.len() as u64,
+            ..Checks::default()
+        }
+    }
+}
+
+/// Returns the logarithm of the number of keys to draw from, such that half of the draws find their key drawn before.
+///
+/// Of n draws from e^L keys, a share of (L - ln(n / L) + 1 - γ) / L is expected to be new. With a share of 1/2, this is
+/// solved for L by repeated insertion.
+fn spread_for_half(draws: f64) -> f64 {
+    const EULER: f64 = 0.577_215_664_9;
+    let better = |spread: f64| 2.0 * (draws.ln() - spread.ln() - (1.0 - EULER));
+    (0..40).fold(draws.ln(), |spread, _| better(spread))
+}
+
+/// The keys of its stream that a thread won, with a bit for each.
+struct Claims {
+    won: Vec<u64>,
+    refused: u64,
+}
+
+/// Checks and inserts the keys of a stream.
+fn claim<P: Peer>(peer: &P, stream: &[u64]) -> Claims {
+    let mut claims = Claims { won: Vec::with_capacity(stream.len() / 64 + 1), refused: 0 };
+    for block in stream.chunks(64) {
+        let won = block.iter().enumerate().fold(0, |word, (at, &key)| {
+            let won = peer.claim(key);
+            claims.refused += u64::from(won.is_none());
+            word | u64::from(won == Some(true)) << at
+        });
+        claims.won.push(won);
+    }
+    claims
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_crawl_was_seen_before() {
+        for (distinct, threads) in [(10_000, 1), (100_000, 2), (100_000, 3)] {
+            let plan = Plan { threads, crawled: 2 * distinct, ..Plan::of(true, 64 << 20, 1, 0) };
+            let streams = Streams::crawl(&plan);
+            let all: HashSet<u64> = streams.of_threads.iter().flatten().copied().collect();
+            assert_eq!(all.len() as u64, distinct);
+            let new = distinct as f64 / streams.keys() as f64;
+            assert!((0.48..0.52).contains(&new), "{new} of {distinct} for {threads} threads");
+        }
+    }
+
+    #[test]
+    fn each_distinct_key_has_one_winner() {
+        let streams = Streams { of_threads: vec![vec![5, 6, 5], vec![6, 7, 8]], distinct: 4 };
+        for (won, two_winners, no_winner) in [
+            ([0b011, 0b110], 0, 0),
+            ([0b011, 0b111], 1, 0),
+            ([0b101, 0b110], 1, 1),
+            ([0b001, 0b010], 0, 2),
+        ] {
+            let claims = won.map(|won| Claims { won: vec![won], refused: 1 });
+            let checks =
+                Checks { refused: 2, keys: 4, two_winners, no_winner, ..Checks::default() };
+            assert_eq!(streams.compare(&claims), checks);
+        }
+    }
+
+    #[test]
+    fn in_lockstep_each_key_comes_twice() {
+        for threads in 1..4 {
+            let plan = Plan { threads, ..Plan::of(true, 64 << 10, threads, 0) };
+            let streams = Streams::lockstep(&plan, 100..5_000);
+            let mut keys: Vec<u64> = streams.of_threads.into_iter().flatten().collect();
+            keys.sort_unstable();
+            assert!(keys.chunks(2).zip(100..5_000).all(|(two, key)| two == [key, key]));
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Each operation, in cache and out of cache, on one thread and on two: `ratios` one by one, `many` in batches.
+//!
+//! What is promised as a ratio is measured as one: each repetition runs all measurements in turn, and each figure is the
+//! median of its ratios. Other work on the machine can take the second core away. So a repetition counts for two threads
+//! only if an empty loop took no longer on both of them than on one.
+//!
+//! Some rows show the limits of the machine. One compare-and-swap of a random word of a table of the same size: a shared
+//! table costs a writer at least that much, and when two cores write to a table that fits their caches, each has to
+//! fetch the lines that the other wrote last. And independent random pairs of words, prefetched, in pages as they come
+//! and in huge pages, which koel asks for, too.
+
+use crate::kit::arguments::{Arguments, Result};
+use crate::kit::figures::{Rounds, rate};
+use crate::kit::machine::{about, all_cores, share, timed};
+use crate::kit::memory::{read_lines, words};
+use koel::{ConcurrentCuckooFilter, Prehashed};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::hint::black_box;
+use std::ops::Range;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::{Duration, Instant};
+
+type Filter = ConcurrentCuckooFilter;
+
+/// The first absent key: the keys `0..n` are inserted, keys from here on are not. The filter mixes the hashes it is
+/// given, so consecutive numbers go to unrelated buckets.
+const ABSENT: u64 = 1 << 40;
+/// Keys in a batch of lookups.
+const BATCH: usize = 1 << 16;
+
+/// A filter, and how many keys fill it.
+struct Bench {
+    filter: Filter,
+    bytes: usize,
+    keys: u64,
+    threads: u64,
+    rates: Rounds<(&'static str, u64)>,
+    /// Whether the repetition counts for this number of threads.
+    counts: bool,
+}
+
+impl Bench {
+    /// Notes an operation that is done with each of these keys.
+    fn each(
+        &mut self,
+        name: &'static str,
+        keys: Range<u64>,
+        act: impl Fn(&Filter, u64) + Sync,
+    ) -> Duration {
+        self.part(name, keys, 1, |filter, part| part.for_each(|key| act(filter, key)))
+    }
+
+    /// Notes an operation that is done with each part of these keys, several times over if there are few.
+    fn part(
+        &mut self,
+        name: &'static str,
+        keys: Range<u64>,
+        rounds: u64,
+        act: impl Fn(&Filter, Range<u64>) + Sync,
+    ) -> Duration {
+        let count = keys.end - keys.start;
+        let (time, _) = timed(self.threads, |thread| {
+            let own = share(count, self.threads, thread);
+            for _ in 0..rounds {
+                act(&self.filter, keys.start + own.start..keys.start + own.end);
+            }
+        });
+        self.note(name, rounds * count, time);
+        time
+    }
+
+    fn note(&mut self, name: &'static str, operations: u64, time: Duration) {
+        if self.counts {
+            self.rates.note((name, self.threads), rate(operations, time));
+        }
+    }
+
+    /// Prints the medians of all measurements.
+    fn print(&self) {
+        println!("  {:28} {:>9} {:>9} {:>9}", "", "1 thread", "2 threads", "2 : 1");
+        for name in self.rates.names().filter(|name| name.1 == 1) {
+            let (one, two) = (self.rates.median(name), self.rates.median(&(name.0, 2)));
+            println!("  {:28} {one:7.1} M {two:7.1} M {:9.2}", name.0, two / one);
+        }
+        let both =
+            self.rates.names().find(|name| name.1 == 2).map_or(0, |it| self.rates.all(it).len());
+        println!("  {both} repetitions had both cores");
+    }
+}
+
+/// Runs repetitions on tables of each size, each on one thread and on two.
+fn run(
+    mut arguments: Arguments,
+    sizes: &[(u64, u64)],
+    load: f64,
+    repetition: fn(&mut Bench),
+    report: fn(&Bench),
+) -> Result<()> {
+    let (test, reps) = (arguments.test, arguments.number("--reps", 10_000)?);
+    let chosen = arguments.numbers("--mib", 1 << 16)?;
+    arguments.end()?;
+    println!("{}", about());
+    for &(mib, usual) in sizes {
+        if chosen.as_ref().is_some_and(|chosen| !chosen.contains(&mib)) {
+            continue;
+        }
+        let bytes = if test { (mib << 14).min(8 << 20) } else { mib << 20 } as usize;
+        let reps = if test { 1 } else { reps.unwrap_or(usual) };
+        let percent = 100.0 * load;
+        println!("{mib} MiB, 16-bit fingerprints, to {percent:.0} % load, {reps} repetitions");
+        // The buckets take these bytes, give or take a percent.
+        let filter = Filter::with_capacity((bytes as f64 / 2.0 * 0.93) as usize);
+        let keys = (filter.stats().slots as f64 * load) as u64;
+        let (rates, threads, counts) = (Rounds::new(), 1, true);
+        let mut bench = Bench { filter, bytes, keys, threads, rates, counts };
+        for _ in 0..reps {
+            for threads in [1, 2] {
+                (bench.threads, bench.counts) = (threads, test || all_cores(threads, 6));
+                repetition(&mut bench);
+            }
+        }
+        bench.print();
+        report(&bench);
+    }
+    Ok(())
+}
+
+fn insert(filter: &Filter, key: u64) {
+    filter.insert(&Prehashed(key)).expect("less than the filter holds");
+}
+
+/// Looks keys up, and checks that all of them are found, or nearly none.
+fn look_up(filter: &Filter, keys: Range<u64>) {
+    let (all, are_in) = (keys.end - keys.start, keys.start < ABSENT);
+    let found = keys.filter(|&key| filter.contains(&Prehashed(key))).count() as u64;
+    check(found, all, are_in);
+}
+
+fn check(found: u64, all: u64, are_in: bool) {
+    let most = 0.000_2 * all as f64 + 8.0;
+    assert!(if are_in { found == all } else { (found as f64) <= most }, "{found} of {all} found");
+}
+
+pub fn ratios(mut arguments: Arguments) -> Result<()> {
+    let load = arguments.number("--load", 95)?.unwrap_or(94) as f64 / 100.0;
+    run(arguments, &[(2, 41), (128, 5)], load, one_by_one, |bench| {
+        for (name, over, under) in [
+            ("hit : insert", "contains, hit", "insert, a fill"),
+            ("insert_if_absent, there : hit", "insert_if_absent, there", "contains, hit"),
+            ("insert, the last 5 % : a fill", "insert, the last 5 %", "insert, a fill"),
+            ("miss : hit", "contains, miss", "contains, hit"),
+        ] {
+            println!("  {name} {:.2}", bench.rates.ratio(&(over, 1), &(under, 1)));
+        }
+    })
+}
+
+fn one_by_one(bench: &mut Bench) {
+    let (keys, absent) = (bench.keys, ABSENT..ABSENT + bench.keys);
+    // Several passes over a small table, so that starting the threads takes a negligible part.
+    let rounds = ((32 << 20) / bench.bytes as u64).clamp(1, 8);
+    let table = words(bench.bytes, false);
+    bench.each("(one swap of a word)", 0..keys / 4, |_, key| {
+        let random = u128::from(key.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let word = &table[((random * table.len() as u128) >> 64) as usize];
+        black_box(word.compare_exchange(word.load(Relaxed), key, Acquire, Relaxed)).ok();
+    });
+    drop(table);
+
+    bench.filter.clear();
+    let last = keys - keys / 20;
+    let first = bench.each("insert, but for the last 5 %", 0..last, insert);
+    let time = first + bench.each("insert, the last 5 %", last..keys, insert);
+    bench.note("insert, a fill", keys, time);
+    assert_eq!(bench.filter.len() as u64, keys);
+    bench.part("contains, hit", 0..keys, rounds, look_up);
+    bench.part("contains, miss", absent.clone(), rounds, look_up);
+    let is_there = |filter: &Filter, keys: Range<u64>| {
+        keys.for_each(|key| assert_eq!(filter.insert_if_absent(&Prehashed(key)), Ok(false)));
+    };
+    bench.part("insert_if_absent, there", 0..keys, rounds, is_there);
+    let is_removed = |filter: &Filter, key| assert!(filter.remove(&Prehashed(key)));
+    bench.each("remove, there", 0..keys, is_removed);
+    assert!(bench.filter.is_empty());
+    bench.part("remove, absent", absent, rounds, |filter, keys| {
+        keys.for_each(|key| assert!(!filter.remove(&Prehashed(key))));
+    });
+
+    let claim = |filter: &Filter, key| {
+        black_box(filter.insert_if_absent(&Prehashed(key))).expect("less than the filter holds");
+    };
+    bench.each("insert_if_absent, a fill", 0..keys, claim);
+    check(keys - bench.filter.len() as u64, keys, false);
+    // Each key is inserted twice, by different threads if there are two.
+    bench.filter.clear();
+    bench.each("insert_if_absent, half new", 0..2 * (keys / 2), |filter, key| {
+        claim(filter, key);
+        claim(filter, if key < keys / 2 { key + keys / 2 } else { key - keys / 2 });
+    });
+    check(2 * (keys / 2) - bench.filter.len() as u64, keys, false);
+
+    // Beginning with a half-full filter: nine lookups, half of them hits, to one insert.
+    bench.filter.clear();
+    let half = keys / 2;
+    (0..half).for_each(|key| insert(&bench.filter, key));
+    bench.each("90 % lookups, 10 % inserts", 0..half * 8 / 10 * 10, |filter, number| {
+        let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        match number % 10 {
+            0 => insert(filter, half + number),
+            1..=5 => assert!(filter.contains(&Prehashed((key * half) >> 32))),
+            _ => _ = black_box(filter.contains(&Prehashed(key + ABSENT))),
+        }
+    });
+}
+
+pub fn many(arguments: Arguments) -> Result<()> {
+    run(arguments, &[(2, 21), (128, 5), (1_024, 1)], 0.94, in_batches, |bench| {
+        for (over, under) in [
+            ("contains_many, hit", "pairs, pages as they come"),
+            ("contains_many, miss", "pairs, pages as they come"),
+            ("contains_many, hit", "pairs, huge pages"),
+            ("contains_many, miss", "pairs, huge pages"),
+            ("contains_many, hit", "contains, hit, loop"),
+            ("contains_many, miss", "contains, miss, loop"),
+            ("insert_many", "insert, loop"),
+            ("par_insert_many", "insert, loop"),
+        ] {
+            let [one, two] = [1, 2].map(|it| bench.rates.ratio(&(over, it), &(under, it)));
+            println!("  {over} : {under} {one:.2}, on two threads {two:.2}");
+        }
+    })
+}
+
+fn in_batches(bench: &mut Bench) {
+    let count = bench.keys;
+    let rounds = ((16 << 20) / count).clamp(1, 8);
+    for (name, huge) in [("pairs, pages as they come", false), ("pairs, huge pages", true)] {
+        let table = words(bench.bytes, huge);
+        bench.part(name, 0..rounds * count, 1, |_, part| {
+            black_box(read_lines::<2>(&table, part.start, part.end - part.start));
+        });
+    }
+    bench.filter.clear();
+    bench.each("insert, loop", 0..count, insert);
+    let there: Vec<Prehashed> = (0..count).map(Prehashed).collect();
+    let absent: Vec<Prehashed> = (ABSENT..ABSENT + count).map(Prehashed).collect();
+    for (one, many, keys) in [
+        ("contains, hit, loop", "contains_many, hit", &there),
+        ("contains, miss, loop", "contains_many, miss", &absent),
+    ] {
+        let first = keys[0].0;
+        bench.part(one, first..first + count, rounds, look_up);
+        bench.part(many, 0..count, rounds, |filter, part| {
+            for batch in keys[part.start as usize..part.end as usize].chunks(BATCH) {
+                let found = filter.contains_many(batch).into_iter().map(u64::from).sum();
+                check(found, batch.len() as u64, first < ABSENT);
+            }
+        });
+    }
+    bench.filter.clear();
+    bench.part("insert_many", 0..count, 1, |filter, part| {
+        let added = filter.insert_many(&there[part.start as usize..part.end as usize]);
+        assert!(added.iter().all(|added| added.is_ok()));
+    });
+    bench.filter.clear();
+    let threads = bench.threads as usize;
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+    type Work<'a> = &'a (dyn Fn(&Filter) -> usize + Sync);
+    let works: [(&'static str, Work<'_>); 4] = [
+        ("par_insert_many", &|filter| {
+            filter.par_insert_many(&there).iter().filter(|it| it.is_ok()).count()
+        }),
+        ("par_contains_many, hit", &|filter| {
+            filter.par_contains_many(&there).iter().filter(|it| **it).count()
+        }),
+        ("par_remove_many", &|filter| {
+            filter.par_remove_many(&there).iter().filter(|it| **it).count()
+        }),
+        ("par_insert_if_absent_many", &|filter| {
+            filter.par_insert_if_absent_many(&there).iter().filter(|it| it.is_ok()).count()
+        }),
+    ];
+    for (name, work) in works {
+        let (done, time) = in_pool(&pool, &bench.filter, work);
+        assert_eq!(done as u64, count, "{name}");
+        bench.note(name, count, time);
+    }
+}
+
+fn in_pool<T: Send>(
+    pool: &ThreadPool,
+    filter: &Filter,
+    work: impl Fn(&Filter) -> T + Sync,
+) -> (T, Duration) {
+    pool.install(|| {
+        let start = Instant::now();
+        let done = work(filter);
+        (done, start.elapsed())
+    })
+}

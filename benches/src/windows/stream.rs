@@ -1,0 +1,163 @@
+//! A stream of new keys through a set that forgets: what the set holds, for how long, and how fast it is.
+
+use super::sets::{Forgetful, WINDOW, absent, key};
+use crate::kit::figures::{median, rate};
+use crate::kit::machine::{share, timed};
+use crate::kit::memory::Watch;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// A stream of keys.
+pub struct Stream {
+    /// The keys of an ordinary tick.
+    pub keys: u64,
+    pub ticks: u64,
+    /// The ticks of a burst, with [`BURST`] times as many keys.
+    pub burst: Range<u64>,
+}
+
+/// What a set was at the end of a tick.
+#[derive(Serialize, Deserialize)]
+pub struct Moment {
+    pub peer: String,
+    pub tick: u64,
+    /// The keys of the window, which have to be there.
+    pub items: u64,
+    pub bytes: usize,
+    pub false_positive_rate: f64,
+}
+
+/// What a stream went through.
+pub struct History {
+    pub moments: Vec<Moment>,
+    /// The least and the greatest number of ticks that a key stayed.
+    pub stays: (u64, u64),
+    /// The share of sampled keys that were added within the window and not there.
+    pub missed: f64,
+}
+
+/// How many times as many keys a tick of a burst has.
+pub const BURST: u64 = 10;
+
+/// The keys that are looked up, of each tick and of those that were never put.
+const SAMPLE: u64 = 1 << 10;
+const ABSENT: u64 = 1 << 18;
+
+impl Stream {
+    fn keys_of(&self, tick: u64) -> u64 {
+        if self.burst.contains(&tick) { BURST * self.keys } else { self.keys }
+    }
+
+    /// Puts all keys of the stream into a set, and looks at it at the end of each tick. Nothing is timed.
+    pub fn history<P: Forgetful>(&self) -> History {
+        // Keys that seemed to be there when they came, and so were not added.
+        let mut mistaken = HashSet::with_capacity(1 << 16);
+        let watch = Watch::start();
+        let mut set = P::build(self.keys);
+        let mut moments = Vec::with_capacity(self.ticks as usize);
+        // For each tick, the last one at whose end most of its keys were there.
+        let mut there = vec![0; self.ticks as usize];
+        let (mut asked, mut missed) = (0, 0);
+        for tick in 0..self.ticks {
+            for item in 0..self.keys_of(tick) {
+                if !set.put(key(tick, item)) {
+                    mistaken.insert(key(tick, item));
+                }
+            }
+            for came in tick.saturating_sub(4 * WINDOW)..=tick {
+                let sample = (0..self.keys_of(came)).step_by(self.keys.div_ceil(SAMPLE) as usize);
+                let sample =
+                    sample.map(|item| key(came, item)).filter(|key| !mistaken.contains(key));
+                let number = sample.clone().count() as u64;
+                let found = sample.filter(|&key| set.contains(key)).count() as u64;
+                if tick - came <= WINDOW {
+                    (asked, missed) = (asked + number, missed + number - found);
+                }
+                if 2 * found > number {
+                    there[came as usize] = tick;
+                }
+            }
+            let false_positives = (0..ABSENT).filter(|&item| set.contains(absent(item))).count();
+            moments.push(Moment {
+                peer: P::NAME.into(),
+                tick,
+                items: (tick.saturating_sub(WINDOW - 1)..=tick)
+                    .map(|tick| self.keys_of(tick))
+                    .sum(),
+                bytes: set.says_it_holds().unwrap_or(watch.held() + size_of::<P>()),
+                false_positive_rate: false_positives as f64 / ABSENT as f64,
+            });
+            set.tick();
+        }
+        let known = self.ticks.saturating_sub(4 * WINDOW);
+        let stays = || (0..known).map(|came| there[came as usize] - came);
+        History {
+            moments,
+            stays: (stays().min().unwrap_or(0), stays().max().unwrap_or(0) + 1),
+            missed: missed as f64 / asked as f64,
+        }
+    }
+}
+
+/// Million operations a second, and what else takes time.
+#[derive(Clone, Copy)]
+pub struct Speed {
+    pub put: f64,
+    pub hit: f64,
+    pub miss: f64,
+    /// Milliseconds for a tick.
+    pub tick: f64,
+}
+
+/// The ticks in which speed is measured, after two windows.
+const MEASURED: u64 = 5;
+/// The lookups for each key of a tick: enough for the set to be in the caches as far as it fits.
+const LOOKUPS: u64 = 6;
+
+impl Stream {
+    /// Measures the speed of a set that has gone through two windows.
+    pub fn speed<P: Forgetful>(&self, threads: u64) -> Speed {
+        let mut set = P::build(self.keys);
+        let mut speeds = Vec::new();
+        for tick in 0..2 * WINDOW + MEASURED {
+            let put = |thread| {
+                share(self.keys, threads, thread).filter(|&item| set.put(key(tick, item))).count()
+            };
+            let (put, _) = timed(threads, put);
+            if tick >= 2 * WINDOW {
+                // Keys of the last six ticks, in an order that is none.
+                let scattered = |item: u64| item.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+                let lookups = LOOKUPS * self.keys;
+                let old = |item: u64| {
+                    let at = scattered(item);
+                    key(tick - at % (WINDOW - 1), at / 8 % self.keys)
+                };
+                let hits = |thread| {
+                    let items = share(lookups, threads, thread);
+                    items.filter(|&item| set.contains(old(item))).count()
+                };
+                let misses = |thread| {
+                    let items = share(lookups, threads, thread);
+                    items.filter(|&item| set.contains(absent(tick << 32 | scattered(item)))).count()
+                };
+                let (hit, found) = timed(threads, hits);
+                let (miss, mistaken) = timed(threads, misses);
+                let found = found.iter().sum::<usize>();
+                assert!(found * 100 >= 99 * lookups as usize, "{}", P::NAME);
+                assert!(mistaken.iter().sum::<usize>() * 100 <= lookups as usize, "{}", P::NAME);
+                let speed = [rate(self.keys, put), rate(lookups, hit), rate(lookups, miss)];
+                speeds.push((speed, Duration::ZERO));
+            }
+            let start = Instant::now();
+            set.tick();
+            if let Some(last) = speeds.last_mut() {
+                last.1 = start.elapsed();
+            }
+        }
+        let of = |at: usize| median(speeds.iter().map(|(speed, _)| speed[at]));
+        let tick = median(speeds.iter().map(|(_, tick)| 1e3 * tick.as_secs_f64()));
+        Speed { put: of(0), hit: of(1), miss: of(2), tick }
+    }
+}

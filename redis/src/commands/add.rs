@@ -21,7 +21,7 @@ impl Command for Add {
         if !set.add(set.hash(item.bytes())) {
             return Err(full(set));
         }
-        call.changed(*name);
+        call.changed(*name, c"cuckoo.add");
         call.reply_bool(true);
         Ok(())
     }
@@ -46,7 +46,7 @@ impl Command for AddNew {
         }
         let new = set.add_if_absent(hash).ok_or_else(|| full(set))?;
         if new {
-            call.changed(*name);
+            call.changed(*name, c"cuckoo.add");
         }
         call.reply_bool(new);
         Ok(())

@@ -34,7 +34,7 @@ impl Command for Compact {
         if let Some(next) = next.filter(|_| time::decides(call)) {
             call.go_on_shrinking(*name, next);
         }
-        call.changed(*name);
+        call.changed(*name, c"cuckoo.compact");
         call.reply_ok();
         Ok(())
     }

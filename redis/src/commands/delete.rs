@@ -20,7 +20,7 @@ impl Command for Delete {
         })?;
         let removed = set.remove(set.hash(item.bytes()));
         if removed {
-            call.changed(*name);
+            call.changed(*name, c"cuckoo.del");
         }
         call.reply_bool(removed);
         Ok(())

@@ -81,11 +81,11 @@ impl Command for LoadChunk {
                 limits::check_more(call, &set, bytes.len())?;
                 pushed = set.push(bytes).map_err(invalid)?;
                 key.put(set);
-                call.changed_as(*name, c"CF.LOADCHUNK", &begun);
+                call.changed_as(*name, c"cuckoo.load", c"CF.LOADCHUNK", &begun);
             }
             (ValueMut::Set(set), Some(Chunk::Half)) if set.is_half() => {
                 *set = Set::half();
-                call.changed(*name);
+                call.changed(*name, c"cuckoo.load");
             }
             (ValueMut::Set(set), _) if set.is_half() => {
                 limits::check_more(call, set, bytes.len())?;
@@ -96,7 +96,7 @@ impl Command for LoadChunk {
                 if !set.describe(about) {
                     return Err(TAKEN);
                 }
-                call.changed(*name);
+                call.changed(*name, c"cuckoo.load");
             }
             _ => return Err(TAKEN),
         }
@@ -105,11 +105,12 @@ impl Command for LoadChunk {
             let sent = set.each_chunk(|chunk| {
                 next += 1;
                 let arguments = [name.bytes(), &next.to_string().into_bytes(), chunk];
-                call.changed_as(*name, c"CF.LOADCHUNK", &arguments);
+                call.replicate(c"CF.LOADCHUNK", &arguments);
             });
+            call.touched(*name, c"cuckoo.load");
             if let Err(error) = sent {
                 *set = Set::half();
-                call.changed_as(*name, c"CF.LOADCHUNK", &begun);
+                call.changed_as(*name, c"cuckoo.load", c"CF.LOADCHUNK", &begun);
                 return Err(invalid(error.into()));
             }
         }

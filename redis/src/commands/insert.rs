@@ -142,12 +142,12 @@ fn insert(
     }
     items[done..].iter().for_each(|_| reply(call, which, Answer::Full));
     if changed && done == items.len() {
-        call.changed(name);
+        call.changed(name, c"cuckoo.insert");
     } else if changed {
         // Replicas have no such limit.
         let mut arguments = vec![name.bytes(), b"NOCREATE", b"ITEMS"];
         arguments.extend(items[..done].iter().map(|item| item.bytes()));
-        call.changed_as(name, which.command().name, &arguments);
+        call.changed_as(name, c"cuckoo.insert", which.command().name, &arguments);
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ impl Command for Merge {
             let mut set = first.try_clone().ok_or(limits::NO_MEMORY_FOR_A_COPY)?;
             set.merge(others).map_err(refusal)?;
             key.put(set);
-            call.changed(*name);
+            call.changed(*name, c"cuckoo.merge");
             call.reply_ok();
             return Ok(());
         }
@@ -49,7 +49,7 @@ impl Command for Merge {
             return merged.map_err(refusal);
         }
         // Also if there was no memory for all: some are there now, here and on replicas.
-        call.changed(*name);
+        call.changed(*name, c"cuckoo.merge");
         match merged {
             // A primary that has told its client does not hear it again from each replica.
             Err(apart) if !call.flags().replayed() => Err(refusal(apart)),

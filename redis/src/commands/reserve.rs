@@ -25,7 +25,7 @@ impl Command for Reserve {
             Value::Other => return Err(Refusal::WrongType),
             Value::Set(_) => return Err(Refusal::Message(c"ERR item exists")),
         }
-        target::make(call, *name, &mut key, about)?;
+        target::make(call, *name, &mut key, about, c"cuckoo.reserve")?;
         call.reply_ok();
         Ok(())
     }

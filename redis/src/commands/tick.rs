@@ -25,7 +25,7 @@ impl Command for Tick {
         let key = call.open(*name, Mode::Write);
         if let (Value::Set(set), Some(to)) = (key.value(), number(*to)) {
             time::begin(call, *name, set, to);
-            call.changed(*name);
+            call.changed(*name, c"cuckoo.tick");
         }
         call.reply_ok();
         Ok(())

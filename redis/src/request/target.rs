@@ -9,6 +9,7 @@ use crate::set::Set;
 use crate::set::about::About;
 use crate::set::errors;
 use koel::BuildError;
+use std::ffi::CStr;
 
 /// The set of a key that a command needs.
 pub fn needed<'k>(
@@ -48,7 +49,7 @@ pub fn added_to<'k>(
     wanted: Wanted,
 ) -> Result<&'k mut Set, Refusal> {
     if matches!(key.value(), Value::Nothing) {
-        make(call, name, key, wanted.about())?;
+        make(call, name, key, wanted.about(), c"cuckoo.create")?;
     }
     changed(call, name, key)
 }
@@ -76,6 +77,7 @@ pub fn make(
     name: Argument<'_>,
     key: &mut Key<'_>,
     about: About,
+    event: &CStr,
 ) -> Result<(), Refusal> {
     limits::check_new(call, &about)?;
     // Before anything is replicated.
@@ -95,7 +97,7 @@ pub fn make(
     let mut arguments = vec![name.bytes(), &capacity];
     let given = values.len() - usize::from(about.forget_after == 0);
     values[..given].iter().for_each(|(option, value)| arguments.extend([*option, value]));
-    call.changed_as(name, c"CF.RESERVE", &arguments);
+    call.changed_as(name, event, c"CF.RESERVE", &arguments);
     time::give_number(call, name, set);
     Ok(())
 }

@@ -13,6 +13,7 @@ pub fn pass(call: Context<'_>, name: Argument<'_>, set: &Set) {
     if is_due && decides(call) {
         call.replicate(c"CF.TICK", &[name.bytes(), number.to_string().as_bytes()]);
         begin(call, name, set, number);
+        call.notify(name, c"cuckoo.tick");
         // What has expired may have left much empty.
         call.go_on_shrinking(name, 0);
     } else if set.is_ticking() {

@@ -3,7 +3,7 @@
 //! A timer of the server comes back to one key after another, until their sets have nothing left to do. If a key has
 //! gone, or got another name, nobody goes on, until a command on the set [asks for that](Context::go_on) again.
 
-use crate::server::context::{Argument, Context};
+use crate::server::context::{Argument, Context, notify};
 use crate::server::failure::or_if_it_panics;
 use crate::server::key::{Key, Mode, Value};
 use crate::server::raw;
@@ -129,7 +129,14 @@ unsafe fn pass_part(context: *mut raw::RedisModuleCtx, chore: &Chore, cursor: Op
         let key = Key::new(key, Mode::Write);
         let left = match key.value() {
             Value::Set(set) if !set.pass_part() => Left::Some(cursor),
-            Value::Set(set) => shrink(Context::new(context), chore, set, cursor),
+            Value::Set(set) => {
+                let before = set.bytes();
+                let left = shrink(Context::new(context), chore, set, cursor);
+                if set.bytes() < before {
+                    notify(context, name, c"cuckoo.compact");
+                }
+                left
+            }
             _ => Left::Nothing,
         };
         drop(key);

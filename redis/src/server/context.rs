@@ -98,19 +98,34 @@ impl<'a> Context<'a> {
 
     /// Tells who watches the key that it changed, and repeats the command on replicas and in the append-only
     /// file.
-    pub fn changed(self, name: Argument<'_>) {
+    pub fn changed(self, name: Argument<'_>, event: &CStr) {
         // SAFETY: the call and the name live.
         unsafe {
             raw::RedisModule_SignalModifiedKey.unwrap()(self.raw, name.raw);
             raw::RedisModule_ReplicateVerbatim.unwrap()(self.raw);
         }
+        self.notify(name, event);
+    }
+
+    /// The same, where what to replicate was told already.
+    pub fn touched(self, name: Argument<'_>, event: &CStr) {
+        // SAFETY: the call and the name live.
+        unsafe { raw::RedisModule_SignalModifiedKey.unwrap()(self.raw, name.raw) };
+        self.notify(name, event);
+    }
+
+    /// Publishes a keyspace event, to clients that the server's settings allow it.
+    pub fn notify(self, name: Argument<'_>, event: &CStr) {
+        // SAFETY: the call and the name live.
+        unsafe { notify(self.raw, name.raw, event) };
     }
 
     /// The same, where another command does there what this one did here.
-    pub fn changed_as(self, name: Argument<'_>, command: &CStr, arguments: &[&[u8]]) {
+    pub fn changed_as(self, name: Argument<'_>, event: &CStr, command: &CStr, arguments: &[&[u8]]) {
         // SAFETY: the call and the name live.
         unsafe { raw::RedisModule_SignalModifiedKey.unwrap()(self.raw, name.raw) };
         self.replicate(command, arguments);
+        self.notify(name, event);
     }
 
     /// Does another command on replicas and in the append-only file, before those that follow.
@@ -161,6 +176,21 @@ impl<'a> Context<'a> {
             limit.saturating_sub(used)
         }
     }
+}
+
+/// Publishes an event of a key.
+///
+/// # Safety
+///
+/// The call and the name live.
+pub(super) unsafe fn notify(
+    context: *mut raw::RedisModuleCtx,
+    name: *mut raw::RedisModuleString,
+    event: &CStr,
+) {
+    let class = raw::REDISMODULE_NOTIFY_GENERIC;
+    // SAFETY: the server copies the event.
+    unsafe { raw::RedisModule_NotifyKeyspaceEvent.unwrap()(context, class, event.as_ptr(), name) };
 }
 
 /// # Replies

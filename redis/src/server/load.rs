@@ -1,8 +1,10 @@
 //! What happens when the server loads the module.
 
 use crate::server::command::{self, Command};
+use crate::server::failure::or_if_it_panics;
 use crate::server::log::{log, note};
 use crate::server::{config, datatype, raw};
+use crate::set::totals;
 use std::ffi::{CStr, c_int};
 
 /// What the server passes.
@@ -63,8 +65,23 @@ unsafe fn load(context: *mut RedisModuleCtx, argc: c_int, commands: Commands) ->
         raw::RedisModule_SetModuleOptions.unwrap()(context, options);
         datatype::register(context)?;
         commands(&mut Registry { context })?;
+        command::done(raw::RedisModule_RegisterInfoFunc.unwrap()(context, Some(tell)))?;
         config::register(context)
     }
+}
+
+/// Answers `INFO koel`: what all sets have together. (Not in the report of a crash, which may have left a lock held.)
+unsafe extern "C" fn tell(info: *mut raw::RedisModuleInfoCtx, for_crash_report: c_int) {
+    if for_crash_report != 0 {
+        return;
+    }
+    // SAFETY: the server calls this to be told these. It copies the names.
+    or_if_it_panics((), "INFO", || unsafe {
+        raw::RedisModule_InfoAddSection.unwrap()(info, c"".as_ptr());
+        totals::each(|name, value| {
+            raw::RedisModule_InfoAddFieldULongLong.unwrap()(info, name.as_ptr(), value);
+        });
+    });
 }
 
 /// Registers commands.

@@ -1,12 +1,32 @@
 //! A few items: their hashes, in order. A filter that grows takes 64 KiB at least, and this 8 bytes an item. An insert moves
 //! half of them, which takes less than a microsecond.
 
+use crate::set::totals;
 use koel::Prehashed;
 
 /// The hashes of a few items, in ascending order, with as many copies as were added.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub struct Few {
     hashes: Vec<Prehashed>,
+}
+
+impl Default for Few {
+    fn default() -> Self {
+        Few::counted(Vec::new())
+    }
+}
+
+impl Clone for Few {
+    fn clone(&self) -> Self {
+        Few::counted(self.hashes.clone())
+    }
+}
+
+impl Drop for Few {
+    fn drop(&mut self) {
+        let (items, bytes) = self.figures();
+        totals::add_small(-1, -items, -bytes);
+    }
 }
 
 /// From this number of items on, a set is a filter. They take 32 KiB, and a lookup twelve steps.
@@ -22,10 +42,29 @@ const MAX_COPIES: usize = 2;
 impl Few {
     /// Makes it of hashes in ascending order, or returns `None` if they are not, or too many.
     pub fn of(hashes: Vec<Prehashed>) -> Option<Self> {
-        let few = Few { hashes };
+        let few = Few::counted(hashes);
         let many =
             few.hashes.len() > MOST || few.hashes.iter().any(|hash| few.count(*hash) > MAX_COPIES);
         (few.hashes.is_sorted() && !many).then_some(few)
+    }
+
+    fn counted(hashes: Vec<Prehashed>) -> Self {
+        let few = Few { hashes };
+        let (items, bytes) = few.figures();
+        totals::add_small(1, items, bytes);
+        few
+    }
+
+    fn figures(&self) -> (isize, isize) {
+        (self.hashes.len() as isize, self.bytes() as isize)
+    }
+
+    /// Does this to the hashes, and counts what becomes of them.
+    fn change(&mut self, act: impl FnOnce(&mut Vec<Prehashed>)) {
+        let before = self.figures();
+        act(&mut self.hashes);
+        let after = self.figures();
+        totals::add_small(0, after.0 - before.0, after.1 - before.1);
     }
 
     pub fn hashes(&self) -> &[Prehashed] {
@@ -52,21 +91,25 @@ impl Few {
 
     /// Adds a copy. There has to be room for it.
     pub fn add(&mut self, hash: Prehashed) {
-        if self.hashes.len() == self.hashes.capacity() {
-            self.hashes.reserve_exact(1 + self.hashes.len() / ITEMS_PER_SPARE);
-        }
         let at = self.hashes.partition_point(|other| *other < hash);
-        self.hashes.insert(at, hash);
+        self.change(|hashes| {
+            if hashes.len() == hashes.capacity() {
+                hashes.reserve_exact(1 + hashes.len() / ITEMS_PER_SPARE);
+            }
+            hashes.insert(at, hash);
+        });
     }
 
     /// Removes a copy, if there is one.
     pub fn remove(&mut self, hash: Prehashed) -> bool {
         let found = self.hashes.binary_search(&hash);
         if let Ok(at) = found {
-            self.hashes.remove(at);
-            if self.hashes.len() < self.hashes.capacity() / 2 {
-                self.hashes.shrink_to_fit();
-            }
+            self.change(|hashes| {
+                hashes.remove(at);
+                if hashes.len() < hashes.capacity() / 2 {
+                    hashes.shrink_to_fit();
+                }
+            });
         }
         found.is_ok()
     }

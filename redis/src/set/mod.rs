@@ -5,6 +5,7 @@
 //!   number of its items.
 //! * [`items`] is what is done to items, [`time`] what makes them expire,
 //! * [`moves`] takes the set elsewhere, in [`chunk`]s, of which [`assembly`] makes it again.
+//! * [`totals`] has the figures of all sets together.
 //! * [`errors`] has the words for all that may go wrong.
 
 pub mod about;
@@ -16,6 +17,7 @@ pub mod few;
 pub mod items;
 pub mod moves;
 pub mod time;
+pub mod totals;
 
 use crate::set::about::{About, Filter};
 use crate::set::assembly::Assembly;
@@ -23,6 +25,8 @@ use crate::set::count::Count;
 use crate::set::few::Few;
 use koel::{BuildError, Prehashed};
 use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The set of a key.
 pub struct Set {
@@ -61,7 +65,7 @@ pub struct Figures {
 }
 
 struct Counted {
-    filter: Filter,
+    filter: Arc<Filter>,
     /// Of one of fixed size.
     count: Option<Count>,
 }
@@ -69,7 +73,7 @@ struct Counted {
 impl Body {
     fn of(filter: Filter) -> Self {
         let count = (!filter.grows()).then(|| Count::of(&filter));
-        Body::Filter(Box::new(Counted { filter, count }))
+        Body::Filter(Box::new(Counted { filter: totals::count(filter), count }))
     }
 }
 
@@ -177,13 +181,16 @@ impl Set {
     pub fn shrink_part(&self, cursor: u64) -> Shrunk {
         let Body::Filter(counted) = &self.body else { return Shrunk::default() };
         let filter = &counted.filter;
-        let before = filter.shards();
+        let (before, bytes) = (filter.shards(), filter.size_in_bytes());
         let mut shrunk = Shrunk { has_changed: false, next: Some(cursor) };
         for _ in 0..MOST_VISITS {
             let Some(cursor) = shrunk.next.filter(|_| !shrunk.has_changed) else { break };
             shrunk.next = filter.shrink_part(cursor, AT_ONCE);
             shrunk.has_changed = filter.shards() < before;
         }
+        totals::SHARDS_FREED.fetch_add(before.saturating_sub(filter.shards()) as u64, Relaxed);
+        let freed = bytes.saturating_sub(filter.size_in_bytes());
+        totals::BYTES_FREED.fetch_add(freed as u64, Relaxed);
         shrunk
     }
 }

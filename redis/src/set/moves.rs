@@ -5,7 +5,7 @@
 use crate::set::about::About;
 use crate::set::assembly::{Assembly, Trouble, Whole};
 use crate::set::count::Count;
-use crate::set::{Body, Counted, Set, chunk, filter_of};
+use crate::set::{Body, Counted, Set, chunk, filter_of, totals};
 use koel::SnapshotError;
 
 /// The bytes in a piece, unless a shard has more.
@@ -71,7 +71,7 @@ impl Set {
         let built;
         let filter = match &self.body {
             Body::Half(_) => return visit(&chunk::half()),
-            Body::Filter(counted) => Some(&counted.filter),
+            Body::Filter(counted) => Some(&*counted.filter),
             // Like the filter that they would become.
             Body::Few(few) => {
                 built = filter_of(&self.about, few);
@@ -95,7 +95,7 @@ impl Set {
             Body::Filter(counted) => {
                 let filter = counted.filter.try_clone().ok()?;
                 let count = counted.count.as_ref().map(Count::again);
-                Body::Filter(Box::new(Counted { filter, count }))
+                Body::Filter(Box::new(Counted { filter: totals::count(filter), count }))
             }
         };
         Some(Set::of(self.about, body))

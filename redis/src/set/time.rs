@@ -12,8 +12,9 @@
 //! And whatever saves, copies or compares a set ends its tick first. Only questions can see that something is left
 //! to erase.
 
-use crate::set::{Body, Set};
+use crate::set::{Body, Set, totals};
 use koel_state::window::Window;
+use std::sync::atomic::Ordering;
 
 /// The segments that a part of a tick visits. It takes less than half a millisecond.
 const IN_A_PART: usize = 512;
@@ -43,6 +44,7 @@ impl Set {
         while self.present_tick().is_none_or(|present| present < number) {
             self.finish_tick();
             counted.filter.begin_tick_to(number);
+            totals::TICKS.fetch_add(1, Ordering::Relaxed);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The module in real servers: each test runs in Redis and in Valkey, and says so if one is not there.
 
 mod access;
+mod citizen;
 mod client;
 mod dumps;
 mod files;

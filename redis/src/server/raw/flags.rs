@@ -38,6 +38,9 @@ pub const REDISMODULE_CTX_FLAGS_LOADING: c_int = 1 << 13;
 pub const REDISMODULE_CTX_FLAGS_IS_CHILD: c_int = 1 << 20;
 pub const REDISMODULE_CTX_FLAGS_RESP3: c_int = 1 << 22;
 
+/// The class of keyspace events that `g` stands for, as in `KEg`.
+pub const REDISMODULE_NOTIFY_GENERIC: c_int = 1 << 2;
+
 // Kinds of settings.
 pub const REDISMODULE_CONFIG_DEFAULT: c_uint = 0;
 /// Its value may have a unit, as in `1gb`.

@@ -85,6 +85,9 @@ functions! {
         fn RedisModule_ServerInfoGetFieldUnsigned(info: *mut RedisModuleServerInfoData, field: Text,
             error: *mut c_int) -> c_ulonglong;
         fn RedisModule_FreeServerInfo(context: Ctx, info: *mut RedisModuleServerInfoData);
+        fn RedisModule_RegisterInfoFunc(context: Ctx, tell: RedisModuleInfoFunc) -> c_int;
+        fn RedisModule_InfoAddSection(info: *mut RedisModuleInfoCtx, name: Text) -> c_int;
+        fn RedisModule_InfoAddFieldULongLong(info: *mut RedisModuleInfoCtx, field: Text, value: c_ulonglong) -> c_int;
         fn RedisModule_CreateTimer(context: Ctx, milliseconds: c_longlong, run: RedisModuleTimerProc,
             data: *mut c_void) -> RedisModuleTimerID;
         fn RedisModule_Log(context: Ctx, level: Text, format: Text, ...);
@@ -102,6 +105,7 @@ functions! {
         fn RedisModule_ModuleTypeGetValue(key: *mut RedisModuleKey) -> *mut c_void;
         fn RedisModule_ModuleTypeSetValue(key: *mut RedisModuleKey, kind: *mut RedisModuleType,
             value: *mut c_void) -> c_int;
+        fn RedisModule_NotifyKeyspaceEvent(context: Ctx, kind: c_int, event: Text, name: Str) -> c_int;
         fn RedisModule_SignalModifiedKey(context: Ctx, name: Str) -> c_int;
 
         // Replication. A format says what the arguments are.

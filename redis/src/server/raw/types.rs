@@ -34,6 +34,8 @@ opaque! {
     RedisModuleDefragCtx;
     /// What `INFO` tells.
     RedisModuleServerInfoData;
+    /// An `INFO` that is being answered.
+    RedisModuleInfoCtx;
 }
 
 /// A callback that this module does not have.
@@ -50,6 +52,8 @@ pub type RedisModuleCmdFunc = Option<
         argc: c_int,
     ) -> c_int,
 >;
+pub type RedisModuleInfoFunc =
+    Option<unsafe extern "C" fn(info: *mut RedisModuleInfoCtx, for_crash_report: c_int)>;
 pub type RedisModuleTimerProc =
     Option<unsafe extern "C" fn(context: *mut RedisModuleCtx, data: *mut c_void)>;
 pub type RedisModuleConfigGetNumericFunc =

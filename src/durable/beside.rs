@@ -8,7 +8,7 @@ use crate::journal::file::read::Reader;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Part;
 use crate::snapshot::replace::replace;
-use crate::snapshot::write::{SaveReport, write};
+use crate::snapshot::write::{SaveReport, UNCUT, write};
 use crate::stable_hash::PersistentHasher;
 use std::io::{self, Write};
 use std::path::Path;
@@ -32,7 +32,7 @@ pub fn replace_state<S: PersistentHasher>(
             written.map_err(SnapshotError::io("cannot write"))
         };
         let about = (filter.capacity(), filter.hasher());
-        let (end, _) = write(filter.backend(), about, Part::FILE, &(), write_all)?;
+        let (end, _) = write(filter.backend(), about, Part::FILE, UNCUT, write_all)?;
         last().map_err(SnapshotError::io("cannot write"))?;
         Ok(end.into())
     });

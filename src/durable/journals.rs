@@ -12,7 +12,7 @@ use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::End;
 use crate::snapshot::header::Part;
 use crate::snapshot::replace::{copy_permissions, replace, sync_folder_of};
-use crate::snapshot::write::{Cut, write};
+use crate::snapshot::write::{UNCUT, write};
 use crate::stable_hash::PersistentHasher;
 use parking_lot::{Mutex, MutexGuard};
 use std::fs;
@@ -141,6 +141,9 @@ impl Journals {
             let journal = journal_after(&self.state, key, number.saturating_add(1))
                 .map_err(SnapshotError::io("cannot create a journal"))?;
             self.all.lock().push(Journaled::Written(Arc::clone(&journal)));
+            let cut_at = |first, most, copy: &mut dyn FnMut() -> Option<Mixed>| {
+                shared.streams.cut(first, most, || ((), copy()));
+            };
             let cut = EndOfCut(shared);
             shared.streams.begin_cut(|stream| Writer::new(&journal, stream));
             let mut bytes_written = 0;
@@ -153,7 +156,8 @@ impl Journals {
                 written.map_err(SnapshotError::io("cannot write"))
             };
             let about = (shared.filter.capacity(), shared.filter.hasher());
-            let (end, _) = write(shared.filter.backend(), about, Part::state(), shared, write_all)?;
+            let (end, _) =
+                write(shared.filter.backend(), about, Part::state(), &cut_at, write_all)?;
             drop(cut);
             // What was allocated behind the end goes.
             file.set_len(bytes_written).map_err(SnapshotError::io("cannot write"))?;
@@ -215,21 +219,9 @@ pub fn save_state<S: PersistentHasher>(
         let write_all =
             |bytes: &[u8]| file.write_all(bytes).map_err(SnapshotError::io("cannot write"));
         let about = (filter.capacity(), filter.hasher());
-        write(filter.backend(), about, Part::state(), &(), write_all).map(|_| ())
+        write(filter.backend(), about, Part::state(), UNCUT, write_all).map(|_| ())
     });
     replaced.map_err(|error| error.of_file(path))
-}
-
-/// Where a checkpoint cuts the journal.
-impl<S> Cut for Shared<S> {
-    fn copy<A>(
-        &self,
-        first: Mixed,
-        most: Option<Mixed>,
-        copy: impl FnOnce() -> (A, Option<Mixed>),
-    ) -> A {
-        self.streams.cut(first, most, copy)
-    }
 }
 
 /// Ends a cut, also after an error: what comes after it goes to the new journal.

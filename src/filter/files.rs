@@ -11,7 +11,7 @@ use crate::snapshot::load::load;
 use crate::snapshot::lookup::SnapshotFile;
 use crate::snapshot::read::{Loading, ReadFilter, Source, read};
 use crate::snapshot::replace::replace;
-use crate::snapshot::write::{Piece, SaveReport, piece_of, write};
+use crate::snapshot::write::{Piece, SaveReport, UNCUT, piece_of, write};
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
 use std::fs::File;
@@ -118,7 +118,7 @@ impl<S> ConcurrentCuckooFilter<S> {
         let write_all =
             |bytes: &[u8]| writer.write_all(bytes).map_err(SnapshotError::io("cannot write"));
         let about = (self.capacity(), self.hasher());
-        write(self.backend(), about, Part::FILE, &(), write_all).map(|(end, _)| end.into())
+        write(self.backend(), about, Part::FILE, UNCUT, write_all).map(|(end, _)| end.into())
     }
 
     /// Loads a filter that was [saved](Self::save).

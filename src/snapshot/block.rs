@@ -188,45 +188,37 @@ impl BlockReader {
 
 /// Adds up the blocks of a part, and checks that they continue the blocks before them.
 pub struct Totals {
-    coverage: Coverage,
-    times: Times,
+    /// What the blocks cover so far.
+    pub coverage: Coverage,
     /// The checksum of the checksums.
     sums: Box<Xxh3>,
     items: i64,
-    blocks: u64,
+    /// The number of blocks of the part.
+    pub blocks: u64,
     is_file: bool,
 }
 
 impl Totals {
     /// Begins a part whose header has this checksum, and whose first block begins where `coverage` ends.
-    pub fn new(header_sum: u64, coverage: Coverage, times: Times, is_file: bool) -> Self {
+    pub fn new(header_sum: u64, coverage: Coverage, is_file: bool) -> Self {
         let sums = Box::default();
-        let mut totals = Totals { coverage, times, sums, items: 0, blocks: 0, is_file };
+        let mut totals = Totals { coverage, sums, items: 0, blocks: 0, is_file };
         totals.sums.update(&header_sum.to_le_bytes());
         totals
     }
 
     /// Begins a part that has to hold all of a filter with `roots` roots.
     pub fn of_file(header_sum: u64, roots: usize) -> Self {
-        Self::new(header_sum, Coverage::of(roots), Times::default(), true)
+        Self::new(header_sum, Coverage::from(roots, 0), true)
     }
 
-    pub fn blocks(&self) -> u64 {
-        self.blocks
-    }
-
-    /// The hashes that the blocks cover so far.
-    pub fn coverage(&self) -> &Coverage {
-        &self.coverage
-    }
-
-    /// Adds the next block. Fails if it does not continue where the previous one ended.
-    pub fn add(&mut self, depth: u32, items: i64, sum: u64) -> Result<(), Gap> {
+    /// Adds the next block. Returns `None` if it does not continue where the previous one ended.
+    pub fn add(&mut self, depth: u32, items: i64, sum: u64) -> Option<()> {
         self.coverage.add(depth)?;
         self.items = self.items.wrapping_add(items);
         self.sums.update(&sum.to_le_bytes());
         self.blocks += 1;
-        Ok(())
+        Some(())
     }
 
     /// Adds the next block, which was read from a part, and checks its time, too.
@@ -237,20 +229,23 @@ impl Totals {
         time: Option<Time>,
     ) -> Result<(), SnapshotError> {
         let number = self.blocks;
-        self.add(depth, items, sum).map_err(|gap| gap.at(reader.at(number)))?;
-        self.times.add(time).ok_or_else(|| reader.too_early(number))
+        self.add(depth, items, sum).ok_or_else(|| {
+            let what = "the block does not continue where the previous one ended";
+            SnapshotError::damaged(reader.at(number) + 8, what)
+        })?;
+        self.coverage.add_time(time).ok_or_else(|| reader.too_early(number))
     }
 
     /// Returns the end of a part with these blocks, whose void lanes stand for `void` items. The end begins at byte `at`.
     pub fn end(&self, void: u64, at: u64) -> End {
-        let (blocks, items, place) = (self.blocks, self.items, self.coverage.place());
+        let (blocks, items, place) = (self.blocks, self.items, self.coverage.place);
         let (bytes, sums) = (at + 8 * END_WORDS as u64, self.sums.digest());
         End { blocks, items, void, bytes, place, sums }
     }
 
     /// Checks all blocks together, and compares them with the end of the part, which begins at byte `at`. Returns the
-    /// coverage and the times after this part.
-    pub fn finish(self, end: End, at: u64) -> Result<(Coverage, Times), SnapshotError> {
+    /// coverage after this part.
+    pub fn finish(self, end: End, at: u64) -> Result<Coverage, SnapshotError> {
         if self.blocks == 0 || self.end(end.void, at) != end {
             let what =
                 "the end does not match the blocks: some are missing, or are from another part";
@@ -267,7 +262,7 @@ impl Totals {
                 "the deepest shard was split too often for so few blocks",
             )),
             false if !is_balanced => Err(SnapshotError::outgrown()),
-            _ => Ok((self.coverage, self.times)),
+            _ => Ok(self.coverage),
         }
     }
 }
@@ -276,53 +271,48 @@ impl Totals {
 /// depth covers.
 pub const UNITS: u64 = 1 << (MAX_LEVELS - 1);
 
-/// Returns the number of units that a block of this depth covers.
-pub fn part_of(depth: u32) -> u64 {
-    UNITS >> depth
-}
-
-/// A block does not continue where the previous one ended.
-#[derive(Debug)]
-pub struct Gap;
-
-impl Gap {
-    /// The error for a block that begins at byte `at`.
-    pub fn at(self, at: u64) -> SnapshotError {
-        SnapshotError::damaged(at + 8, "the block does not continue where the previous one ended")
-    }
-}
-
-/// The hashes that blocks cover, from the first hash on.
+/// What blocks cover, from the first hash on, and the time of the last one.
 #[derive(Clone, Debug)]
 pub struct Coverage {
     roots: u64,
-    /// Where the next block begins.
-    place: u64,
+    /// The place where the next block begins.
+    pub place: u64,
     blocks: u64,
-    deepest: u32,
+    /// The greatest depth of all blocks.
+    pub deepest: u32,
+    /// The time of the last block, if the filter forgets.
+    pub time: Option<Time>,
 }
 
 impl Coverage {
-    /// Begins the coverage of a filter with `roots` roots.
-    pub fn of(roots: usize) -> Self {
-        Self::from(roots, 0)
-    }
-
-    /// Begins the coverage of such a filter at a later place.
+    /// Begins the coverage of a filter with `roots` roots at this place.
     pub fn from(roots: usize, place: u64) -> Self {
-        Coverage { roots: roots as u64, place, blocks: 0, deepest: 0 }
+        Coverage { roots: roots as u64, place, blocks: 0, deepest: 0, time: None }
     }
 
-    /// Adds the next block. Fails if it does not continue where the previous one ended.
-    pub fn add(&mut self, depth: u32) -> Result<(), Gap> {
-        let part = part_of(depth);
+    /// Adds the next block. Returns `None` if it does not continue where the previous one ended.
+    fn add(&mut self, depth: u32) -> Option<()> {
+        let part = UNITS >> depth;
         if self.is_complete() || !self.place.is_multiple_of(part) {
-            return Err(Gap);
+            return None;
         }
         self.place += part;
         self.deepest = self.deepest.max(depth);
         self.blocks += 1;
-        Ok(())
+        Some(())
+    }
+
+    /// Adds the time of this block. Returns `None` if the block cannot follow the last one: it has a lower count of
+    /// ticks, or the same count with another tick.
+    fn add_time(&mut self, time: Option<Time>) -> Option<()> {
+        if let (Some(last), Some(time)) = (self.time, time) {
+            let is_same = last.elapsed == time.elapsed && last.tick == time.tick;
+            if last.elapsed >= time.elapsed && !is_same {
+                return None;
+            }
+        }
+        self.time = time;
+        Some(())
     }
 
     /// Whether the blocks make up every root.
@@ -330,19 +320,9 @@ impl Coverage {
         self.place / UNITS == self.roots
     }
 
-    /// The place where the next block begins.
-    pub fn place(&self) -> u64 {
-        self.place
-    }
-
     /// The place where the next block begins, or `None` if there is no other block.
     pub fn next(&self) -> Option<u64> {
         (!self.is_complete()).then_some(self.place)
-    }
-
-    /// The greatest depth of all blocks.
-    pub fn deepest(&self) -> u32 {
-        self.deepest
     }
 
     /// Whether the directory of these shards is [not much larger](is_balanced) than the shards themselves.
@@ -379,31 +359,6 @@ pub fn time_in(lanes: Lanes, words: [u64; TIME_WORDS]) -> Result<Time, usize> {
 /// all numbers.
 pub fn from_here(time: Time) -> Time {
     Time { elapsed: time.elapsed & (u64::MAX >> 1), ..time }
-}
-
-/// Checks the times of blocks, one after the other.
-#[derive(Clone, Debug, Default)]
-pub struct Times {
-    last: Option<Time>,
-}
-
-impl Times {
-    /// Adds the time of the next block. Returns `None` if the block cannot follow the last one: it has a lower count of
-    /// ticks, or the same count with another tick.
-    pub fn add(&mut self, time: Option<Time>) -> Option<()> {
-        if let (Some(last), Some(time)) = (self.last, time) {
-            let is_same = last.elapsed == time.elapsed && last.tick == time.tick;
-            if last.elapsed >= time.elapsed && !is_same {
-                return None;
-            }
-        }
-        self.last = time;
-        Some(())
-    }
-
-    pub fn last(&self) -> Option<Time> {
-        self.last
-    }
 }
 
 /// How much older items have become.
@@ -462,8 +417,8 @@ mod tests {
     }
 
     fn coverage(roots: usize, depths: &[u32]) -> (Coverage, bool) {
-        let mut coverage = Coverage::of(roots);
-        let right = depths.iter().all(|depth| coverage.add(*depth).is_ok());
+        let mut coverage = Coverage::from(roots, 0);
+        let right = depths.iter().all(|depth| coverage.add(*depth).is_some());
         let complete = coverage.is_complete();
         (coverage, right && complete)
     }

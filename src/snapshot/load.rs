@@ -9,9 +9,8 @@ use crate::error::{NoMemory, zeros};
 use crate::shard::whole::fill;
 use crate::snapshot::block::{BlockReader, Totals, UNITS, time_in};
 use crate::snapshot::error::SnapshotError;
-use crate::snapshot::format::TIME_WORDS;
 use crate::snapshot::format::{
-    END_WORDS, End, HEADER_WORDS, MAGIC, Words, block_bytes, buckets_in, bytes_of,
+    END_WORDS, End, HEADER_WORDS, MAGIC, TIME_WORDS, Words, block_bytes, buckets_in, bytes_of,
 };
 use crate::snapshot::gather::{make_older, table_of};
 use crate::snapshot::header::{Header, is_snapshot, read_anonymous, read_header};
@@ -36,70 +35,104 @@ const PARTS: usize = 16;
 /// The number of bytes of a file that justify another thread.
 const BYTES_FOR_A_THREAD: u64 = 4 << 20;
 
+/// The header and the end of a file, which fit each other and the length of the file.
+pub struct Outline<H> {
+    pub header: Header<H>,
+    /// The checksum of the header.
+    pub sum: u64,
+    pub end: End,
+    /// The byte at which the end begins.
+    pub end_at: u64,
+    pub length: u64,
+}
+
+impl<H> Outline<H> {
+    /// Reads the outline of a file whose header `parse` parses. Returns `None` if this is not a regular file.
+    pub fn read(
+        file: &File,
+        parse: impl FnOnce(&mut Words<HEADER_WORDS>) -> Result<(Header<H>, u64), SnapshotError>,
+    ) -> Result<Option<Self>, SnapshotError> {
+        let about = file.metadata().map_err(SnapshotError::io("cannot read"))?;
+        if !about.is_file() {
+            return Ok(None);
+        }
+        let length = about.len();
+        let mut words = [0; HEADER_WORDS];
+        let part = (length / 8).min(HEADER_WORDS as u64) as usize;
+        read_at(file, &mut words[..part], 0)?;
+        if !is_snapshot(&words) {
+            return Err(SnapshotError::not_a_snapshot());
+        }
+        if part < HEADER_WORDS {
+            return Err(SnapshotError::cut_off(length));
+        }
+        let (header, sum) = parse(&mut words)?;
+
+        // The header of a fixed filter determines the length of the file. A growing filter has at least
+        // a block for each root; the number of its blocks is in the end.
+        let (grows, roots) = (header.plan.grows(), header.plan.geometry().shards() as u64);
+        let with_blocks = |blocks: u64| {
+            let bytes = blocks.checked_mul(block_bytes(&header.plan));
+            bytes.and_then(|bytes| bytes.checked_add(8 * (HEADER_WORDS + END_WORDS) as u64))
+        };
+        let wrong_length = |wanted| Err(SnapshotError::wrong_length(length, wanted));
+        if let Some(wanted) = with_blocks(roots)
+            && header.is_file
+            && (if grows { length < wanted } else { length != wanted })
+        {
+            return wrong_length(wanted);
+        }
+        let end_at = length.saturating_sub(8 * END_WORDS as u64);
+        let mut words = [0; END_WORDS];
+        read_at(file, &mut words, end_at)?;
+        let end = End::read(&mut words, end_at, grows)?;
+        match with_blocks(end.blocks) {
+            Some(wanted) if wanted == length => {}
+            Some(wanted) => return wrong_length(wanted),
+            None => {
+                return Err(SnapshotError::damaged(
+                    end_at + 8,
+                    "the number of blocks is too large",
+                ));
+            }
+        }
+        // A piece that is read as a file has to hold all of its filter. (A file that does not is damaged.)
+        let is_whole = header.start == 0 && end.place == roots.saturating_mul(UNITS);
+        if !header.is_file && !is_whole {
+            return Err(SnapshotError::only_a_piece());
+        }
+        if end.blocks < roots || (!grows && end.blocks > roots) {
+            return Err(SnapshotError::damaged(end_at + 8, "no such filter has so many blocks"));
+        }
+        Ok(Some(Outline { header, sum, end, end_at, length }))
+    }
+}
+
 /// Loads a file. `own_bytes` is the size of the filter without its heap.
 pub fn load<S: PersistentHasher>(
     file: File,
     own_bytes: usize,
 ) -> Result<ReadFilter<S>, SnapshotError> {
-    let about = file.metadata().map_err(SnapshotError::io("cannot read"))?;
-    if !about.is_file() {
+    let outline = Outline::read(&file, |words| read_header(words, own_bytes))?;
+    let Some(Outline { header, sum, end, end_at, length }) = outline else {
         return read(&file, own_bytes);
-    }
-    let length = about.len();
-    let (header, sum) = read_header(&mut header_words(&file, length)?, own_bytes)?;
+    };
     let plan = &header.plan;
     let reader = BlockReader::new(plan);
-
-    // The header of a fixed filter determines the length of the file. A growing filter has at least
-    // a block for each root; the number of its blocks is in the end.
-    let roots = plan.geometry().shards();
-    let with_blocks = |blocks: u64| {
-        let bytes = blocks.checked_mul(block_bytes(plan));
-        bytes.and_then(|bytes| bytes.checked_add(8 * (HEADER_WORDS + END_WORDS) as u64))
-    };
-    let wrong_length = |wanted| Err(SnapshotError::wrong_length(length, wanted));
-    if let Some(wanted) = with_blocks(roots as u64)
-        && header.is_file
-        && (if plan.grows() { length < wanted } else { length != wanted })
-    {
-        return wrong_length(wanted);
-    }
-    let (end, at) = end_of(&file, length, plan.grows())?;
-    match with_blocks(end.blocks) {
-        Some(wanted) if wanted == length => {}
-        Some(wanted) => return wrong_length(wanted),
-        None => return Err(SnapshotError::damaged(at + 8, "the number of blocks is too large")),
-    }
-    check_whole(&header, end)?;
-
     let count = usize::try_from(end.blocks).map_err(|_| NoMemory(usize::MAX))?;
-    if !plan.grows() && count != roots {
-        return Err(SnapshotError::damaged(
-            at + 8,
-            "a fixed filter has a block for each of its shards",
-        ));
-    }
     let table = table_of(plan, count)?;
     let mut blocks = in_turns(file, length, count, &reader, |number, words| {
         let block = reader.read(number as u64, words)?;
         fill(&table, number, &words[buckets_in(plan)], block.items);
         Ok(block)
     })?;
-    let mut totals = Totals::of_file(sum, roots);
+    let mut totals = Totals::of_file(sum, plan.geometry().shards());
     for block in &blocks {
         totals.add_read(&reader, (block.depth, block.items, block.sum), block.time)?;
     }
-    let (_, times) = totals.finish(end, at)?;
-    let time = times.last();
+    let time = totals.finish(end, end_at)?.time;
     make_older(&table, plan, &reader, &mut blocks, time)?;
     Ok(ReadFilter { header, loaded: Loaded::Shards { table, blocks, void: end.void, time } })
-}
-
-/// Checks that a piece that is read as a file holds all of its filter. (A file that does not is damaged.)
-pub fn check_whole<H>(header: &Header<H>, end: End) -> Result<(), SnapshotError> {
-    let last = (header.plan.geometry().shards() as u64).saturating_mul(UNITS);
-    let is_whole = header.start == 0 && end.place == last;
-    if header.is_file || is_whole { Ok(()) } else { Err(SnapshotError::only_a_piece()) }
 }
 
 /// A file from a byte on, independent of other readers.
@@ -120,26 +153,6 @@ impl Read for At<'_> {
         self.at += got as u64;
         Ok(got)
     }
-}
-
-/// Reads the words of the header of a file of this length.
-pub fn header_words(file: &File, length: u64) -> Result<Words<HEADER_WORDS>, SnapshotError> {
-    let mut words = [0; HEADER_WORDS];
-    let part = (length / 8).min(HEADER_WORDS as u64) as usize;
-    read_at(file, &mut words[..part], 0)?;
-    if !is_snapshot(&words) {
-        return Err(SnapshotError::not_a_snapshot());
-    }
-    if part < HEADER_WORDS { Err(SnapshotError::cut_off(length)) } else { Ok(words) }
-}
-
-/// Reads the end of a file of this length, of a filter that may or may not have void lanes. Returns it with the byte at
-/// which it begins.
-pub fn end_of(file: &File, length: u64, may_have_void: bool) -> Result<(End, u64), SnapshotError> {
-    let at = length.saturating_sub(8 * END_WORDS as u64);
-    let mut words = [0; END_WORDS];
-    read_at(file, &mut words, at)?;
-    Ok((End::read(&mut words, at, may_have_void)?, at))
 }
 
 /// Fills `words` with the bytes from byte `at` on.
@@ -324,65 +337,54 @@ impl SnapshotInfo {
     /// unknown version of the format; or if its beginning or its end is damaged.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(SnapshotError::opening);
-        let info = file.and_then(|file| Self::of(&file).map(|(info, _)| info));
+        let info = open_anonymous(path).and_then(|(file, outline)| {
+            let hasher = outline.header.hasher.clone();
+            Self::of(&file, &outline, hasher)
+        });
         info.map_err(|error| error.of_file(path))
     }
 
     /// What identifies the file as the state of a journal.
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     pub(crate) fn end(path: &Path) -> Result<End, SnapshotError> {
-        let file = File::open(path).map_err(SnapshotError::opening);
-        let end = file.and_then(|file| Self::of(&file).map(|(_, end)| end));
-        end.map_err(|error| error.of_file(path))
+        let outline = open_anonymous(path).map_err(|error| error.of_file(path))?.1;
+        Ok(outline.end)
     }
 
-    /// Reads the description in an open file. Also returns the file's end.
-    pub(super) fn of(file: &File) -> Result<(Self, End), SnapshotError> {
-        let about = file.metadata().map_err(SnapshotError::io("cannot read"))?;
-        if !about.is_file() {
-            return Err(SnapshotError::not_a_file());
-        }
-        let length = about.len();
-        let (header, _) = read_anonymous(&mut header_words(file, length)?, 0)?;
-        let (end, at) = end_of(file, length, header.plan.grows())?;
-        check_whole(&header, end)?;
-        let Header { plan, capacity, hasher, .. } = header;
-        let roots = plan.geometry().shards() as u64;
-        let has_blocks = match plan {
-            Plan::Growing(_) => end.blocks >= roots,
-            Plan::Fixed(_) => end.blocks == roots,
-        };
-        if !has_blocks {
-            let what = "no such filter has so many blocks";
-            return Err(SnapshotError::damaged(at + 8, what));
-        }
-        let around = 8 * (HEADER_WORDS + END_WORDS) as u64;
-        let wanted = end.blocks.saturating_mul(block_bytes(&plan)).saturating_add(around);
-        if wanted != length {
-            return Err(SnapshotError::wrong_length(length, wanted));
-        }
+    /// Describes the filter in an open file with this outline, and a hasher of this name.
+    pub(super) fn of<H>(
+        file: &File,
+        outline: &Outline<H>,
+        hasher: String,
+    ) -> Result<Self, SnapshotError> {
+        let Outline { header: Header { plan, capacity, .. }, end, length, .. } = outline;
         let (geometry, shards) = (plan.geometry(), end.blocks as usize);
         let (lanes, roots) = (geometry.lanes(), geometry.shards());
-        let info = SnapshotInfo {
+        Ok(SnapshotInfo {
             grows: plan.grows(),
             items: end.all_items(),
-            capacity,
+            capacity: *capacity,
             hasher,
-            bytes: length,
+            bytes: *length,
             slots: shards * geometry.buckets() as usize * lanes.slots(),
             fingerprint_bits: lanes.fingerprint_bits(),
             shards,
-            false_positive_rate_at_capacity: plan.rate_at_capacity(capacity),
+            false_positive_rate_at_capacity: plan.rate_at_capacity(*capacity),
             max_bytes: plan.max_bytes(),
             splits: shards - roots,
             growth: shards as f64 / roots as f64,
             expected_growth: plan.expected_growth(),
             remembers: lanes.forgets().then(|| lanes.remembers().into()),
-            present_tick: number_in(file, &plan, length)?,
-        };
-        Ok((info, end))
+            present_tick: number_in(file, plan, *length)?,
+        })
     }
+}
+
+/// Opens a file of a filter with any hasher.
+fn open_anonymous(path: &Path) -> Result<(File, Outline<String>), SnapshotError> {
+    let file = File::open(path).map_err(SnapshotError::opening)?;
+    let outline = Outline::read(&file, |words| read_anonymous(words, 0))?;
+    Ok((file, outline.ok_or_else(SnapshotError::not_a_file)?))
 }
 
 /// Returns the number of the last block's tick, in a file of this length.

@@ -14,7 +14,7 @@ use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::TIME_WORDS;
 use crate::snapshot::format::{BLOCK_HEAD, End, buckets_in};
 use crate::snapshot::header::{Header, read_header};
-use crate::snapshot::load::{SnapshotInfo, header_words, read_at};
+use crate::snapshot::load::{Outline, SnapshotInfo, read_at};
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
 use crate::table::Table;
@@ -77,8 +77,10 @@ impl<S: PersistentHasher> SnapshotFile<S> {
 
     fn of(path: &Path) -> Result<Self, SnapshotError> {
         let file = File::open(path).map_err(SnapshotError::opening)?;
-        let (info, end) = SnapshotInfo::of(&file)?;
-        let (header, sum) = read_header::<S>(&mut header_words(&file, info.bytes)?, 0)?;
+        let outline = Outline::read(&file, |words| read_header::<S>(words, 0))?;
+        let outline = outline.ok_or_else(SnapshotError::not_a_file)?;
+        let info = SnapshotInfo::of(&file, &outline, S::NAME.into())?;
+        let Outline { header, sum, end, .. } = outline;
         let reader = BlockReader::new(&header.plan);
         let index = BlockIndex::read(&file, &header.plan, &reader, sum, end)?;
         let (path, file) = (path.to_path_buf(), Mutex::new(file));
@@ -301,13 +303,13 @@ impl BlockIndex {
             let next = Neighbours::read(file, reader, number + 1)?;
             let (depth, items) = reader.head(number, around.head)?;
             let time = reader.time_before(number + 1, next.time_before)?;
-            index.starts.push(totals.coverage().place());
+            index.starts.push(totals.coverage.place);
             totals.add_read(reader, (depth, items, next.sum_before), time)?;
             index.sums.push(next.sum_before);
             around = next;
         }
-        let (coverage, times) = totals.finish(end, reader.at(end.blocks))?;
-        (index.deepest, index.time) = (coverage.deepest(), times.last());
+        let coverage = totals.finish(end, reader.at(end.blocks))?;
+        (index.deepest, index.time) = (coverage.deepest, coverage.time);
         Ok(index)
     }
 

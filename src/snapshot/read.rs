@@ -6,7 +6,7 @@
 use crate::backend::Backend;
 use crate::backend::exchange::{Block, Copied, Loaded, Plan};
 use crate::error::{NoMemory, zeros};
-use crate::snapshot::block::{BlockReader, Coverage, Times, Totals, from_here};
+use crate::snapshot::block::{BlockReader, Coverage, Totals, from_here};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in, bytes_of};
 use crate::snapshot::gather::Gathered;
@@ -72,7 +72,6 @@ struct Begun<S> {
     words: Words<HEADER_WORDS>,
     reader: BlockReader,
     coverage: Coverage,
-    times: Times,
     /// The number of items of void lanes, from the end of the last part.
     void: u64,
     gathered: Gathered,
@@ -152,13 +151,14 @@ impl<S: PersistentHasher> Loading<S> {
     /// Returns the filter, if all of its parts have been read.
     pub fn finish(self) -> Result<ReadFilter<S>, SnapshotError> {
         let next = self.next();
-        let (Some(Begun { header, reader, times, void, gathered, .. }), None) = (self.begun, next)
+        let (Some(Begun { header, reader, coverage, void, gathered, .. }), None) =
+            (self.begun, next)
         else {
             let next = next.unwrap_or(0);
             let text = format!("the pieces from cursor {next} on are missing: push them first");
             return Err(SnapshotError::new(SnapshotErrorKind::Incomplete, text));
         };
-        let loaded = gathered.finish(&header.plan, &reader, (void, times.last()))?;
+        let loaded = gathered.finish(&header.plan, &reader, (void, coverage.time))?;
         Ok(ReadFilter { header, loaded })
     }
 }
@@ -168,8 +168,8 @@ impl<S> Begun<S> {
     fn of(header: Header<S>, words: Words<HEADER_WORDS>) -> Self {
         let plan = &header.plan;
         let (reader, gathered) = (BlockReader::new(plan), Gathered::nothing(plan));
-        let coverage = Coverage::of(plan.geometry().shards());
-        Begun { header, words, reader, coverage, times: Times::default(), void: 0, gathered }
+        let coverage = Coverage::from(plan.geometry().shards(), 0);
+        Begun { header, words, reader, coverage, void: 0, gathered }
     }
 
     /// Reads and validates what follows a header with this checksum.
@@ -179,14 +179,13 @@ impl<S> Begun<S> {
         source: &mut Source<impl Read>,
     ) -> Result<(), SnapshotError> {
         let Header { plan, is_file, .. } = &self.header;
-        let mut totals =
-            Totals::new(header_sum, self.coverage.clone(), self.times.clone(), *is_file);
+        let mut totals = Totals::new(header_sum, self.coverage.clone(), *is_file);
         // The next word: the number of a block, or the first word of the end.
         let mut next = [0];
         let mut words = zeros(self.reader.block_words())?;
         source.read(&mut next)?;
-        while !(End::begins(next[0]) || totals.coverage().is_complete()) {
-            let number = totals.blocks();
+        while !(End::begins(next[0]) || totals.coverage.is_complete()) {
+            let number = totals.blocks;
             self.reader.check_number(number, u64::from_le(next[0]))?;
             words[0] = next[0];
             source.read(&mut words[1..])?;
@@ -203,7 +202,7 @@ impl<S> Begun<S> {
         }
         let end = End::read(&mut words, at, plan.grows())?;
         source.check_end()?;
-        (self.coverage, self.times) = totals.finish(end, at)?;
+        self.coverage = totals.finish(end, at)?;
         self.void = end.void;
         Ok(())
     }

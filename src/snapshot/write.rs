@@ -13,7 +13,7 @@ use crate::backend::{Backend, on_shards};
 use crate::error::{reserve, zeros};
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Position;
-use crate::snapshot::block::{Coverage, Times, Totals, UNITS, words_of};
+use crate::snapshot::block::{Coverage, Totals, UNITS, words_of};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, PIECE_MAGIC, block_bytes, block_words, buckets_in,
@@ -76,23 +76,14 @@ impl<W: FnMut(&[u8]) -> Result<(), SnapshotError>> Sink<W> {
     }
 }
 
-/// What happens around the copy of a shard.
-pub trait Cut {
-    /// Makes a copy of the items from a hash up to an end that is at most `most`, or to the last. The copy returns its end.
-    fn copy<A>(
-        &self,
-        first: Mixed,
-        most: Option<Mixed>,
-        copy: impl FnOnce() -> (A, Option<Mixed>),
-    ) -> A;
-}
+/// A function around the copy of a shard. Its items are those from a hash up to an end that is at most another hash, or
+/// to the last. The copy returns its end.
+pub type Cut<'a> = &'a dyn Fn(Mixed, Option<Mixed>, &mut dyn FnMut() -> Option<Mixed>);
 
-/// Nothing.
-impl Cut for () {
-    fn copy<A>(&self, _: Mixed, _: Option<Mixed>, copy: impl FnOnce() -> (A, Option<Mixed>)) -> A {
-        copy().0
-    }
-}
+/// Only copies.
+pub const UNCUT: Cut<'static> = &|_, _, copy| {
+    copy();
+};
 
 /// Writes a part of a filter, from its header to its end, in several calls of `write`. Returns the end, and the place
 /// where the next part begins, if there is another one.
@@ -100,7 +91,7 @@ pub fn write<S: PersistentHasher>(
     backend: &Backend,
     (capacity, hasher): (usize, &S),
     part: Part,
-    cut: &impl Cut,
+    cut: Cut<'_>,
     write: impl FnMut(&[u8]) -> Result<(), SnapshotError>,
 ) -> Result<(End, Option<u64>), SnapshotError> {
     let Part { start, is_file, .. } = part;
@@ -121,17 +112,18 @@ pub fn write<S: PersistentHasher>(
     let mut block = zeros(block_words(&plan))?;
     let sum = sink.write(&mut header(&plan, capacity, hasher, part))?;
     let coverage = Coverage::from(plan.geometry().shards(), start);
-    let mut totals = Totals::new(sum, coverage, Times::default(), is_file);
-    let mut copying = Copying { backend, plan: &plan, next: Some(first) };
-    while totals.blocks() < part.most_blocks(&plan)
-        && let Some((depth, items)) = copying.copy(totals.blocks(), cut, &mut block)
+    let mut totals = Totals::new(sum, coverage, is_file);
+    let mut next = Some(first);
+    while totals.blocks < part.most_blocks(&plan)
+        && let Some((depth, items)) =
+            copy_block((backend, &plan), &mut next, totals.blocks, cut, &mut block)
     {
         let sum = sink.write(&mut block)?;
         // An error means that the part would begin inside a shard.
-        totals.add(depth, items, sum).map_err(|_| no_such_piece())?;
+        totals.add(depth, items, sum).ok_or_else(no_such_piece)?;
     }
     let end = totals.end(backend.void_items(), sink.bytes);
-    let coverage = totals.coverage();
+    let coverage = &totals.coverage;
     let is_whole = coverage.is_complete() && coverage.is_balanced();
     if is_file && !is_whole {
         return Err(SnapshotError::outgrown());
@@ -165,36 +157,31 @@ pub fn copy_next(
     Some((copied, held.map(|held| held.time())))
 }
 
-/// Copies the shards of a filter into blocks, one by one.
-struct Copying<'a> {
-    backend: &'a Backend,
-    plan: &'a Plan,
-    /// The backend's cursor of the next shard.
-    next: Option<u64>,
-}
-
-impl Copying<'_> {
-    /// Copies the next shard into a block with this number, and fills in everything but the checksum. Returns the depth
-    /// and the items of the shard, or `None` if there are no more shards.
-    fn copy(&mut self, number: u64, cut: &impl Cut, block: &mut [u64]) -> Option<(u32, i64)> {
-        let buckets = buckets_in(self.plan);
-        let of_time = buckets.end..block.len() - 1;
-        let (backend, next) = (self.backend, &mut self.next);
-        let place = |next: u64| on_shards!(backend, shards => shards.item_in(next));
-        let after = |next: u64| on_shards!(backend, shards => shards.after(next));
-        let first = (*next)?;
-        let copied = cut.copy(place(first), after(first).map(place), || {
-            let copied = copy_next(backend, next, &mut block[buckets]);
-            (copied, next.map(place))
-        });
-        let (copied, time) = copied?;
-        let Copied { depth, items } = copied;
-        block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
-        if let Some(time) = time {
-            block[of_time].copy_from_slice(&words_of(self.plan.geometry().lanes(), time));
-        }
-        Some((depth, items))
+/// Copies the next shard into a block with this number, and fills in everything but the checksum. Returns the depth and
+/// the items of the shard, or `None` if there are no more shards.
+fn copy_block(
+    (backend, plan): (&Backend, &Plan),
+    next: &mut Option<u64>,
+    number: u64,
+    cut: Cut<'_>,
+    block: &mut [u64],
+) -> Option<(u32, i64)> {
+    let buckets = buckets_in(plan);
+    let of_time = buckets.end..block.len() - 1;
+    let place = |next: u64| on_shards!(backend, shards => shards.item_in(next));
+    let after = |next: u64| on_shards!(backend, shards => shards.after(next));
+    let first = (*next)?;
+    let mut copied = None;
+    cut(place(first), after(first).map(place), &mut || {
+        copied = copy_next(backend, next, &mut block[buckets.clone()]);
+        next.map(place)
+    });
+    let (Copied { depth, items }, time) = copied?;
+    block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
+    if let Some(time) = time {
+        block[of_time].copy_from_slice(&words_of(plan.geometry().lanes(), time));
     }
+    Some((depth, items))
 }
 
 /// The number of bytes before and after the blocks.
@@ -291,7 +278,7 @@ pub fn piece_of<S: PersistentHasher>(
     // There may be more shards by the time they are copied.
     let blocks = part.most_blocks(&plan).min(backend.shards() as u64);
     reserve(&mut bytes, AROUND + (blocks * block_bytes(&plan)) as usize)?;
-    let (_, next) = write(backend, about, part, &(), |words| {
+    let (_, next) = write(backend, about, part, UNCUT, |words| {
         reserve(&mut bytes, words.len())?;
         bytes.extend_from_slice(words);
         Ok(())

@@ -1,13 +1,14 @@
 //! The class `Filter`.
 
 use crate::fork::{attached, detached};
-use crate::kept::Kept;
+use crate::kept::{Answers, Kept};
 use crate::open::{self, Asked};
 use crate::place::{Place, absolute};
 use crate::{bulk, errors, items};
 use koel::{DurableError, Full, Prehashed, StableHash, SyncPolicy};
 use koel_state::claim::Claim;
 use koel_state::window::Window;
+use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
@@ -91,14 +92,14 @@ impl Filter {
     #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
     fn open(
         py: Python<'_>,
-        path: Option<PathBuf>,
+        path: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = open::rate)] rate: Option<f64>,
         capacity: Option<&Bound<'_, PyAny>>,
         remembers: Option<&Bound<'_, PyAny>>,
-        refresh: bool,
+        #[pyo3(from_py_with = open::truth)] refresh: bool,
         max_bytes: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
-        create: bool,
+        #[pyo3(from_py_with = open::truth)] create: bool,
         #[pyo3(from_py_with = open::wait)] wait: Duration,
         #[pyo3(from_py_with = open::sync)] sync: Option<SyncPolicy>,
     ) -> PyResult<Self> {
@@ -111,16 +112,16 @@ impl Filter {
             seed: open::whole("seed", seed)?,
             create,
         };
-        match path {
+        match path.map(open::path).transpose()? {
             Some(path) => {
                 let policy = sync.unwrap_or_default();
                 let in_file = |kept| Place::in_file(&path, kept, policy == SyncPolicy::Each);
                 let take = |kept| Self::new(kept, refresh, in_file);
                 asked.open(py, &path, policy, wait, take)
             }
-            None if sync.is_some() => {
-                Err(PyValueError::new_err("sync is for a filter with a file: pass path, too"))
-            }
+            None if sync.is_some() || !wait.is_zero() || !create => Err(PyValueError::new_err(
+                "create, wait and sync are for a filter with a file: pass path, too",
+            )),
             None => Ok(Self::in_memory(detached(py, || asked.build())?, refresh)),
         }
     }
@@ -203,6 +204,38 @@ impl Filter {
         self.place.merge(py, &other.place)
     }
 
+    /// Adds many items, like `add_many`, and returns nothing. Several iterables or buffers may be passed, and other
+    /// filters, which are merged.
+    #[pyo3(signature = (*others))]
+    fn update(&self, py: Python<'_>, others: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.place.shortly(py, |_| Ok(()))?;
+        for items in others {
+            match items.cast::<Filter>() {
+                Ok(other) => {
+                    self.merge(py, other.get())?;
+                }
+                Err(_) => {
+                    let ask = |kept: &Kept, hashes: &[Prehashed]| {
+                        kept.set().add_many(hashes, self.refresh)
+                    };
+                    self.many(py, &items, ask, |_| Ok(()))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A filter in memory that has the items of both, which must have been made with one seed, for one capacity.
+    fn __or__(&self, py: Python<'_>, other: &Filter) -> PyResult<Self> {
+        let union = self.copy(py)?;
+        union.merge(py, other)?;
+        Ok(union)
+    }
+
+    fn __ior__(&self, py: Python<'_>, other: &Filter) -> PyResult<()> {
+        self.merge(py, other).map(|_| ())
+    }
+
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         self.place.shortly(py, |kept| Ok(kept.filter().len()))
     }
@@ -212,7 +245,8 @@ impl Filter {
     ///
     /// A file is replaced as a whole or not at all, and has a checksum. What was added before the call is in it.
     #[pyo3(signature = (path=None))]
-    fn save(&self, py: Python<'_>, path: Option<PathBuf>) -> PyResult<()> {
+    fn save(&self, py: Python<'_>, path: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let path = path.map(open::path).transpose()?;
         let own = self.place.path();
         match (&self.place, path) {
             (Place::File(opened), None) => self.place.at_length(py, |kept| opened.save(kept)),
@@ -306,16 +340,27 @@ impl Filter {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// A filter in memory, of bytes that `to_bytes` returned, or of those of a file.
+    /// A filter in memory, of bytes that `to_bytes` returned, or of those of a file: a `bytes`, `bytearray`, `mmap` or
+    /// another buffer.
     #[classmethod]
     #[pyo3(signature = (data, *, refresh=false))]
     fn from_bytes(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
-        data: &[u8],
-        refresh: bool,
+        data: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = open::truth)] refresh: bool,
     ) -> PyResult<Self> {
-        let kept = detached(py, || Kept::read(data))?;
+        let kept = match data.cast::<PyBytes>() {
+            Ok(data) => {
+                let data = data.as_bytes();
+                detached(py, || Kept::read(data))?
+            }
+            // Others may change a buffer meanwhile, so it is copied.
+            Err(_) => {
+                let data = PyBuffer::<u8>::get(data)?.to_vec(py)?;
+                detached(py, || Kept::read(&data))?
+            }
+        };
         open::check_refresh(kept.window().is_some(), refresh)?;
         Ok(Self::in_memory(kept, refresh))
     }
@@ -324,6 +369,12 @@ impl Filter {
         let restore = py.import("pykoel._pykoel")?.getattr("_restored")?;
         let contents = (self.to_bytes(py)?, self.refresh).into_pyobject(py)?;
         (restore, contents).into_pyobject(py)
+    }
+
+    /// The memory that it takes, for `sys.getsizeof`. What the system caches of its files is not counted.
+    fn __sizeof__(&self, py: Python<'_>) -> PyResult<usize> {
+        let object: usize = py.get_type::<Filter>().getattr("__basicsize__")?.extract()?;
+        Ok(object + self.place.heap_bytes(py))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -340,18 +391,32 @@ impl Filter {
 }
 
 impl Filter {
-    /// Asks about many items, piece by piece.
+    /// Asks about many items, and returns the answers in a list.
     fn of_many(
         &self,
         py: Python<'_>,
         items: &Bound<'_, PyAny>,
-        ask: impl Fn(&Kept, &[Prehashed]) -> Result<Vec<Result<bool, Full>>, DurableError> + Sync,
+        ask: impl Fn(&Kept, &[Prehashed]) -> Answers + Sync,
     ) -> PyResult<Py<PyList>> {
+        let answers = PyList::empty(py);
+        self.many(py, items, ask, |answer| answers.append(answer))?;
+        Ok(answers.unbind())
+    }
+
+    /// Asks about many items, piece by piece, and passes each answer on.
+    fn many(
+        &self,
+        py: Python<'_>,
+        items: &Bound<'_, PyAny>,
+        ask: impl Fn(&Kept, &[Prehashed]) -> Answers + Sync,
+        take: impl Fn(bool) -> PyResult<()>,
+    ) -> PyResult<()> {
         // Also if there are no items.
         self.place.shortly(py, |_| Ok(()))?;
-        bulk::answer(py, items, self.hasher, |hashes| {
+        let ask = |hashes: &[Prehashed]| {
             self.place.at_length(py, |kept| ask(kept, hashes).map_err(self.failed()))
-        })
+        };
+        bulk::answer(py, items, self.hasher, ask, take)
     }
 }
 

@@ -32,6 +32,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 fn _pykoel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<filter::Filter>()?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(filter::_restored, module)?)?;
     hooks::register(module)
 }

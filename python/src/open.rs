@@ -11,7 +11,7 @@ use koel::{
 use koel_state::window::Window;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How often one who waits for a file looks whether it is free.
@@ -125,7 +125,7 @@ impl Asked {
         is: Option<Window>,
     ) -> Result<(), String> {
         let planned = filter.false_positive_rate_at_capacity();
-        if self.rate.is_some_and(|rate| rate.is_nan() || rate < planned) {
+        if self.rate.is_some_and(|rate| rate < planned) {
             return Err(format!(
                 "it is planned for a rate of {planned:.1e}, which cannot be lowered"
             ));
@@ -157,6 +157,26 @@ pub fn check_refresh(forgets: bool, refresh: bool) -> PyResult<()> {
     Ok(())
 }
 
+/// A path, as `open` takes it: a `str`, `bytes` or `os.PathLike`.
+pub fn path(path: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    let decoded: PathBuf = path.py().import("os")?.call_method1("fsdecode", (path,))?.extract()?;
+    match decoded.as_os_str().as_encoded_bytes().contains(&0) {
+        true => Err(PyValueError::new_err("embedded null byte")),
+        false => Ok(decoded),
+    }
+}
+
+/// Whether something is true in Python's sense.
+pub fn truth(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    value.is_truthy()
+}
+
+/// An argument of a wrong type.
+fn wrong_type(name: &str, what: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    let kind = value.get_type().name().map_or_else(|_| "?".into(), |kind| kind.to_string());
+    PyTypeError::new_err(format!("{name} must be {what}, not {kind}"))
+}
+
 /// A whole number from 0 to the largest of its type. Errors name the argument.
 pub fn whole<'py, T>(name: &str, number: Option<&Bound<'py, PyAny>>) -> PyResult<Option<T>>
 where
@@ -166,7 +186,7 @@ where
     let (py, bits) = (number.py(), 8 * size_of::<T>());
     number.extract().map(Some).map_err(|error: PyErr| {
         match error.is_instance_of::<PyTypeError>(py) {
-            true => PyTypeError::new_err(format!("argument '{name}': {}", error.value(py))),
+            true => wrong_type(name, "an int", number),
             false => PyValueError::new_err(format!(
                 "{name} must be a whole number from 0 to 2**{bits} - 1, not {number}"
             )),
@@ -175,29 +195,41 @@ where
 }
 
 /// A number, or not a number if it is too large for a float.
-fn number(number: &Bound<'_, PyAny>) -> PyResult<f64> {
-    match number.extract::<f64>() {
-        Err(error) if error.is_instance_of::<PyOverflowError>(number.py()) => Ok(f64::NAN),
-        extracted => extracted,
-    }
+fn number(name: &str, what: &str, number: &Bound<'_, PyAny>) -> PyResult<f64> {
+    number.extract::<f64>().or_else(|error| match error.get_type(number.py()) {
+        kind if kind.is(number.py().get_type::<PyOverflowError>()) => Ok(f64::NAN),
+        kind if kind.is(number.py().get_type::<PyTypeError>()) => {
+            Err(wrong_type(name, what, number))
+        }
+        _ => Err(error),
+    })
 }
 
 /// A number of seconds, or a `timedelta`.
-fn seconds(period: &Bound<'_, PyAny>) -> PyResult<f64> {
+fn seconds(name: &str, what: &str, period: &Bound<'_, PyAny>) -> PyResult<f64> {
     match period.hasattr("total_seconds")? {
-        true => number(&period.call_method0("total_seconds")?),
-        false => number(period),
+        true => number(name, what, &period.call_method0("total_seconds")?),
+        false => number(name, what, period),
     }
 }
 
 /// The fraction of new items that may be taken for seen.
 pub fn rate(rate: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
-    if rate.is_none() { Ok(None) } else { number(rate).map(Some) }
+    if rate.is_none() {
+        return Ok(None);
+    }
+    let number = number("rate", "a number", rate)?;
+    if !(number > 0.0 && number < 1.0) {
+        return Err(PyValueError::new_err(format!(
+            "rate must be more than 0 and less than 1, not {rate} (1 % is 0.01)"
+        )));
+    }
+    Ok(Some(number))
 }
 
 /// For how long items are to be remembered, in seconds.
 pub fn remembers(period: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let seconds = seconds(period)?;
+    let seconds = seconds("remembers", "a number of seconds or a timedelta", period)?;
     let most = Window::MAX_SECONDS as f64;
     if !(seconds > 0.0 && seconds <= most) {
         return Err(PyValueError::new_err(
@@ -212,9 +244,7 @@ pub fn sync(period: &Bound<'_, PyAny>) -> PyResult<Option<SyncPolicy>> {
     if period.is_none() {
         return Ok(Some(SyncPolicy::Never));
     }
-    let seconds = seconds(period).map_err(|_| {
-        PyTypeError::new_err("sync must be a number of seconds, a timedelta, or None")
-    })?;
+    let seconds = seconds("sync", "a number of seconds, a timedelta, or None", period)?;
     match seconds {
         0.0 => Ok(Some(SyncPolicy::Each)),
         _ if seconds > 0.0 => {
@@ -227,8 +257,8 @@ pub fn sync(period: &Bound<'_, PyAny>) -> PyResult<Option<SyncPolicy>> {
 }
 
 /// For how long to wait for another process.
-pub fn wait(seconds: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    let seconds = number(seconds)?;
+pub fn wait(period: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let seconds = seconds("wait", "a number of seconds or a timedelta", period)?;
     if seconds.is_nan() || seconds < 0.0 {
         return Err(PyValueError::new_err("wait must be a number of seconds, from 0 on"));
     }

@@ -127,6 +127,19 @@ impl Place {
         }
     }
 
+    /// The memory beside the object: the table, and what keeps its file. A closed filter in memory still has its table.
+    pub fn heap_bytes(&self, py: Python<'_>) -> usize {
+        match self {
+            Place::Memory { kept, .. } => {
+                attached(py, || kept.filter().size_in_bytes() - size_of_val(kept.filter()))
+            }
+            Place::File(_) => {
+                let table = self.shortly(py, |kept| Ok(kept.filter().size_in_bytes()));
+                size_of::<Opened>() + table.unwrap_or(0)
+            }
+        }
+    }
+
     pub fn is_closed(&self) -> bool {
         match self {
             Place::Memory { closed, .. } => closed.load(Relaxed),

@@ -1,14 +1,18 @@
 """What a filter does with items: one by one, many at once, and what it refuses."""
 
 import copy
+import importlib.metadata
 import os
 import pathlib
 import pickle
 import re
+import subprocess
 import sys
 from array import array
+from datetime import timedelta
 
 import numpy
+import pykoel
 import pytest
 from pykoel import Filter, Stats
 
@@ -221,6 +225,87 @@ def test_filters_of_one_seed_are_merged():
         one.merge(Filter(seed=3, remembers=60))
 
 
+def test_operators_and_update_are_those_of_a_set():
+    one, other = Filter(seed=3), Filter(seed=3)
+    one.add_many(urls(1_000))
+    other.add_many(urls(1_000, first=500))
+    both = one | other
+    assert len(both) == 1_500 and all(both.contains_many(urls(1_500)))
+    assert (len(one), len(other), both.path) == (1_000, 1_000, None)
+    same = one
+    one |= other
+    assert one is same and len(one) == 1_500
+    assert one.update() is None
+    one.update(urls(10, first=2_000), [b"bytes"], array("Q", [one.hash_of("hash")]), Filter(seed=3) | other)
+    assert len(one) == 1_512 and "hash" in one
+    for wrong in [lambda: one | {"a"}, lambda: {"a"} | one, lambda: one.update("a"), lambda: one.update(1), lambda: one.update([1])]:
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises(TypeError, match="unsupported operand"):
+        one |= ["a"]
+    with pytest.raises(ValueError, match="different seeds"):
+        one | Filter(seed=4)
+    one.close()
+    for use in [one.update, lambda: one | other, lambda: other | one]:
+        with pytest.raises(ValueError, match="closed"):
+            use()
+
+
+def test_an_update_of_a_file_is_on_record(tmp_path):
+    seen = Filter(tmp_path / "seen.koel", seed=1)
+    seen |= Filter(seed=1) | seen
+    seen.update(["a"], (str(number) for number in range(5_000)))
+    for file in tmp_path.iterdir():
+        (tmp_path / "copy").mkdir(exist_ok=True)
+        if file.is_file():
+            (tmp_path / "copy" / file.name).write_bytes(file.read_bytes())
+    with Filter(tmp_path / "copy" / "seen.koel") as again:
+        assert len(again) == 5_001
+    seen.close()
+
+
+def test_getsizeof_is_the_memory_that_it_takes(tmp_path):
+    for seen in [Filter(capacity=1_000_000), Filter(tmp_path / "seen.koel", capacity=1_000_000)]:
+        table = seen.stats().size_in_bytes
+        assert table > 3_000_000
+        assert abs(sys.getsizeof(seen) - table) < 2_000
+    seen.close()
+    assert sys.getsizeof(seen) < 2_000
+
+
+def test_a_process_grows_by_what_getsizeof_says():
+    program = """if True:
+        import sys
+        from pykoel import Filter
+        def resident():
+            with open("/proc/self/status") as file:
+                return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) * 1024
+        hashes = memoryview(bytes(8 * 4096)).cast("Q")
+        Filter().add_many(str(number) for number in range(10_000))
+        before = resident()
+        seen = Filter(capacity=8_000_000)
+        seen.update(str(number) for number in range(4_000_000))
+        print((resident() - before) / sys.getsizeof(seen))
+    """
+    told = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True, timeout=120).stdout
+    assert 0.8 < float(told) < 1.1, told
+
+
+def test_it_has_a_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", pykoel.__version__)
+    assert pykoel.__version__ == importlib.metadata.version("pykoel")
+
+
+def test_bytes_of_any_buffer_are_read():
+    seen = Filter()
+    seen.add("a")
+    data = seen.to_bytes()
+    for buffer in [data, bytearray(data), memoryview(data), array("B", data)]:
+        assert "a" in Filter.from_bytes(buffer)
+    with pytest.raises(TypeError, match="bytes-like object is required, not 'str'"):
+        Filter.from_bytes("a")
+
+
 def test_filters_for_different_capacities_are_not_merged():
     one, other = Filter(capacity=1_000, seed=3), Filter(capacity=100_000, seed=3)
     one.add_many(urls(10_000))
@@ -258,6 +343,9 @@ def test_a_limit_of_memory_is_kept():
         ({"wait": -1, "path": "x"}, ValueError),
         ({"wait": float("nan"), "path": "x"}, ValueError),
         ({"unknown": 1}, TypeError),
+        ({"create": False}, ValueError),
+        ({"wait": 1}, ValueError),
+        ({"sync": 1}, ValueError),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, error, tmp_path, monkeypatch):
@@ -276,7 +364,10 @@ def test_what_makes_no_sense_is_refused(options, error, tmp_path, monkeypatch):
         ({"seed": -1}, "seed must be a whole number from 0 to 2**64 - 1, not -1"),
         ({"seed": 2**64}, "seed must be a whole number from 0 to 2**64 - 1, not 18446744073709551616"),
         ({"rate": 1.5}, "rate must be more than 0 and less than 1, not 1.5 (1 % is 0.01)"),
-        ({"rate": 10**400}, "rate must be more than 0 and less than 1, not NaN (1 % is 0.01)"),
+        ({"rate": True}, "rate must be more than 0 and less than 1, not True (1 % is 0.01)"),
+        ({"rate": float("nan")}, "rate must be more than 0 and less than 1, not nan (1 % is 0.01)"),
+        ({"rate": 10**20}, "rate must be more than 0 and less than 1, not 100000000000000000000 (1 % is 0.01)"),
+        ({"path": "a\0b"}, "embedded null byte"),
         ({"remembers": 10**400}, "remembers must be more than no time, and at most a hundred years, in seconds"),
         ({"wait": 10**400, "path": "x"}, "wait must be a number of seconds, from 0 on"),
         ({"capacity": 2**60}, "a filter for capacity=1152921504606846976 is larger than any memory: pass a smaller capacity"),
@@ -289,6 +380,45 @@ def test_a_number_out_of_range_is_a_value_error_that_names_it(options, text, tmp
             Filter(**options, **where)
         assert str(caught.value) == text
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"path": 5}, "expected str, bytes or os.PathLike object, not int"),
+        ({"rate": "low"}, "rate must be a number, not str"),
+        ({"capacity": 1.5}, "capacity must be an int, not float"),
+        ({"capacity": "many"}, "capacity must be an int, not str"),
+        ({"max_bytes": 1e9}, "max_bytes must be an int, not float"),
+        ({"seed": "s"}, "seed must be an int, not str"),
+        ({"remembers": "a day"}, "remembers must be a number of seconds or a timedelta, not str"),
+        ({"path": "x", "wait": None}, "wait must be a number of seconds or a timedelta, not NoneType"),
+        ({"path": "x", "sync": "often"}, "sync must be a number of seconds, a timedelta, or None, not str"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_a_type_error_that_names_it(options, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError) as caught:
+        Filter(**options)
+    assert str(caught.value) == text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_flags_are_true_or_false_as_in_python(tmp_path):
+    with pytest.raises(ValueError, match="refresh=True"):
+        Filter(refresh=1)
+    Filter(refresh=None).close()
+    with pytest.raises(FileNotFoundError):
+        Filter(tmp_path / "seen.koel", create=0)
+
+
+def test_a_path_may_be_bytes(tmp_path):
+    path = os.fsencode(tmp_path / "gr\xf6\xdfe-") + b"\xff.koel"
+    with Filter(path, wait=timedelta(seconds=1)) as seen:
+        seen.add("a")
+        seen.save(path + b".copy")
+        assert os.fsencode(seen.path) == path
+    assert "a" in Filter(path) and "a" in Filter(os.fsdecode(path + b".copy"))
 
 
 @pytest.mark.parametrize("options", [{"rate": 1e-30}, {"rate": 5e-324, "capacity": 10}, {"max_bytes": 10}, {"max_bytes": 10, "capacity": 10**6}])

@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
@@ -22,7 +23,7 @@ from pykoel import Filter
 
 pytest.importorskip("scrapy")
 
-from scrapy import Request
+from scrapy import Request, squeues
 from scrapy.utils.misc import load_object
 from scrapy.utils.request import RequestFingerprinter
 
@@ -159,13 +160,15 @@ def test_a_crawl_that_scrapys_own_filter_began_goes_on(crawl: Callable[..., Craw
 PRINTS = [fingerprint(f"http://example.com/{page}") for page in range(25_000)]
 AS_LINES = b"".join(print.hex().encode() + b"\n" for print in PRINTS)
 AS_RECORDS = b"".join(len(print).to_bytes(2, "big") + print for print in PRINTS)
+# Scrapy 2.19 appends to the lines of an older version.
+UPDATED = AS_LINES[: 41 * 10_000] + AS_RECORDS[22 * 10_000 :]
 
 
-@pytest.mark.parametrize("content", [AS_LINES, AS_RECORDS, AS_LINES[:-2], AS_RECORDS[:-2], AS_RECORDS + b"\0"])
+@pytest.mark.parametrize("content", [AS_LINES, AS_RECORDS, AS_LINES[:-2], AS_RECORDS[:-2], AS_RECORDS + b"\0", UPDATED])
 def test_both_forms_of_requests_seen_are_taken_over_but_for_a_torn_end(job: Path, content: bytes) -> None:
     (job / "requests.seen").write_bytes(content)
     KoelDupeFilter(str(job)).close("finished")
-    whole = PRINTS if content in (AS_LINES, AS_RECORDS, AS_RECORDS + b"\0") else PRINTS[:-1]
+    whole = PRINTS[:-1] if content in (AS_LINES[:-2], AS_RECORDS[:-2]) else PRINTS
     with Filter(job / FILE, create=False) as seen:
         assert len(seen) == len(whole)
         assert all(seen.contains_many(whole))
@@ -187,8 +190,9 @@ def test_requests_seen_is_taken_over_only_once(job: Path) -> None:
         assert len(seen) == 0
 
 
-def test_a_takeover_that_fails_is_made_again(job: Path) -> None:
-    (job / "requests.seen").write_bytes(AS_LINES + b"no digits\n")
+@pytest.mark.parametrize("foreign", [b"no digits\n", b"a line\n", b"\xff" * 100])
+def test_a_takeover_that_fails_is_made_again(job: Path, foreign: bytes) -> None:
+    (job / "requests.seen").write_bytes(AS_LINES + foreign)
     with pytest.raises(ValueError):
         KoelDupeFilter(str(job))
     assert not (job / FILE).exists()
@@ -382,3 +386,80 @@ def test_after_a_kill_nothing_that_was_fetched_is_fetched_again(
         assert killed > 1 and checked > 0
         # All are seen. That all were fetched is not promised.
         assert before == set(urls)
+
+
+def test_scrapys_own_still_writes_what_is_taken_over(job: Path) -> None:
+    theirs = load_object(SCRAPY)(str(job), fingerprinter=RequestFingerprinter())
+    for number in range(10):
+        theirs.request_seen(Request(f"http://example.com/{number}"))
+    theirs.close("finished")
+    ours = KoelDupeFilter(str(job))
+    assert all(ours.request_seen(Request(f"http://example.com/{number}")) for number in range(10))
+    ours.close("finished")
+
+
+def test_a_crawl_that_is_taken_up_after_a_kill_warns_of_its_queue(crawl: Callable[..., Crawl], job: Path) -> None:
+    with Site(200) as site:
+        site.hold_after(20)
+        run = crawl(site.url(0), JOBDIR=job)
+        until(lambda: site.hits().total() > 20)
+        run.process.kill()
+        run.process.wait()
+        site.release()
+        killed = crawl(site.url(0), JOBDIR=job).finish()
+        clean = crawl(site.url(0), JOBDIR=job).finish()
+    assert "WARNING" in killed.log() and "was not stopped cleanly" in killed.log()
+    assert f"no request that waited in {job / 'requests.queue'} is taken up" in killed.log()
+    assert "was not stopped cleanly" not in run.log() + clean.log()
+
+
+SQLITE = {
+    "SCHEDULER_DISK_QUEUE": "scrapy.squeues.PickleLifoSQLiteQueue",
+    "SCHEDULER_START_DISK_QUEUE": "scrapy.squeues.PickleFifoSQLiteQueue",
+}
+
+
+@pytest.mark.parametrize("queue", [{}, SQLITE], ids=["files", "sqlite"])
+def test_with_its_scheduler_a_kill_loses_no_request(crawl: Callable[..., Crawl], job: Path, queue: dict[str, str]) -> None:
+    if queue and not hasattr(squeues, "PickleLifoSQLiteQueue"):
+        pytest.skip("this Scrapy has no SQLite queues")
+    pages, kills = (2000, 30) if LONG else (400, 5)
+    dice = random.Random(1)
+    settings = {"JOBDIR": job, "SCHEDULER": "pykoel.scrapy.KoelScheduler", "LOG_LEVEL": "INFO", **queue}
+    with Site(pages) as site:
+        taken_up = 0
+        for kill in range(kills):
+            goal = site.hits().total() + dice.randint(1, pages // kills // 2)
+            # Every other kill is at any moment, and the others while the crawler waits for pages.
+            if kill % 2 == 0:
+                site.hold_after(goal)
+            run = crawl(site.url(0), **settings)
+            until(lambda: site.hits().total() >= goal or run.process.poll() is not None)
+            time.sleep(dice.random() * 0.05)
+            run.process.kill()
+            assert run.process.wait() != 0, run.log()
+            site.release()
+            site.await_end_of_all()
+            assert "WARNING" not in run.log() and "ERROR" not in run.log()
+            taken_up += "not done are taken up" in run.log()
+        # A clean stop, and what it leaves goes on as well.
+        crawl(site.url(0), CLOSESPIDER_PAGECOUNT=20, **settings).finish()
+        done = crawl(site.url(0), **settings).finish()
+        hits = site.hits()
+    assert hits.keys() == set(range(pages))
+    # No more than what Scrapy had in progress: 16 in its downloader, and some that were handled. Page 0 begins each run.
+    assert sum(hits.values()) - hits[0] - (pages - 1) <= 32 * kills
+    assert taken_up >= kills - 1 and "taken up" not in done.log()
+    with sqlite3.connect(job / "requests.pending") as pending:
+        assert pending.execute("SELECT count(*) FROM request").fetchone() == (0,)
+
+
+def test_its_scheduler_wants_its_filter_and_a_job_directory_only_for_what_it_keeps(
+    crawl: Callable[..., Crawl], job: Path
+) -> None:
+    scheduler = "pykoel.scrapy.KoelScheduler"
+    with Site(10) as site:
+        assert crawl(site.url(0), SCHEDULER=scheduler).finish().stats()["dupefilter/koel/items"] == 10
+        refused = crawl(site.url(0), SCHEDULER=scheduler, JOBDIR=job, dupefilter=SCRAPY)
+        refused.process.wait()
+    assert "KoelScheduler needs DUPEFILTER_CLASS" in refused.log()

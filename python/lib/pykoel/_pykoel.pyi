@@ -8,9 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias, final, type_check_only
 
+from typing_extensions import Buffer
+
 from ._stats import Stats
 
-_Path: TypeAlias = str | PathLike[str]
+_Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
 _Item: TypeAlias = str | bytes
 
 # A `str` is an iterable of `str`, and one item, so a checker has to tell it from a list of items: only other strings can
@@ -24,7 +26,9 @@ class _Collection(Protocol):
 # A buffer of uint64, such as `array.array("Q")`, is a buffer of hashes.
 _Items: TypeAlias = Iterator[_Item] | _Collection | array[int] | memoryview[int]
 
-__all__ = ["Filter", "_restored"]
+__all__ = ["Filter", "__version__", "_restored"]
+
+__version__: str
 
 @final
 class Filter:
@@ -45,7 +49,7 @@ class Filter:
         max_bytes: int | None = None,
         seed: int | None = None,
         create: bool = True,
-        wait: float = 0.0,
+        wait: float | timedelta = 0.0,
         sync: float | timedelta | None = 1.0,
     ) -> Self: ...
     def add(self, item: _Item) -> bool:
@@ -83,6 +87,15 @@ class Filter:
         A filter with a file is saved, and other threads wait. A kill meanwhile may leave none of what came.
         """
 
+    def update(self, *others: Filter | _Items) -> None:
+        """Adds many items, like `add_many`, and returns nothing. Other filters are merged."""
+
+    def __or__(self, other: Filter, /) -> Self:
+        """A filter in memory that has the items of both, which must have been made alike, with one seed."""
+
+    def __ror__(self, other: Filter, /) -> Self: ...
+    def __ior__(self, other: Filter, /) -> Self: ...
+    def __sizeof__(self) -> int: ...
     def __len__(self) -> int: ...
     def save(self, path: _Path | None = None) -> None:
         """Saves a copy to another path, or makes a checkpoint: its file then has all changes. Other threads go on."""
@@ -122,8 +135,8 @@ class Filter:
         """The bytes that `save` would write."""
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, refresh: bool = False) -> Self:
-        """A filter in memory, of bytes that `to_bytes` returned, or of those of a file."""
+    def from_bytes(cls, data: Buffer, *, refresh: bool = False) -> Self:
+        """A filter in memory, of bytes that `to_bytes` returned, or of those of a file: any buffer of bytes."""
 
     def __reduce__(self) -> tuple[Any, tuple[bytes, bool]]: ...
 

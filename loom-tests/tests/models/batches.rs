@@ -2,15 +2,13 @@
 //!
 //! The table has two shards, and a batch processes them one after the other.
 
-use crate::toy::{Model, Toy};
+use crate::toy::{Model, NOT_ONCE, Toy, Winners};
 use koel_under_loom::Prehashed;
 use koel_under_loom::internals::{
     Copies, Geometry, Insert, InsertIfAbsent, Located, Operation, Outcome, Path, Place, Shards,
     execute, write_batch,
 };
 use std::cell::RefCell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Returns the first hash from `from` on that belongs to this shard, and its place there.
 fn hash_in(geometry: &Geometry, shard: usize, from: u64) -> (u64, Place) {
@@ -24,14 +22,14 @@ struct Batch {
     hashes: Vec<u64>,
     /// The places of the items of the first shard.
     places: Vec<Place>,
-    winners: Arc<AtomicUsize>,
+    winners: Winners,
 }
 
 impl Batch {
     fn of(toy: &Toy, hashes: Vec<u64>) -> Self {
         let located = hashes.iter().map(|&hash| toy.table().geometry().locate(hash));
         let places = located.filter(|(shard, _)| *shard == 0).map(|(_, place)| place).collect();
-        Batch { hashes, places, winners: Arc::default() }
+        Batch { hashes, places, winners: Winners::default() }
     }
 }
 
@@ -54,11 +52,14 @@ fn insert_all(toy: &Toy, batch: &Batch) {
     assert!(answers.iter().all(Result::is_ok), "a batch was refused though there is room");
 }
 
+fn all_there_once(toy: &Toy, batch: &Batch) {
+    batch.places.iter().for_each(|place| assert_eq!(toy.copies(place), 1, "{NOT_ONCE}"));
+}
+
 fn add_all(toy: &Toy, batch: &Batch) {
     let mut answers = vec![Ok(false); batch.hashes.len()];
     write_batch(toy.room(), &prehashed(&batch.hashes), &mut answers, InsertIfAbsent);
-    let added = answers.iter().filter(|answer| **answer == Ok(true)).count();
-    batch.winners.fetch_add(added, Ordering::Relaxed);
+    answers.iter().for_each(|answer| batch.winners.add(*answer == Ok(true)));
 }
 
 thread_local! {
@@ -90,7 +91,7 @@ impl Operation for Kick {
 /// (The path is known: loom would mistake the loads of a search for the reader's.)
 #[test]
 fn a_reader_finds_what_a_batch_moves() {
-    Model::new("batch and reader", 70).shards(2).run::<(Vec<u64>, Path, Place)>(
+    Model::new(70).shards(2).run::<Toy, (Vec<u64>, Path, Place)>(
         |toy| {
             let (hash, newcomer) = hash_in(toy.table().geometry(), 0, 1);
             let (other, _) = hash_in(toy.table().geometry(), 1, 0);
@@ -109,10 +110,7 @@ fn a_reader_finds_what_a_batch_moves() {
                 write_batch(toy.room(), &prehashed(hashes), &mut answers, Kick);
                 assert_eq!(answers, [Outcome::Placed; 2]);
             },
-            |toy, (_, _, x)| {
-                let found = toy.shard().look(*x);
-                assert_ne!(found, Some(false), "a lookup missed an item that was moving");
-            },
+            |toy, (_, _, x)| toy.is_found(x),
         ],
         |toy, (_, _, x)| assert_eq!(toy.copies(x), 1, "a batch lost an item"),
     );
@@ -121,23 +119,15 @@ fn a_reader_finds_what_a_batch_moves() {
 /// A single writer inserts and removes an item in the segments that a batch fills.
 #[test]
 fn a_batch_and_a_single_writer_keep_each_others_items() {
-    Model::new("batch and writer", 70).shards(2).run(
+    Model::new(70).shards(2).run::<Toy, Batch>(
         |toy| Batch::of(toy, three(toy)),
         &[insert_all, |toy, batch| {
             let Place { first, second, .. } = batch.places[0];
             let single = toy.item(first.0, second.0, 9);
-            toy.shard().insert(single).expect("there is room");
-            assert_eq!(
-                toy.shard().remove_locked(single),
-                Ok(true),
-                "a present item was not removed"
-            );
+            toy.insert(&single);
+            toy.remove(&single);
         }],
-        |toy, batch| {
-            for place in &batch.places {
-                assert_eq!(toy.copies(place), 1, "an item of the batch is not there once");
-            }
-        },
+        all_there_once,
     );
 }
 
@@ -148,7 +138,7 @@ fn each_item_of_racing_batches_has_one_winner() {
     let single: fn(&Toy, &Batch) = |toy, batch| {
         for place in &batch.places {
             let added = toy.shard().insert_if_absent(*place).expect("there is room");
-            batch.winners.fetch_add(usize::from(added), Ordering::Relaxed);
+            batch.winners.add(added);
         }
     };
     let backwards: fn(&Toy, &Batch) = |toy, batch| {
@@ -156,18 +146,12 @@ fn each_item_of_racing_batches_has_one_winner() {
         add_all(toy, &Batch { hashes, ..batch.clone() });
     };
     for other in [single, backwards] {
-        Model::new("racing batches", 450).shards(2).preemptions(3).in_short(2, 175).run(
+        Model::new(450).shards(2).preemptions(3).in_short(2, 175).run(
             |toy| Batch::of(toy, three(toy)),
             &[add_all, other],
             |toy, batch| {
-                assert_eq!(
-                    batch.winners.load(Ordering::Relaxed),
-                    3,
-                    "not one winner for each item"
-                );
-                for place in &batch.places {
-                    assert_eq!(toy.copies(place), 1, "an item of the batch is not there once");
-                }
+                assert_eq!(batch.winners.count(), 3, "not one winner for each item");
+                all_there_once(toy, batch);
             },
         );
     }

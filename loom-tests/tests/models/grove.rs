@@ -3,12 +3,12 @@
 //! A shard has eight buckets of two lanes. It is half full, and may be split, when its count says
 //! eight items. The models add to the count without inserting items; a split counts again.
 
-use crate::toy::World;
-use koel_under_loom::Full;
+use crate::toy::{MISSED, NOT_ONCE, World, lanes};
 use koel_under_loom::internals::{
-    Bucket, Geometry, GrowthPlan, Lanes, Mixed, Place, Shard, Sharded, Shards, Shrinking, Stagger,
-    UntilSplit,
+    Bucket, Fingerprint, Geometry, GrowthPlan, Mixed, Moment, Place, Shard, Sharded, Shards,
+    Shrinking, Site, Stagger, Ticking, UntilSplit,
 };
+use koel_under_loom::{Full, act};
 
 /// An entry of the directory: which shard, and how deep it is.
 #[derive(Clone, Copy)]
@@ -19,13 +19,20 @@ pub struct Entry {
 
 pub const ROOT: Entry = Entry { shard: 0, depth: 0 };
 
-pub struct Grove<const WIDE: bool = false> {
+/// One half of the first shard.
+pub fn half_of_root(upper: u64) -> Entry {
+    Entry { shard: upper as usize, depth: 1 }
+}
+
+pub const LEFT: &str = "something that expired is left";
+
+pub struct Grove<const WIDE: bool = false, const FORGETS: bool = false> {
     pub room: Sharded<WIDE>,
 }
 
-impl<const WIDE: bool> World for Grove<WIDE> {
+impl<const WIDE: bool, const FORGETS: bool> World for Grove<WIDE, FORGETS> {
     fn of_shards(roots: usize) -> Self {
-        let geometry = Geometry::new(lanes::<WIDE>(), roots, 8);
+        let geometry = Geometry::new(lanes::<WIDE, FORGETS>(), roots, 8);
         let (stagger, own_bytes, max_bytes) = (Stagger::NONE, 0, usize::MAX);
         let plan =
             GrowthPlan { geometry, stagger, own_bytes, max_bytes, expected_growth: 1.0, rate: 1.0 };
@@ -33,6 +40,15 @@ impl<const WIDE: bool> World for Grove<WIDE> {
     }
 
     fn check(&self) {
+        if FORGETS {
+            let now = self.ticking().clock().now();
+            for site in (0..).map_while(|number| self.room.site_of(number)) {
+                let mut words = site.shard::<WIDE>().all_words();
+                let lanes = lanes::<WIDE, FORGETS>();
+                assert!(words.all(|words| lanes.expired(words, now).is_empty()), "{LEFT}");
+            }
+            return;
+        }
         for bits in 0..4 {
             let (shard, place) = self.shard(items_in::<WIDE>(bits, 2).next().unwrap());
             for bucket in [0, 2, 4, 6].map(Bucket) {
@@ -43,16 +59,22 @@ impl<const WIDE: bool> World for Grove<WIDE> {
     }
 }
 
-impl<const WIDE: bool> Grove<WIDE> {
+impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
     pub fn shard(&self, hash: Mixed) -> (Shard<'_, UntilSplit<'_, WIDE>>, Place) {
         self.room.locate(hash)
     }
 
+    /// Puts a fingerprint into a bucket of the item's shard. Returns whether there was room.
+    pub fn fill_with(&self, hash: Mixed, bucket: Bucket, fp: Fingerprint) -> bool {
+        let (shard, _) = self.shard(hash);
+        let locked = shard.lock_one(bucket).unwrap();
+        shard.fill_locked(&locked, bucket, fp)
+    }
+
     /// Puts an item into its first bucket.
     pub fn fill(&self, hash: Mixed) {
-        let (shard, place) = self.shard(hash);
-        let locked = shard.lock_one(place.first).unwrap();
-        assert!(shard.fill_locked(&locked, place.first, place.fp));
+        let (_, Place { first, fp, .. }) = self.shard(hash);
+        assert!(self.fill_with(hash, first, fp));
     }
 
     /// Puts an item into its first bucket, and makes its shard count as half full.
@@ -63,21 +85,19 @@ impl<const WIDE: bool> Grove<WIDE> {
 
     /// Adds eight to the count of the item's shard, which then counts as half full.
     pub fn pretend(&self, hash: Mixed) {
+        self.add_items(hash, 8);
+    }
+
+    pub fn add_items(&self, hash: Mixed, items: i32) {
         let (shard, place) = self.shard(hash);
         let locked = shard.lock_one(place.first).unwrap();
-        shard.add_items(&locked, place.first, 8);
+        shard.add_items(&locked, place.first, items);
     }
 
     /// Fills a bucket of an item's shard with items that no model looks for.
     pub fn stuff(&self, hash: Mixed, bucket: Bucket) {
-        let (shard, _) = self.shard(hash);
-        let locked = shard.lock_one(bucket).unwrap();
-        for number in 1000.. {
-            let fp = place_in::<WIDE>(Mixed(number << 20), 0).fp;
-            if !shard.fill_locked(&locked, bucket, fp) {
-                return;
-            }
-        }
+        let mut fps = (1000..).map(|number| place_in::<WIDE>(Mixed(number << 20), 0).fp);
+        while self.fill_with(hash, bucket, fps.next().unwrap()) {}
     }
 
     pub fn split(&self, hash: Mixed, entry: Entry) {
@@ -86,30 +106,66 @@ impl<const WIDE: bool> Grove<WIDE> {
 
     /// Splits the shard that owned the item when this entry was in the list of this level.
     pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
-        let entry = self.room.entry(entry.shard, entry.depth);
-        self.room.split_as_seen(hash, level, entry)
+        self.room.split_as_seen(hash, level, self.room.entry(entry.shard, entry.depth))
+    }
+
+    pub fn insert(&self, hash: Mixed) {
+        act(&self.room, hash, Shards::insert).expect("there is room");
+    }
+
+    pub fn insert_if_absent(&self, hash: Mixed) -> bool {
+        act(&self.room, hash, Shards::insert_if_absent).expect("there is room")
+    }
+
+    pub fn remove(&self, hash: Mixed) -> bool {
+        act(&self.room, hash, Shards::remove)
     }
 
     pub fn copies(&self, hash: Mixed) -> usize {
-        let (shard, place) = self.shard(hash);
-        shard.count(place).unwrap()
+        loop {
+            let (shard, place) = self.shard(hash);
+            if let Ok(copies) = shard.count(place) {
+                return copies;
+            }
+        }
+    }
+
+    pub fn ticking(&self) -> &Ticking {
+        self.room.ticking().expect("a filter that forgets")
+    }
+
+    pub fn set_clock(&self, tick: u64) {
+        self.ticking().clock().set(Moment::of_tick(tick));
+    }
+
+    pub fn begin_tick(&self) {
+        assert!(self.ticking().begin(&self.room), "a tick is passing");
+    }
+
+    pub fn finish_tick(&self) {
+        self.ticking().finish(&self.room);
+    }
+
+    pub fn site(&self, number: usize) -> &Site {
+        self.room.site_of(number).expect("a shard")
     }
 }
 
-fn lanes<const WIDE: bool>() -> Lanes {
-    if WIDE { Lanes::of_wide(64) } else { Lanes::of_bits(32) }
-}
-
 pub fn shrinking() -> Shrinking<false> {
-    Shrinking::new(lanes::<false>(), 1.0)
+    Shrinking::new(lanes::<false, false>(), 1.0)
 }
 
 pub fn place(hash: Mixed, depth: u32) -> Place {
     place_in::<false>(hash, depth)
 }
 
-pub fn place_in<const WIDE: bool>(hash: Mixed, depth: u32) -> Place {
-    Shrinking::<WIDE>::new(lanes::<WIDE>(), 1.0).place(hash, hash.0, depth)
+fn place_in<const WIDE: bool>(hash: Mixed, depth: u32) -> Place {
+    Shrinking::<WIDE>::new(lanes::<WIDE, false>(), 1.0).place(hash, hash.0, depth)
+}
+
+/// Different numbers with random upper bits.
+pub fn random() -> impl Iterator<Item = u64> {
+    (1..).map(|number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
 /// Returns the items whose hashes begin with these bits, and whose buckets are in two stripes.
@@ -119,11 +175,7 @@ pub fn items(bits: u64, count: u32) -> impl Iterator<Item = Mixed> {
 
 /// The same for buckets of this kind.
 pub fn items_in<const WIDE: bool>(bits: u64, count: u32) -> impl Iterator<Item = Mixed> {
-    let hashes = (1..).map(move |number: u64| {
-        let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        Mixed(bits << (64 - count) | random >> count)
-    });
-    hashes.filter(|hash| {
+    random().map(move |random| Mixed(bits << (64 - count) | random >> count)).filter(|hash| {
         let Place { first, second, .. } = place_in::<WIDE>(*hash, 0);
         first.0 / 2 != second.0 / 2
     })
@@ -133,10 +185,40 @@ pub fn item(bits: u64, count: u32) -> Mixed {
     items(bits, count).next().unwrap()
 }
 
+/// Puts an item of this half into a shard that may be split.
+pub fn in_whole(grove: &Grove, half: u64) -> Mixed {
+    grove.put(item(half, 1));
+    item(half, 1)
+}
+
+/// The same without the item itself.
+pub fn into_whole(grove: &Grove, half: u64) -> Mixed {
+    grove.pretend(item(half, 1));
+    item(half, 1)
+}
+
+/// Looks once, without locks. The result may be undecided, but not wrong.
+pub fn look<const WIDE: bool>(grove: &Grove<WIDE>, hash: &Mixed) {
+    let (shard, place) = grove.shard(*hash);
+    assert_ne!(shard.look(place), Some(false), "{MISSED}");
+}
+
+pub fn insert(grove: &Grove, hash: &Mixed) {
+    grove.insert(*hash);
+}
+
+pub fn remove(grove: &Grove, hash: &Mixed) {
+    assert!(grove.remove(*hash), "a present item was not removed");
+}
+
 pub fn split_root<const WIDE: bool>(grove: &Grove<WIDE>, hash: &Mixed) {
     grove.split(*hash, ROOT);
 }
 
 pub fn there_once<const WIDE: bool>(grove: &Grove<WIDE>, hash: &Mixed) {
-    assert_eq!(grove.copies(*hash), 1, "an item is not there once after a split");
+    assert_eq!(grove.copies(*hash), 1, "{NOT_ONCE}");
+}
+
+pub fn removed(grove: &Grove, hash: &Mixed) {
+    assert_eq!(grove.copies(*hash), 0, "a removed item is there");
 }

@@ -1,7 +1,7 @@
 //! Changes of a filter with a journal, beside a checkpoint and beside lookups.
 //!
-//! The filter is a word for each item: whether it is there. A journal is a word for each item, too: what was recorded of
-//! it, two bits a change, the last in the lowest.
+//! The filter is a word for each item: whether it is there. A journal is a word for each item, too: what was recorded
+//! of it, two bits a change, the last in the lowest.
 
 use crate::toy::{Model, World};
 use koel_under_loom::internals::{AtomicU64, Change, Mixed, STREAMS, Sink, Streams};
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// The hashes of the items: two of the first stream, which the checkpoint copies one after the other, and one of the second.
+/// The hashes of the items: two of the first stream, which the checkpoint copies one after the other, and one of the
+/// second.
 const HASHES: [u64; 3] = [1 << 61, 1 << 62, 1 << 63];
 
 /// Where the second shard begins.
@@ -78,8 +79,6 @@ impl World for Journaled {
         let is_second = AtomicBool::new(false);
         Journaled { filter: words(), journals, streams, copied, is_second }
     }
-
-    fn check(&self) {}
 }
 
 impl Journaled {
@@ -114,7 +113,7 @@ impl Journaled {
         }
     }
 
-    fn checkpoint(&self) {
+    fn checkpoint(&self, (): &()) {
         self.checkpoint_to(1);
     }
 
@@ -147,59 +146,56 @@ impl Journaled {
     }
 }
 
+fn add_first(filter: &Journaled, (): &()) {
+    filter.add(0);
+}
+
+fn is_made_again(item: usize) -> impl Fn(&Journaled, &()) {
+    move |filter, ()| filter.is_made_again(item)
+}
+
 #[test]
 fn a_change_is_in_the_copy_or_in_the_journal_after_it() {
-    Model::new("a change of the first shard beside a checkpoint", 10).blocking().run_in(
-        |_: &Journaled| (),
-        &[|filter: &Journaled, ()| filter.add(0), |filter: &Journaled, ()| filter.checkpoint()],
-        |filter: &Journaled, ()| filter.is_made_again(0),
-    );
-    Model::new("a change of the second shard beside a checkpoint", 10).blocking().run_in(
-        |_: &Journaled| (),
-        &[|filter: &Journaled, ()| filter.add(1), |filter: &Journaled, ()| filter.checkpoint()],
-        |filter: &Journaled, ()| filter.is_made_again(1),
-    );
+    let add_second: fn(&Journaled, &()) = |filter, ()| filter.add(1);
+    for (item, add) in [add_first, add_second].into_iter().enumerate() {
+        Model::blocking(10, None).run(|_| (), &[add, Journaled::checkpoint], is_made_again(item));
+    }
 }
 
 #[test]
 fn changes_of_an_item_keep_their_order_across_a_cut() {
-    Model::new("an item comes and goes beside a checkpoint", 20).blocking().run_in(
-        |_: &Journaled| (),
-        &[
-            |filter: &Journaled, ()| {
-                filter.add(1);
-                filter.remove(1);
-            },
-            |filter: &Journaled, ()| filter.checkpoint(),
-        ],
-        |filter: &Journaled, ()| filter.is_made_again(1),
-    );
+    let add_and_remove: fn(&Journaled, &()) = |filter, ()| {
+        filter.add(1);
+        filter.remove(1);
+    };
+    let threads = [add_and_remove, Journaled::checkpoint];
+    Model::blocking(20, None).run(|_| (), &threads, is_made_again(1));
 }
 
 #[test]
 fn a_checkpoint_after_one_that_was_given_up_has_all_changes() {
-    Model::new("a change beside two checkpoints", 20).blocking().run_in(
-        |filter: &Journaled| filter.is_second.store(true, Relaxed),
+    Model::blocking(20, None).run::<Journaled, ()>(
+        |filter| filter.is_second.store(true, Relaxed),
         &[
-            |filter: &Journaled, ()| {
+            |filter, ()| {
                 filter.add(0);
                 filter.remove(0);
             },
-            |filter: &Journaled, ()| {
+            |filter, ()| {
                 filter.abort_checkpoint();
                 filter.checkpoint_to(2);
             },
         ],
-        |filter: &Journaled, ()| filter.is_made_again(0),
+        is_made_again(0),
     );
 }
 
 #[test]
 fn a_change_of_all_items_comes_before_or_after_each_other() {
-    Model::new("an item comes beside a change of all", 2).blocking().run_in(
-        |_: &Journaled| (),
-        &[|filter: &Journaled, ()| filter.add(2), |filter: &Journaled, ()| filter.clear()],
-        |filter: &Journaled, ()| {
+    Model::blocking(2, None).run::<Journaled, ()>(
+        |_| (),
+        &[|filter, ()| filter.add(2), |filter, ()| filter.clear()],
+        |filter, ()| {
             let is_in = filter.filter[2].load(Relaxed) == 1;
             let journal = filter.journals[0][2].load(Relaxed);
             assert_eq!(replayed(false, journal), is_in, "the journal has another order");
@@ -209,20 +205,14 @@ fn a_change_of_all_items_comes_before_or_after_each_other() {
 
 #[test]
 fn what_a_lookup_has_seen_is_recorded() {
-    Model::new("a lookup beside a change", 3).blocking().run_in(
-        |_: &Journaled| (),
-        &[
-            |filter: &Journaled, ()| filter.add(0),
-            |filter: &Journaled, ()| {
-                if filter.filter[0].load(Acquire) == 1 {
-                    if filter.streams.is_busy(Mixed(HASHES[0])) {
-                        filter.streams.until_free(Mixed(HASHES[0]));
-                    }
-                    let is_recorded = filter.journals[0][0].load(Relaxed) == ADDED;
-                    assert!(is_recorded, "an answer would not survive");
-                }
-            },
-        ],
-        |_, ()| {},
-    );
+    let look: fn(&Journaled, &()) = |filter, ()| {
+        if filter.filter[0].load(Acquire) == 1 {
+            if filter.streams.is_busy(Mixed(HASHES[0])) {
+                filter.streams.until_free(Mixed(HASHES[0]));
+            }
+            let is_recorded = filter.journals[0][0].load(Relaxed) == ADDED;
+            assert!(is_recorded, "an answer would not survive");
+        }
+    };
+    Model::blocking(3, None).run(|_| (), &[add_first, look], |_, ()| {});
 }

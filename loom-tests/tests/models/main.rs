@@ -1,7 +1,7 @@
 //! Models of koel's own stripes, shards and kicks, run on loom's atomics in every interleaving.
 //!
-//! Each model states one rule of the crate, or several. The lists in `loom-tests/mutants` name the mistakes in the sources
-//! on which it has to fail.
+//! Each model states one rule of the crate, or several. The lists in `loom-tests/mutants` name the mistakes in the
+//! sources on which it has to fail.
 //!
 //! The public operations begin with unlocked reads. In models about writers, threads skip these and
 //! call the part that follows (`execute` with a path found before, `remove_locked`, ...). The reason

@@ -1,9 +1,9 @@
 //! Mutation tests of the models: each model fails on the mutants of koel that it is there for.
 //!
 //! A passing model proves something only if it can fail, and loom passes some models after it has explored next to
-//! nothing. So the lists in `loom-tests/mutants` have a plausible mistake for each rule of the concurrent code, and name
-//! the models that have to notice it, with the message that each gives. For each of them, `build.rs` writes a test, which
-//! runs the mutant through the model in a process of its own.
+//! nothing. So the lists in `loom-tests/mutants` have a plausible mistake for each rule of the concurrent code, and
+//! name the models that have to notice it, with the message that each gives. For each of them, `build.rs` writes a
+//! test, which runs the mutant through the model in a process of its own.
 
 use koel_under_loom::MUTANT;
 use std::collections::BTreeSet;

@@ -5,33 +5,33 @@
 //! bucket   0 1    2 3    4 5    6 7        two lanes of 32 bits each
 //! ```
 //!
-//! The buckets are narrow, of one word, or wide, of two such words.
+//! The buckets are narrow, of one word, or wide, of two such words. A table that forgets remembers items for two ticks.
+//! Its stamps have two bits, so the stamp of the next tick is that of what has expired.
 
-use koel_under_loom::internals::Fixed;
 use koel_under_loom::internals::{
-    Bucket, Copies, Fingerprint, Geometry, Lanes, Outcome, Path, Permanent, Place, Shard, Step,
-    Table, execute, set_queue_first,
+    Bucket, Copies, Fingerprint, Fixed, Geometry, Lanes, Outcome, Path, Permanent, Place, Shard,
+    Step, Table, execute, set_queue_first,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// What a lookup must not do, and what must not become of an item: messages of many models.
+pub const MISSED: &str = "a lookup missed an item";
+pub const FALSELY_FOUND: &str = "a lookup found what is not there";
+pub const NOT_ONCE: &str = "an item is not there once";
+
 const BUCKETS: u32 = 8;
 
-pub struct Toy<const WIDE: bool = false> {
+pub fn lanes<const WIDE: bool, const FORGETS: bool>() -> Lanes {
+    let lanes = if WIDE { Lanes::of_wide(64) } else { Lanes::of_bits(32) };
+    if FORGETS { lanes.remembering(2) } else { lanes }
+}
+
+pub struct Toy<const WIDE: bool = false, const FORGETS: bool = false> {
     room: Fixed<WIDE>,
 }
 
-impl<const WIDE: bool> Toy<WIDE> {
-    /// Builds a table of one or more such shards. Most models use only the first one.
-    pub fn of_shards(shards: usize) -> Self {
-        Self::with(if WIDE { Lanes::of_wide(64) } else { Lanes::of_bits(32) }, shards)
-    }
-
-    fn with(lanes: Lanes, shards: usize) -> Self {
-        let geometry = Geometry::new(lanes, shards, BUCKETS);
-        Toy { room: Fixed::of(geometry) }
-    }
-
+impl<const WIDE: bool, const FORGETS: bool> Toy<WIDE, FORGETS> {
     pub fn room(&self) -> &Fixed<WIDE> {
         &self.room
     }
@@ -48,13 +48,10 @@ impl<const WIDE: bool> Toy<WIDE> {
     /// different `number`s have different fingerprints, even if their buckets differ.
     pub fn item(&self, first: u32, second: u32, number: usize) -> Place {
         let (first, second) = (Bucket(first), Bucket(second));
-        let unit = self.table().geometry().lanes().unit_of_heads();
-        let fp = (1..)
-            .map(|value| Fingerprint::new(value * unit).unwrap())
-            .filter(|fp| self.table().geometry().alternate(first, *fp) == second)
-            .nth(number)
-            .unwrap();
-        Place { first, second, fp }
+        let geometry = self.table().geometry();
+        let fps = (1..).filter_map(|it| Fingerprint::new(it * geometry.lanes().unit_of_heads()));
+        let mut fps = fps.filter(|fp| geometry.alternate(first, *fp) == second);
+        Place { first, second, fp: fps.nth(number).unwrap() }
     }
 
     /// Puts an item into this bucket.
@@ -65,30 +62,50 @@ impl<const WIDE: bool> Toy<WIDE> {
 
     /// Fills a bucket with items that no model looks for.
     pub fn stuff(&self, bucket: u32) {
-        while self.shard().empty_lanes(Bucket(bucket)) > 0 {
-            let other = self.item(bucket, bucket ^ 5, 9);
-            self.put(&other, bucket);
+        while self.empty_lanes(bucket) > 0 {
+            self.put(&self.item(bucket, bucket ^ 5, 9), bucket);
         }
+    }
+
+    pub fn insert(&self, item: &Place) {
+        self.shard().insert(*item).expect("there is room");
+    }
+
+    pub fn remove(&self, item: &Place) {
+        assert_eq!(self.shard().remove_locked(*item), Ok(true), "a present item was not removed");
     }
 
     /// Returns the path on which these items move, in order from the newcomer's side. Each item
     /// leaves the bucket given with it, and the last one moves to `end`.
     pub fn path(&self, moves: &[(&Place, u32)], end: u32) -> Path {
-        self.path_or_detour(moves, end).expect("no bucket comes twice")
-    }
-
-    pub fn path_or_detour(&self, moves: &[(&Place, u32)], end: u32) -> Option<Path> {
         let lanes = self.table().geometry().lanes();
         let step = |(place, bucket): &(&Place, u32)| {
             let bucket = Bucket(*bucket);
             let word = self.shard().read(bucket);
             Step { bucket, lane: lanes.matching::<WIDE>(word, place.fp).first().unwrap() }
         };
-        Path::new(moves.iter().map(step).collect(), Bucket(end))
+        Path::new(moves.iter().map(step).collect(), Bucket(end)).expect("no bucket comes twice")
     }
 
-    pub fn execute(&self, path: &Path, newcomer: &Place) {
-        assert_eq!(execute(self.shard(), path, *newcomer, Copies::Add), Ok(Outcome::Placed));
+    /// Puts an item into bucket `from`, fills that bucket, and plans the item's move to bucket `to`.
+    /// Lookups of the item begin at bucket `first`, which is one of the two.
+    pub fn one_move(&self, from: u32, to: u32, first: u32) -> Kick {
+        let moved = self.item(first, from + to - first, 0);
+        self.put(&moved, from);
+        self.stuff(from);
+        let path = self.path(&[(&moved, from)], to);
+        Kick { path, newcomer: self.item(from, from ^ 1, 1), moved: vec![moved] }
+    }
+
+    /// Plans two moves: of an item from bucket 0 to 3, and of another from there to 4.
+    pub fn two_moves(&self) -> Kick {
+        let (a, b) = (self.item(3, 0, 0), self.item(4, 3, 0));
+        self.put(&a, 0);
+        self.put(&b, 3);
+        self.stuff(0);
+        self.stuff(3);
+        let path = self.path(&[(&a, 0), (&b, 3)], 4);
+        Kick { path, newcomer: self.item(0, 1, 1), moved: vec![a, b] }
     }
 
     pub fn copies(&self, place: &Place) -> usize {
@@ -96,26 +113,54 @@ impl<const WIDE: bool> Toy<WIDE> {
         copies
     }
 
-    fn check(&self) {
-        let free: usize = (0..BUCKETS).map(|bucket| self.shard().empty_lanes(Bucket(bucket))).sum();
-        let lanes = 2 * BUCKETS as usize;
-        assert_eq!(
-            self.shard().own_stripes().map(|stripe| self.shard().items(stripe)).sum::<i32>(),
-            (lanes - free) as i32,
-            "the count is not the number of taken lanes"
-        );
-        for stripe in 0..BUCKETS / 2 {
-            let buckets = [2 * stripe, 2 * stripe + 1];
-            let free: usize =
-                buckets.map(|bucket| self.shard().empty_lanes(Bucket(bucket))).iter().sum();
-            let stripes = self.table().stripes();
-            assert_eq!(
-                stripes.items(stripe as usize),
-                4 - free as i32,
-                "a segment is counted wrong"
-            );
-            assert!(stripes.see(stripe as usize).still_holds(), "a version stayed odd");
-        }
+    /// Looks once, without locks. The result may be undecided, but not wrong.
+    pub fn is_found(&self, item: &Place) {
+        assert_ne!(self.shard().look(*item), Some(false), "{MISSED}");
+    }
+
+    pub fn is_not_found(&self, item: &Place) {
+        assert_ne!(self.shard().look(*item), Some(true), "{FALSELY_FOUND}");
+    }
+
+    fn empty_lanes(&self, bucket: u32) -> usize {
+        self.shard().lanes().empty(self.shard().read(Bucket(bucket))).len()
+    }
+}
+
+/// A newcomer, the path that makes room for it, and what moves on that.
+#[derive(Clone)]
+pub struct Kick {
+    pub path: Path,
+    pub newcomer: Place,
+    pub moved: Vec<Place>,
+}
+
+/// Walks the path of a kick.
+pub fn walk<const WIDE: bool>(toy: &Toy<WIDE>, Kick { path, newcomer, .. }: &Kick) {
+    assert_eq!(execute(toy.shard(), path, *newcomer, Copies::Add), Ok(Outcome::Placed));
+}
+
+pub fn look<const WIDE: bool>(toy: &Toy<WIDE>, kick: &Kick) {
+    kick.moved.iter().for_each(|item| toy.is_found(item));
+}
+
+pub fn all_there_once<const WIDE: bool>(toy: &Toy<WIDE>, kick: &Kick) {
+    for item in kick.moved.iter().chain([&kick.newcomer]) {
+        assert_eq!(toy.copies(item), 1, "{NOT_ONCE}");
+    }
+}
+
+/// The number of calls that did what only one of them may do.
+#[derive(Clone, Default)]
+pub struct Winners(Arc<AtomicUsize>);
+
+impl Winners {
+    pub fn add(&self, won: bool) {
+        self.0.fetch_add(usize::from(won), Ordering::Relaxed);
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -124,55 +169,31 @@ impl<const WIDE: bool> Toy<WIDE> {
 pub trait World: Send + Sync + 'static {
     fn of_shards(shards: usize) -> Self;
 
-    fn check(&self);
+    fn check(&self) {}
 }
 
-impl<const WIDE: bool> World for Toy<WIDE> {
+impl<const WIDE: bool, const FORGETS: bool> World for Toy<WIDE, FORGETS> {
     fn of_shards(shards: usize) -> Self {
-        Toy::of_shards(shards)
+        let geometry = Geometry::new(lanes::<WIDE, FORGETS>(), shards, BUCKETS);
+        Toy { room: Fixed::of(geometry) }
     }
 
     fn check(&self) {
-        Toy::check(self);
+        let stripes = self.table().stripes();
+        let taken = |bucket| 2 - self.empty_lanes(bucket) as i32;
+        let items: i32 = self.shard().own_stripes().map(|it| self.shard().items(it)).sum();
+        let lanes = (0..BUCKETS).map(taken).sum();
+        assert_eq!(items, lanes, "the count is not the number of taken lanes");
+        for stripe in 0..BUCKETS / 2 {
+            let lanes = taken(2 * stripe) + taken(2 * stripe + 1);
+            assert_eq!(stripes.items(stripe as usize), lanes, "a segment is counted wrong");
+            assert!(stripes.see(stripe as usize).still_holds(), "a version stayed odd");
+        }
     }
-}
-
-/// A table that remembers items for two ticks. A stamp has two bits, so the one of the next tick is that
-/// of what has expired.
-pub struct Forgetful<const WIDE: bool = false>(pub Toy<WIDE>);
-
-impl<const WIDE: bool> World for Forgetful<WIDE> {
-    fn of_shards(shards: usize) -> Self {
-        let lanes = if WIDE { Lanes::of_wide(64) } else { Lanes::of_bits(32) };
-        Forgetful(Toy::with(lanes.remembering(2), shards))
-    }
-
-    fn check(&self) {
-        self.0.check();
-    }
-}
-
-trait EmptyLanes {
-    fn empty_lanes(&self, bucket: Bucket) -> usize;
-}
-
-impl<const WIDE: bool> EmptyLanes for Shard<'_, Permanent<WIDE>> {
-    fn empty_lanes(&self, bucket: Bucket) -> usize {
-        self.lanes().empty(self.read(bucket)).len()
-    }
-}
-
-/// Which of two threads is spawned. The other one runs in loom's first thread, and loom explores
-/// the two cases differently.
-#[derive(Clone, Copy, Debug)]
-pub enum Round {
-    FirstSpawned,
-    SecondSpawned,
 }
 
 /// How a model is run: by default on the real locks, and exhaustively.
 pub struct Model {
-    name: &'static str,
     /// The least number of executions in each round. A round with fewer has explored nothing.
     floor: usize,
     preemptions: Option<usize>,
@@ -181,8 +202,15 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new(name: &'static str, floor: usize) -> Self {
-        Model { name, floor, preemptions: None, blocking: false, shards: 1 }
+    pub fn new(floor: usize) -> Self {
+        Model { floor, preemptions: None, blocking: false, shards: 1 }
+    }
+
+    /// Makes threads block on a taken lock instead of trying again, and explores only executions with at most
+    /// this many preemptions, or all. Models of three and more threads need it, because their tries would never end. It
+    /// also makes loom report threads that wait for each other as a deadlock.
+    pub fn blocking(floor: usize, most: impl Into<Option<usize>>) -> Self {
+        Model { blocking: true, preemptions: most.into(), ..Model::new(floor) }
     }
 
     /// Explores only executions with at most this many preemptions.
@@ -199,13 +227,6 @@ impl Model {
         Model { preemptions: Some(most), floor, ..self }
     }
 
-    /// Makes threads block on a taken lock instead of trying again. Models of three and more
-    /// threads need it, because their tries would never end. It also makes loom report threads that
-    /// wait for each other as a deadlock.
-    pub fn blocking(self) -> Self {
-        Model { blocking: true, ..self }
-    }
-
     /// Runs the model on a table of this many shards.
     pub fn shards(self, shards: usize) -> Self {
         Model { shards, ..self }
@@ -213,57 +234,58 @@ impl Model {
 
     /// Builds a new table for each execution, runs two or more threads to their ends, and then
     /// checks what has to hold at rest. The counts and versions are always checked.
-    pub fn run<T: Clone + Send + 'static>(
-        self,
-        setup: impl Fn(&Toy) -> T + Clone + Send + Sync + 'static,
-        threads: &[fn(&Toy, &T)],
-        at_rest: impl Fn(&Toy, &T) + Clone + Send + Sync + 'static,
+    pub fn run<W: World, T: Clone + Send + 'static>(
+        &self,
+        setup: impl Fn(&W) -> T + Send + Sync + 'static,
+        threads: &[fn(&W, &T)],
+        at_rest: impl Fn(&W, &T) + Send + Sync + 'static,
     ) {
-        self.run_in(setup, threads, at_rest);
+        self.run_each([()], move |world, ()| setup(world), threads, at_rest);
     }
 
-    /// The same for any kind of table.
-    pub fn run_in<W: World, T: Clone + Send + 'static>(
-        self,
-        setup: impl Fn(&W) -> T + Clone + Send + Sync + 'static,
+    /// The same for each of these cases.
+    pub fn run_each<W: World, T: Clone + Send + 'static, C: Copy + Send + Sync + 'static>(
+        &self,
+        cases: impl IntoIterator<Item = C>,
+        setup: impl Fn(&W, C) -> T + Send + Sync + 'static,
         threads: &[fn(&W, &T)],
-        at_rest: impl Fn(&W, &T) + Clone + Send + Sync + 'static,
+        at_rest: impl Fn(&W, &T) + Send + Sync + 'static,
     ) {
-        for round in [Round::FirstSpawned, Round::SecondSpawned] {
-            let executions = Arc::new(AtomicUsize::new(0));
-            let (setup, at_rest) = (setup.clone(), at_rest.clone());
-            let mut threads = threads.to_vec();
-            if let Round::SecondSpawned = round {
+        let (setup, at_rest) = (Arc::new(setup), Arc::new(at_rest));
+        for case in cases {
+            let (mut threads, shards) = (threads.to_vec(), self.shards);
+            // The last thread is loom's first one, and loom explores the two cases differently.
+            for round in ["forwards", "backwards"] {
+                let executions = Arc::new(AtomicUsize::new(0));
+                let (setup, at_rest) = (Arc::clone(&setup), Arc::clone(&at_rest));
+                let mut builder = loom::model::Builder::new();
+                builder.preemption_bound = self.preemptions;
+                builder.max_branches = 10_000;
+                set_queue_first(self.blocking);
+                let (counter, own) = (Arc::clone(&executions), threads.clone());
+                builder.check(move || {
+                    counter.fetch_add(1, Ordering::Relaxed);
+                    let world = Arc::new(W::of_shards(shards));
+                    let items = setup(&world, case);
+                    let (last, spawned) = own.split_last().unwrap();
+                    let spawn = |&thread: &fn(&W, &T)| {
+                        let (world, items) = (Arc::clone(&world), items.clone());
+                        loom::thread::spawn(move || thread(&world, &items))
+                    };
+                    let handles: Vec<_> = spawned.iter().map(spawn).collect();
+                    last(&world, &items);
+                    handles.into_iter().for_each(|handle| handle.join().unwrap());
+                    at_rest(&world, &items);
+                    world.check();
+                });
+                let executions = executions.load(Ordering::Relaxed);
+                println!("{round}: {executions} executions");
+                assert!(
+                    executions >= self.floor,
+                    "only {executions} executions: nothing was explored"
+                );
                 threads.reverse();
             }
-            let mut builder = loom::model::Builder::new();
-            builder.preemption_bound = self.preemptions;
-            builder.max_branches = 10_000;
-            let shards = self.shards;
-            set_queue_first(self.blocking);
-            let counter = Arc::clone(&executions);
-            builder.check(move || {
-                counter.fetch_add(1, Ordering::Relaxed);
-                let toy = Arc::new(W::of_shards(shards));
-                let items = setup(&toy);
-                let (last, spawned) = threads.split_last().unwrap();
-                let handles: Vec<_> = spawned
-                    .iter()
-                    .map(|&thread| {
-                        let (toy, items) = (Arc::clone(&toy), items.clone());
-                        loom::thread::spawn(move || thread(&toy, &items))
-                    })
-                    .collect();
-                last(&toy, &items);
-                for handle in handles {
-                    handle.join().unwrap();
-                }
-                at_rest(&toy, &items);
-                toy.check();
-            });
-            let executions = executions.load(Ordering::Relaxed);
-            println!("{}, {round:?}: {executions} executions", self.name);
-            assert!(executions >= self.floor, "only {executions} executions: nothing was explored");
         }
     }
 }

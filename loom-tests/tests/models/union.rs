@@ -1,10 +1,9 @@
 //! Entries of another filter come while shards are split, cleared and looked into.
 
-use crate::grove::{Grove, item, place, split_root, there_once};
-use crate::toy::{Model, Toy};
-use koel_under_loom::act;
+use crate::grove::{Grove, into_whole, item, place, split_root, there_once};
+use crate::toy::{Kick, Model, NOT_ONCE, Toy, look};
 use koel_under_loom::internals::{
-    Bucket, Fingerprint, IncomingShard, MergeReport, Mixed, Path, Place, Shards,
+    Bucket, Fingerprint, IncomingShard, MergeReport, Mixed, Place, Shards,
 };
 
 /// Takes over a copy of a shard of depth 0 that has this item. Returns how many entries were counted.
@@ -44,53 +43,31 @@ fn lanes_in(grove: &Grove, half: u64, like: Mixed) -> usize {
 
 #[test]
 fn an_entry_that_comes_during_a_split_is_found() {
-    for half in [0, 1] {
-        Model::new("split and adopt", 450).blocking().preemptions(3).run_in::<Grove, Mixed>(
-            move |grove: &Grove| {
-                let item = item(half, 1);
-                grove.pretend(item);
-                item
-            },
-            &[split_root, |grove, item| {
-                assert_eq!(adopt(grove, *item), 1, "an absent entry was not added");
-            }],
-            there_once,
-        );
-    }
+    let adopt: fn(&Grove, &Mixed) = |grove, item| {
+        assert_eq!(adopt(grove, *item), 1, "an absent entry was not added");
+    };
+    Model::blocking(450, 3).run_each([0, 1], into_whole, &[split_root, adopt], there_once);
 }
 
 #[test]
 fn an_entry_that_belongs_to_both_halves_of_a_split_is_in_both() {
-    Model::new("split and adopt for both", 450).blocking().preemptions(3).run_in::<Grove, Mixed>(
-        move |grove: &Grove| {
-            let item = item(0, 1);
-            grove.pretend(item);
-            item
-        },
-        &[split_root, |grove, item| {
-            assert_eq!(adopt_vaguely(grove, *item), 1, "an entry was not counted once");
-        }],
-        |grove, item| {
-            for half in [0, 1] {
-                assert_eq!(lanes_in(grove, half, *item), 1, "an entry is not in each half once");
-            }
-            assert_eq!(grove.room.items(), 1, "an entry does not count as one item");
-        },
-    );
+    let adopt: fn(&Grove, &Mixed) = |grove, item| {
+        assert_eq!(adopt_vaguely(grove, *item), 1, "an entry was not counted once");
+    };
+    let model = Model::blocking(450, 3);
+    model.run_each([0], into_whole, &[split_root, adopt], |grove, item| {
+        for half in [0, 1] {
+            assert_eq!(lanes_in(grove, half, *item), 1, "an entry is not in each half once");
+        }
+        assert_eq!(grove.room.items(), 1, "an entry does not count as one item");
+    });
 }
 
 #[test]
 fn an_entry_and_its_item_are_there_once() {
-    Model::new("insert and adopt", 27).blocking().preemptions(3).run_in::<Grove, Mixed>(
-        |_: &Grove| item(1, 1),
-        &[
-            |grove, item| {
-                act(&grove.room, *item, Shards::insert_if_absent).expect("there is room");
-            },
-            |grove, item| {
-                adopt(grove, *item);
-            },
-        ],
+    Model::blocking(27, 3).run::<Grove, Mixed>(
+        |_| item(1, 1),
+        &[|grove, item| _ = grove.insert_if_absent(*item), |grove, item| _ = adopt(grove, *item)],
         |grove, item| {
             there_once(grove, item);
             assert_eq!(grove.room.items(), 1, "an item and its entry count as two");
@@ -98,38 +75,21 @@ fn an_entry_and_its_item_are_there_once() {
     );
 }
 
-#[derive(Clone)]
-struct Way {
-    path: Path,
-    moved: Place,
-}
-
 /// A union moves what is in an entry's way, and a lookup looks for it. (The path is known: loom would mistake the
 /// loads of a search for the reader's.)
 #[test]
 fn what_is_moved_out_of_the_way_of_an_entry_is_found() {
-    for first in [3, 0] {
-        Model::new("moves of a union", 100).run::<Way>(
-            move |toy: &Toy| {
-                let moved = toy.item(first, 3 - first, 0);
-                toy.put(&moved, 0);
-                toy.stuff(0);
-                Way { path: toy.path(&[(&moved, 0)], 3), moved }
-            },
-            &[
-                |toy, way| {
-                    let Ok(locked) = toy.shard().lock_all();
-                    let freed = toy.shard().move_along(&locked, &way.path);
-                    assert_eq!(freed, Some(Bucket(0)), "no room was made");
-                    toy.shard().add_items(&locked, Bucket(0), -1);
-                    toy.shard().add_items(&locked, Bucket(3), 1);
-                },
-                |toy, way| {
-                    let found = toy.shard().look(way.moved);
-                    assert_ne!(found, Some(false), "a lookup missed an item that was moving");
-                },
-            ],
-            |toy, way| assert_eq!(toy.copies(&way.moved), 1, "an item was lost"),
-        );
-    }
+    let make_room: fn(&Toy, &Kick) = |toy, kick| {
+        let Ok(locked) = toy.shard().lock_all();
+        let freed = toy.shard().move_along(&locked, &kick.path);
+        assert_eq!(freed, Some(Bucket(0)), "no room was made");
+        toy.shard().add_items(&locked, Bucket(0), -1);
+        toy.shard().add_items(&locked, Bucket(3), 1);
+    };
+    Model::new(100).run_each(
+        [3, 0],
+        |toy: &Toy, first| toy.one_move(0, 3, first),
+        &[make_room, look],
+        |toy, kick| assert_eq!(toy.copies(&kick.moved[0]), 1, "{NOT_ONCE}"),
+    );
 }

@@ -1,22 +1,19 @@
 //! Items whose lanes have no bits left.
 
-use crate::grove::{Grove, ROOT, item};
+use crate::grove::{Grove, ROOT, item, split_root};
 use crate::toy::Model;
-use koel_under_loom::act;
-use koel_under_loom::internals::{Bucket, Fingerprint, Mixed, Shards};
+use koel_under_loom::internals::{Bucket, Fingerprint, Mixed};
 
 /// The suffix of a lane, with the last `1`.
 const SUFFIX: u32 = 1 << 16;
 
 /// Fills a lane of the item's shard, with a fingerprint that has lost all bits but `left`, and which the item matches.
 fn fill_with_bits(grove: &Grove, item: Mixed, bucket: Bucket, left: u32) {
-    let (shard, place) = grove.shard(item);
     let last = SUFFIX >> 1 >> left;
-    let fp = place.fp.head() & !(2 * last - 1) | last;
-    let locked = shard.lock_one(bucket).unwrap();
-    assert!(shard.fill_locked(&locked, bucket, Fingerprint::new(fp).unwrap()));
+    let fp = grove.shard(item).1.fp.head() & !(2 * last - 1) | last;
+    assert!(grove.fill_with(item, bucket, Fingerprint::new(fp).unwrap()));
     if left == 0 {
-        shard.add_items(&locked, bucket, -1);
+        grove.add_items(item, -1);
     }
 }
 
@@ -31,42 +28,34 @@ fn with_one_bit(grove: &Grove) -> Mixed {
 /// A split takes the last bit of an item, which is removed at the same time.
 #[test]
 fn an_item_that_loses_its_last_bit_is_removed() {
-    Model::new("removal and last bit", 40).blocking().preemptions(2).run_in::<Grove, Mixed>(
-        with_one_bit,
-        &[
-            |grove, item| grove.split(*item, ROOT),
-            |grove, item| {
-                let removed = act(&grove.room, *item, Shards::remove);
-                assert!(removed, "an item without bits was not removed");
-            },
-        ],
-        |grove, _| assert_eq!(grove.room.items(), 0, "items are counted wrong"),
-    );
+    let remove: fn(&Grove, &Mixed) = |grove, item| {
+        assert!(grove.remove(*item), "an item without bits was not removed");
+    };
+    Model::blocking(40, 2).run(with_one_bit, &[split_root, remove], |grove, _| {
+        assert_eq!(grove.room.items(), 0, "items are counted wrong");
+    });
 }
 
 /// Two lanes that stand for one item, which two threads remove.
 #[test]
 fn a_void_item_is_removed_once() {
-    Model::new("removals of a void item", 8).blocking().preemptions(2).run_in::<Grove, Mixed>(
+    let remove: fn(&Grove, &Mixed) = |grove, item| assert!(grove.remove(*item));
+    Model::blocking(8, 2).run(
         |grove: &Grove| {
             let item = item(0, 1);
             let (_, place) = grove.shard(item);
-            [place.first, place.second]
-                .iter()
-                .for_each(|bucket| fill_with_bits(grove, item, *bucket, 0));
+            for bucket in [place.first, place.second] {
+                fill_with_bits(grove, item, bucket, 0);
+            }
             // One for each thread, and one to be left: what they take is counted in the number.
             grove.room.add_void_items(3);
             item
         },
-        &[
-            |grove, item| assert!(act(&grove.room, *item, Shards::remove)),
-            |grove, item| assert!(act(&grove.room, *item, Shards::remove)),
-        ],
+        &[remove, remove],
         |grove, item| {
             assert_eq!(grove.room.items(), 1, "items are counted wrong");
-            assert!(act(&grove.room, *item, Shards::remove), "an item was not removed");
-            let more = act(&grove.room, *item, Shards::remove);
-            assert!(!more, "more void items were removed than there were");
+            assert!(grove.remove(*item), "an item was not removed");
+            assert!(!grove.remove(*item), "more void items were removed than there were");
         },
     );
 }
@@ -74,8 +63,8 @@ fn a_void_item_is_removed_once() {
 /// While the filter is cleared, an item comes and loses its last bit.
 #[test]
 fn an_item_that_loses_its_last_bit_after_a_clear_is_counted() {
-    Model::new("clear and last bit", 20).blocking().preemptions(3).run_in::<Grove, Mixed>(
-        |_: &Grove| item(1, 1),
+    Model::blocking(20, 3).run::<Grove, Mixed>(
+        |_| item(1, 1),
         &[
             |grove, _| grove.room.clear(),
             |grove, _| {
@@ -85,8 +74,7 @@ fn an_item_that_loses_its_last_bit_after_a_clear_is_counted() {
             },
         ],
         |grove, item| {
-            let copies = grove.copies(*item);
-            let counted = grove.room.items() % 8;
+            let (copies, counted) = (grove.copies(*item), grove.room.items() % 8);
             assert_eq!(copies, counted, "a void item is not counted, or counted and not there");
         },
     );

@@ -4,39 +4,38 @@
 //! the tail of another that took its lane. Each model has a lookup of an item that is there all the
 //! time, or never.
 
-use crate::grove::{Grove, items_in, split_root, there_once};
-use crate::toy::{Model, Toy};
-use koel_under_loom::internals::{Mixed, Path, Place};
+use crate::grove::{self, Grove, items_in, split_root, there_once};
+use crate::toy::{FALSELY_FOUND, Kick, Model, Toy, all_there_once, look, walk};
+use koel_under_loom::internals::{Mixed, Place};
 
 type Wide = Toy<true>;
 
-fn with_tail(item: Place, tail: u64) -> Place {
+pub fn with_tail(item: Place, tail: u64) -> Place {
     Place { fp: item.fp.with_tail(tail), ..item }
 }
 
 fn fill(toy: &Wide, item: &Place) {
-    let Ok(locked) = toy.shard().lock_one(item.first);
-    assert!(toy.shard().fill_locked(&locked, item.first, item.fp));
+    toy.put(item, item.first.0);
 }
 
 fn remove(toy: &Wide, item: &Place) {
-    assert_eq!(toy.shard().remove_locked(*item), Ok(true));
+    toy.remove(item);
 }
 
-fn is_found(toy: &Wide, item: &Place) {
-    assert_ne!(toy.shard().look(*item), Some(false), "a lookup missed an item that was there");
+fn is_not_found_with_another_tail(toy: &Wide, item: &Place) {
+    toy.is_not_found(&with_tail(*item, 0));
 }
 
-fn is_not_found(toy: &Wide, item: &Place) {
-    assert_ne!(toy.shard().look(*item), Some(true), "a lookup found an item that was never there");
+fn gone(toy: &Wide, item: &Place) {
+    assert_eq!(toy.copies(item), 0);
 }
 
 /// The head of an item that was inserted meets the tail that was in its lane before.
 #[test]
 fn an_item_that_arrives_is_not_taken_for_one_with_its_head() {
-    Model::new("wide, arrival", 4).run_in::<Wide, Place>(
-        |toy| with_tail(toy.item(0, 3, 0), 5),
-        &[fill, |toy, item| is_not_found(toy, &with_tail(*item, 0))],
+    Model::new(4).run(
+        |toy: &Wide| with_tail(toy.item(0, 3, 0), 5),
+        &[fill, is_not_found_with_another_tail],
         |toy, item| assert_eq!(toy.copies(item), 1),
     );
 }
@@ -44,149 +43,98 @@ fn an_item_that_arrives_is_not_taken_for_one_with_its_head() {
 /// The head of an item that was removed meets the tail of the next one in its lane.
 #[test]
 fn a_lane_that_is_used_again_is_not_taken_for_a_third_item() {
-    for third_first in [0, 3] {
-        Model::new("wide, reuse", 1_000).in_short(2, 150).run_in::<Wide, [Place; 3]>(
-            move |toy| {
-                let gone = with_tail(toy.item(0, 3, 0), 5);
-                let next = with_tail(toy.item(0, 5, 1), 6);
-                let third = with_tail(toy.item(third_first, 3 - third_first, 0), 6);
-                toy.put(&gone, 0);
-                [gone, next, third]
+    Model::new(1_000).in_short(2, 150).run_each::<Wide, [Place; 3], u32>(
+        [0, 3],
+        |toy, third_first| {
+            let gone = with_tail(toy.item(0, 3, 0), 5);
+            let next = with_tail(toy.item(0, 5, 1), 6);
+            fill(toy, &gone);
+            [gone, next, with_tail(toy.item(third_first, 3 - third_first, 0), 6)]
+        },
+        &[
+            |toy, [gone, next, _]| {
+                remove(toy, gone);
+                fill(toy, next);
             },
-            &[
-                |toy, [gone, next, _]| {
-                    remove(toy, gone);
-                    fill(toy, next);
-                },
-                |toy, [.., third]| is_not_found(toy, third),
-            ],
-            |toy, [gone, next, _]| assert_eq!([gone, next].map(|it| toy.copies(it)), [0, 1]),
-        );
-    }
+            |toy, [.., third]| toy.is_not_found(third),
+        ],
+        |toy, [gone, next, _]| assert_eq!([gone, next].map(|it| toy.copies(it)), [0, 1]),
+    );
+}
+
+fn one_with_tail(toy: &Wide) -> Place {
+    let item = with_tail(toy.item(0, 3, 0), 5);
+    fill(toy, &item);
+    item
 }
 
 /// The tail of an item that was removed is gone before a lookup that has seen its head reads it.
 #[test]
 fn an_item_that_leaves_is_not_taken_for_one_with_its_head() {
-    Model::new("wide, departure", 400).run_in::<Wide, Place>(
-        |toy| {
-            let item = with_tail(toy.item(0, 3, 0), 5);
-            toy.put(&item, 0);
-            item
-        },
-        &[remove, |toy, item| is_not_found(toy, &with_tail(*item, 0))],
-        |toy, item| assert_eq!(toy.copies(item), 0),
-    );
+    Model::new(400).run(one_with_tail, &[remove, is_not_found_with_another_tail], gone);
+}
+
+#[test]
+fn an_item_that_is_cleared_is_not_taken_for_another() {
+    let clear: fn(&Wide, &Place) = |toy, _| {
+        let Ok(()) = toy.shard().clear(|| ());
+    };
+    let model = Model::new(900).in_short(2, 140);
+    model.run(one_with_tail, &[clear, is_not_found_with_another_tail], gone);
 }
 
 /// One copy arrives in the bucket of another, which goes, and its lane is used again. There is a copy
 /// at every moment.
 #[test]
 fn a_copy_that_comes_while_another_goes_is_found() {
-    Model::new("wide, copies", 700).in_short(2, 320).run_in::<Wide, [Place; 2]>(
-        |toy| {
-            let copied = with_tail(toy.item(0, 3, 0), 5);
-            toy.put(&copied, 0);
-            [copied, with_tail(toy.item(0, 5, 1), 6)]
-        },
+    Model::new(700).in_short(2, 320).run::<Wide, [Place; 2]>(
+        |toy| [one_with_tail(toy), with_tail(toy.item(0, 5, 1), 6)],
         &[
             |toy, [copied, next]| {
                 fill(toy, copied);
                 remove(toy, copied);
                 fill(toy, next);
             },
-            |toy, [copied, _]| is_found(toy, copied),
+            |toy, [copied, _]| toy.is_found(copied),
         ],
-        |toy, [copied, next]| assert_eq!([copied, next].map(|it| toy.copies(it)), [1, 1]),
+        |toy, items| assert_eq!(items.map(|it| toy.copies(&it)), [1, 1]),
     );
 }
 
-#[derive(Clone)]
-struct Kick {
-    path: Path,
-    newcomer: Place,
-    moved: Place,
-}
-
 /// The item moves from bucket 0 to bucket `to`, and the newcomer takes its lane.
-fn kick(toy: &Wide, to: u32, first: u32) -> Kick {
+fn one_move(toy: &Wide, (to, first): (u32, u32)) -> Kick {
     let moved = with_tail(toy.item(first, to - first, 0), 5);
     toy.put(&moved, 0);
     toy.stuff(0);
     let path = toy.path(&[(&moved, 0)], to);
-    Kick { path, newcomer: with_tail(toy.item(0, 1, 1), 6), moved }
-}
-
-fn execute(toy: &Wide, kick: &Kick) {
-    toy.execute(&kick.path, &kick.newcomer);
-}
-
-fn both_are_there(toy: &Wide, kick: &Kick) {
-    assert_eq!([kick.moved, kick.newcomer].map(|it| toy.copies(&it)), [1, 1]);
+    Kick { path, newcomer: with_tail(toy.item(0, 1, 1), 6), moved: vec![moved] }
 }
 
 #[test]
 fn an_item_that_moves_is_found() {
-    for (to, first) in [(3, 3), (3, 0), (1, 1), (1, 0)] {
-        Model::new("wide, move", 1_500).in_short(2, 220).run_in::<Wide, Kick>(
-            move |toy| kick(toy, to, first),
-            &[execute, |toy, kick| is_found(toy, &kick.moved)],
-            both_are_there,
-        );
-    }
+    let (model, cases) = (Model::new(1_500).in_short(2, 220), [(3, 3), (3, 0), (1, 1), (1, 0)]);
+    model.run_each(cases, one_move, &[walk, look], all_there_once);
 }
 
 /// The head of the item that moves away meets the tail of the newcomer.
 #[test]
 fn an_item_that_moves_is_not_taken_for_another() {
-    Model::new("wide, move and other", 1_500).in_short(2, 220).run_in::<Wide, Kick>(
-        move |toy| kick(toy, 3, 0),
-        &[execute, |toy, kick| is_not_found(toy, &with_tail(kick.moved, 6))],
-        both_are_there,
-    );
-}
-
-#[test]
-fn an_item_that_is_cleared_is_not_taken_for_another() {
-    Model::new("wide, clear", 900).in_short(2, 140).run_in::<Wide, Place>(
-        |toy| {
-            let item = with_tail(toy.item(0, 3, 0), 5);
-            toy.put(&item, 0);
-            item
-        },
-        &[
-            |toy, _| {
-                let Ok(()) = toy.shard().clear(|| ());
-            },
-            |toy, item| is_not_found(toy, &with_tail(*item, 0)),
-        ],
-        |toy, item| assert_eq!(toy.copies(item), 0),
-    );
+    let look: fn(&Wide, &Kick) = |toy, kick| toy.is_not_found(&with_tail(kick.moved[0], 6));
+    let model = Model::new(1_500).in_short(2, 220);
+    model.run_each([(3, 0)], one_move, &[walk, look], all_there_once);
 }
 
 type WideGrove = Grove<true>;
 
-fn look(grove: &WideGrove, hash: Mixed) -> Option<bool> {
-    let (shard, place) = grove.shard(hash);
-    shard.look(place)
-}
-
 #[test]
 fn an_item_is_found_while_its_shard_is_split() {
-    for half in [0, 1] {
-        Model::new("wide, split", 2_000).in_short(2, 100).run_in::<WideGrove, Mixed>(
-            move |grove| {
-                let item = items_in::<true>(half, 1).next().unwrap();
-                grove.put(item);
-                item
-            },
-            &[split_root, |grove, item| {
-                let found = look(grove, *item);
-                assert_ne!(found, Some(false), "a lookup missed an item of a shard that was split");
-            }],
-            there_once,
-        );
-    }
+    let setup = |grove: &WideGrove, half| {
+        let item = items_in::<true>(half, 1).next().unwrap();
+        grove.put(item);
+        item
+    };
+    let model = Model::new(2_000).in_short(2, 100);
+    model.run_each([0, 1], setup, &[split_root, grove::look], there_once);
 }
 
 /// The window of the item, once the split has shifted it, equals the window of an absent one before the
@@ -194,23 +142,20 @@ fn an_item_is_found_while_its_shard_is_split() {
 /// known.)
 #[test]
 fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
-    Model::new("wide, split and other", 2_000)
-        .in_short(2, 100)
-        .run_in::<WideGrove, (Mixed, Place)>(
-            |grove| {
-                let item = items_in::<true>(0, 1).next().unwrap();
-                let (_, place) = grove.shard(item);
-                grove.put(item);
-                (item, place)
+    Model::new(2_000).in_short(2, 100).run::<WideGrove, (Mixed, Place)>(
+        |grove| {
+            let item = items_in::<true>(0, 1).next().unwrap();
+            grove.put(item);
+            (item, grove.shard(item).1)
+        },
+        &[
+            |grove, (item, _)| split_root(grove, item),
+            |grove, (item, place)| {
+                let (shard, at) = grove.shard(Mixed(item.0 << 1));
+                let absent = with_tail(*place, at.fp.tail().into());
+                assert_ne!(shard.look(absent), Some(true), "{FALSELY_FOUND}");
             },
-            &[
-                |grove, (item, _)| split_root(grove, item),
-                |grove, (item, place)| {
-                    let (shard, at) = grove.shard(Mixed(item.0 << 1));
-                    let absent = with_tail(*place, at.fp.tail().into());
-                    assert_ne!(shard.look(absent), Some(true), "a lookup found what is not there");
-                },
-            ],
-            |grove, (item, _)| there_once(grove, item),
-        );
+        ],
+        |grove, (item, _)| there_once(grove, item),
+    );
 }

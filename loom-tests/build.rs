@@ -46,6 +46,14 @@ struct Kill {
     message: String,
 }
 
+/// What the lists say, and what is wrong with it.
+#[derive(Default)]
+struct Lists {
+    edits: Vec<Edit>,
+    kills: Vec<Kill>,
+    errors: Vec<String>,
+}
+
 /// The texts of files by their names.
 type Sources = BTreeMap<PathBuf, String>;
 
@@ -61,13 +69,12 @@ fn main() {
         files
     };
     let mut files = read("../src");
-    let (mut edits, mut kills, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for (name, text) in read("additions") {
-        add_module(&name.with_extension(""), text, &mut files, &mut errors);
+        add_module(&name.with_extension(""), text, &mut files);
     }
-    for (name, list) in read("mutants") {
-        parse(&name, &list, &mut edits, &mut kills, &mut errors);
-    }
+    let mut lists = Lists::default();
+    read("mutants").iter().for_each(|(name, list)| lists.parse(name, list));
+    let Lists { edits, kills, mut errors } = lists;
     let named = |mutants: Vec<&String>| BTreeSet::from_iter(mutants.into_iter().cloned());
     let edited = named(edits.iter().map(|it| &it.mutant).filter(|it| *it != ALWAYS).collect());
     let killed = named(kills.iter().map(|it| &it.mutant).collect());
@@ -111,53 +118,48 @@ fn read(folder: &Path, name: &Path, files: &mut Sources) {
 }
 
 /// Adds a module `additions` to a module of the sources.
-fn add_module(module: &Path, text: String, files: &mut Sources, errors: &mut Vec<String>) {
-    let paths = [module.with_extension("rs"), module.join("mod.rs")];
-    let Some(parent) = paths.iter().find(|it| files.contains_key(*it)) else {
-        let module = module.display();
-        return errors.push(format!("additions/{module}.rs: the sources have no such module"));
-    };
-    *files.get_mut(parent).expect("found above") += "\npub mod additions;\n";
+fn add_module(module: &Path, text: String, files: &mut Sources) {
+    let mut paths = [module.with_extension("rs"), module.join("mod.rs")].into_iter();
+    let parent = paths.find(|it| files.contains_key(it)).expect("a module of the sources");
+    *files.get_mut(&parent).expect("found above") += "\npub mod additions;\n";
     files.insert(module.join("additions.rs"), text);
 }
 
-/// Reads a list of mutants.
-fn parse(
-    name: &Path,
-    list: &str,
-    edits: &mut Vec<Edit>,
-    kills: &mut Vec<Kill>,
-    errors: &mut Vec<String>,
-) {
-    let mut edit = Edit::default();
-    for (index, line) in list.lines().chain([""]).map(str::trim).enumerate() {
-        let at = format!("mutants/{}:{}", name.display(), index + 1);
-        let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
-        if kind != "+" && !edit.replacement.is_empty() {
-            edits.push(edit.clone());
-            (edit.text, edit.replacement) = Default::default();
-        }
-        match kind {
-            "" | "#" => {}
-            "fails" => {
-                let [model, mutant] = [rest.to_string(), edit.mutant.clone()];
-                kills.push(Kill { model, mutant, message: String::new() });
+impl Lists {
+    /// Reads a list of mutants.
+    fn parse(&mut self, name: &Path, list: &str) {
+        let mut edit = Edit::default();
+        for (index, line) in list.lines().chain([""]).map(str::trim).enumerate() {
+            let at = format!("mutants/{}:{}", name.display(), index + 1);
+            let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
+            if kind != "+" && !edit.replacement.is_empty() {
+                self.edits.push(edit.clone());
+                (edit.text, edit.replacement) = Default::default();
             }
-            "with" => kills.iter_mut().rev().take(1).for_each(|it| it.message = rest.to_string()),
-            "in" => edit.function = rest.to_string(),
-            "-" => {
-                edit.at = at;
-                edit.text += rest;
-                edit.text.push('\n');
+            match kind {
+                "" | "#" => {}
+                "fails" => {
+                    let [model, mutant] = [rest.to_string(), edit.mutant.clone()];
+                    self.kills.push(Kill { model, mutant, message: String::new() });
+                }
+                "with" => {
+                    self.kills.last_mut().expect("`fails` is above").message = rest.to_string()
+                }
+                "in" => edit.function = rest.to_string(),
+                "-" => {
+                    edit.at = at;
+                    edit.text += rest;
+                    edit.text.push('\n');
+                }
+                "+" if !edit.text.is_empty() => {
+                    edit.replacement += rest;
+                    edit.replacement.push('\n');
+                }
+                _ if rest.is_empty() && edit.text.is_empty() => {
+                    edit = Edit { mutant: line.to_string(), ..Edit::default() };
+                }
+                _ => self.errors.push(format!("{at}: neither a mutant nor a part of one: {line}")),
             }
-            "+" if !edit.text.is_empty() => {
-                edit.replacement += rest;
-                edit.replacement.push('\n');
-            }
-            _ if rest.is_empty() && edit.text.is_empty() => {
-                edit = Edit { mutant: line.to_string(), ..Edit::default() };
-            }
-            _ => errors.push(format!("{at}: neither a mutant nor a part of one: {line}")),
         }
     }
 }
@@ -283,12 +285,12 @@ fn placed(
         });
         let places = places.collect::<Vec<_>>().join(", ");
         let Edit { at, mutant, function, text, .. } = edit;
-        errors.push(match (places.is_empty(), found.len()) {
-            (true, _) => format!("{at}: {mutant}: the sources have no function {function}"),
-            (_, count) => {
-                let text = text.lines().collect::<Vec<_>>().join(" ");
-                format!("{at}: {mutant}: {count} times in {function} ({places}), not once: {text}")
-            }
+        let text = text.lines().collect::<Vec<_>>().join(" ");
+        let count = found.len();
+        errors.push(if places.is_empty() {
+            format!("{at}: {mutant}: the sources have no function {function}")
+        } else {
+            format!("{at}: {mutant}: {count} times in {function} ({places}), not once: {text}")
         });
     }
     placed

@@ -280,10 +280,8 @@ impl Model {
                 });
                 let executions = executions.load(Ordering::Relaxed);
                 println!("{round}: {executions} executions");
-                assert!(
-                    executions >= self.floor,
-                    "only {executions} executions: nothing was explored"
-                );
+                let is_enough = executions >= self.floor;
+                assert!(is_enough, "only {executions} executions: nothing was explored");
                 threads.reverse();
             }
         }

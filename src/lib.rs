@@ -254,7 +254,7 @@ pub mod internals {
     pub use crate::table::stripe::{
         Locks, Many, SeenVersion, StripeSet, Stripes, Two, WriteSection,
     };
-    pub use crate::table::ticking::{SweepTarget, TickPause, Ticking, Time};
+    pub use crate::table::ticking::{SweepTarget, Ticking, Time};
 }
 
 #[cfg(all(doctest, feature = "rayon"))]

@@ -5,6 +5,7 @@ use crate::layout::geometry::{Bucket, Place};
 use crate::shard::Shard;
 use crate::shard::kick::Outcome;
 use crate::shard::lease::Lease;
+use crate::table::ticking::Time;
 
 impl<L: Lease> Shard<'_, L> {
     /// Reads the words of a bucket without its lock.
@@ -91,18 +92,18 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Copies the shard with one lock at a time.
-    pub(super) fn copy_one_by_one(self, to: &mut [u64]) -> Result<i64, L::Lapsed> {
+    pub(super) fn copy_one_by_one(self, to: &mut [u64]) -> Result<(i64, Option<Time>), L::Lapsed> {
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             let locked = self.lock_one(Bucket((word - self.base) as u32))?;
             *copy = self.table.read_locked(&locked, word);
         }
-        Ok(self.all_items())
+        Ok((self.all_items(), None))
     }
 
-    pub(super) fn copy_unlocked(self, to: &mut [u64]) -> Result<i64, L::Lapsed> {
+    pub(super) fn copy_unlocked(self, to: &mut [u64]) -> Result<(i64, Option<Time>), L::Lapsed> {
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             *copy = self.table.read(word);
         }
-        Ok(self.all_items())
+        Ok((self.all_items(), None))
     }
 }

@@ -63,6 +63,8 @@ pub struct Copied {
     pub depth: u32,
     /// The number of lanes that are not void.
     pub items: i64,
+    /// The time of the copy, in a filter that forgets.
+    pub time: Option<Time>,
 }
 
 /// The figures that a block of a file records about its shard, and the block's checksum.

@@ -250,9 +250,9 @@ impl<const WIDE: bool> Shards for Fixed<WIDE> {
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
         let index = (*next)?;
         let shard = index as usize;
-        let Ok(items) = self.shard(shard).copy(buckets);
+        let Ok((items, time)) = self.shard(shard).copy(self.ticking(), buckets);
         *next = Some(index + 1).filter(|next| *next < self.table.geometry().shards() as u64);
-        Some(Copied { depth: 0, items })
+        Some(Copied { depth: 0, items, time })
     }
 
     fn after(&self, next: u64) -> Option<u64> {
@@ -272,8 +272,9 @@ impl<const WIDE: bool> Shards for Fixed<WIDE> {
         let mut next = 0;
         while next < incoming.end() {
             let Ok(locked) = shard.lock_all();
-            let unplaced = incoming.merge(&mut next, shard, |place, _| {
-                let merged = shard.merge_entry(&locked, place, true);
+            let present = incoming.present(shard, &locked);
+            let unplaced = incoming.merge(&mut next, shard, present, |place, _| {
+                let merged = shard.merge_entry(&locked, place, present.moment, true);
                 report.added += usize::from(matches!(merged, Merged::Added));
                 merged
             });

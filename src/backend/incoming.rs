@@ -1,13 +1,14 @@
 //! A copied shard of a filter that is being merged into another one, and the outcome of its entries.
 
 use crate::error::{Full, UnionError};
-use crate::layout::bucket::{Lanes, Words};
+use crate::layout::bucket::{Lane, Lanes, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place, STRIPE_BUCKETS};
 use crate::layout::stamps::Moment;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::shard::merge::Merged;
-use crate::table::ticking::Time;
+use crate::table::stripe::Locks;
+use crate::table::ticking::{Ticking, Time};
 
 /// The number of refused entries after which a union gives up.
 const MAX_REFUSED: usize = 1_000;
@@ -15,7 +16,7 @@ const MAX_REFUSED: usize = 1_000;
 /// The number of entries after which a merge releases the locks of the shard, so that writers have a turn.
 const CHUNK: usize = 1_000;
 
-/// A copy of a shard of another filter, whose stamps have been converted to this filter's time.
+/// A copy of a shard of another filter.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct IncomingShard<'a> {
@@ -24,6 +25,58 @@ pub struct IncomingShard<'a> {
     pub depth: u32,
     pub words: &'a [u64],
     pub lanes: Lanes,
+    /// If the filters forget.
+    pub ages: Option<Ages<'a>>,
+}
+
+/// The ages of the entries in a copy.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct Ages<'a> {
+    /// The time of the copy, in the other filter.
+    there: Time,
+    /// The clock of this filter.
+    here: &'a Ticking,
+    /// What this filter's `elapsed` was when the copy was made.
+    elapsed: u64,
+}
+
+/// The present time of the filter that a copy is merged into.
+#[derive(Clone, Copy)]
+pub struct Present {
+    pub moment: Moment,
+    /// The number of ticks that an entry is older here than it was in the other filter.
+    lag: u64,
+}
+
+impl<'a> Ages<'a> {
+    /// The ages in a copy that has just been made at that time.
+    pub fn of(there: Time, here: &'a Ticking) -> Self {
+        Ages { there, here, elapsed: here.present().0.elapsed }
+    }
+
+    fn present(&self, (here, moment): (Time, Moment)) -> Present {
+        let ahead =
+            here.number.zip(self.there.number).map(|(here, there)| here.saturating_sub(there));
+        Present { moment, lag: ahead.unwrap_or(here.elapsed.wrapping_sub(self.elapsed)) }
+    }
+
+    /// Returns the bucket with the lane's entry as old as it is here now, or `None` if it has expired.
+    fn aged(&self, lanes: Lanes, words: Words, lane: Lane, now: Present) -> Option<Words> {
+        let age = lanes.age(words, lane, Moment::of_tick(self.there.tick)).saturating_add(now.lag);
+        (age <= lanes.remembers().into()).then(|| lanes.with_age(words, lane, age, now.moment))
+    }
+
+    /// Erases the entries of the copy that have expired here.
+    pub fn erase_expired(&self, words: &mut [u64], lanes: Lanes) {
+        let now = self.present(self.here.present());
+        lanes.replace_each(words, |words| {
+            let expired = lanes
+                .taken(words.heads)
+                .filter(|lane| self.aged(lanes, words, *lane, now).is_none());
+            expired.fold(words, |words, lane| lanes.without_whole(words, lane))
+        });
+    }
 }
 
 /// Entries of one bucket for which there is no room: the place of one of them, and their number.
@@ -40,6 +93,12 @@ impl Unplaced {
 }
 
 impl IncomingShard<'_> {
+    /// Returns the present time to a caller that holds all locks of a shard here.
+    pub fn present<L: Lease>(&self, shard: Shard<'_, L>, locked: &impl Locks) -> Present {
+        let forever = Present { moment: Moment::FIRST, lag: 0 };
+        self.ages.map_or(forever, |ages| ages.present(shard.present(locked, ages.here)))
+    }
+
     pub fn buckets(&self) -> usize {
         self.words.len() / self.lanes.words()
     }
@@ -69,6 +128,7 @@ impl IncomingShard<'_> {
         &self,
         next: &mut usize,
         shard: Shard<'_, L>,
+        present: Present,
         mut merge_entry: impl FnMut(Place, u64) -> Merged,
     ) -> Option<Unplaced> {
         let mut merged = 0;
@@ -77,7 +137,11 @@ impl IncomingShard<'_> {
             let taken = self.lanes.taken(words.heads);
             let mut unplaced = None;
             for lane in taken {
-                let Some(fp) = self.lanes.get_whole(words, lane) else { continue };
+                let aged =
+                    self.ages.map_or(Some(words), |it| it.aged(self.lanes, words, lane, present));
+                let Some(fp) = aged.and_then(|words| self.lanes.get_whole(words, lane)) else {
+                    continue;
+                };
                 let place = Place { first: bucket, second: shard.alternate(bucket, fp), fp };
                 if let Merged::NoRoom = merge_entry(place, taken.only(lane).tops()) {
                     let count = unplaced.map_or(1, |Unplaced { count, .. }| count + 1);
@@ -115,56 +179,6 @@ impl IncomingShard<'_> {
             false => Words { heads: word(bucket), tails: 0 },
             true => Words { heads: word(2 * bucket), tails: word(2 * bucket + 1) },
         }
-    }
-}
-
-/// The present times of two filters.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct AgeMap {
-    here: Moment,
-    there: Moment,
-    /// The number of ticks that this filter is ahead.
-    lag: u64,
-    /// The number of ticks for which both filters remember their items.
-    remembers: u64,
-}
-
-impl AgeMap {
-    /// Returns the map between filters with these times, here and there, if they forget.
-    pub fn of(times: Option<[Time; 2]>, lanes: Lanes) -> Self {
-        let Some([here, there]) = times else {
-            return AgeMap { here: Moment::FIRST, there: Moment::FIRST, lag: 0, remembers: 0 };
-        };
-        let ahead = here.number.zip(there.number).map(|(here, there)| here.saturating_sub(there));
-        AgeMap {
-            here: Moment::of_tick(here.tick),
-            there: Moment::of_tick(there.tick),
-            lag: ahead.unwrap_or(0),
-            remembers: lanes.remembers().into(),
-        }
-    }
-
-    /// Returns the age here of an entry with the age `there` in the other filter, or `None` if it has expired
-    /// here.
-    fn age(&self, there: u64) -> Option<u64> {
-        there.checked_add(self.lag).filter(|age| *age <= self.remembers)
-    }
-
-    /// Converts the stamps in these buckets of the other filter to this filter's time, and erases the lanes
-    /// that have expired here.
-    pub fn bring(&self, words: &mut [u64], lanes: Lanes) {
-        if !lanes.forgets() {
-            return;
-        }
-        lanes.replace_each(words, |words| {
-            lanes.taken(words.heads).fold(words, |words, lane| {
-                match self.age(lanes.age(words, lane, self.there)) {
-                    Some(age) => lanes.with_age(words, lane, age, self.here),
-                    None => lanes.without_whole(words, lane),
-                }
-            })
-        });
     }
 }
 
@@ -213,6 +227,7 @@ mod tests {
                 depth: 0,
                 words: &words,
                 lanes: Lanes::of_bits(16),
+                ages: None,
             };
             let all: Vec<(u32, u64)> = (0..copy.end())
                 .map(|after| copy.bucket(after))

@@ -8,29 +8,22 @@
 //! places are refused. No shard of the other filter is joined meanwhile, so that each copy begins where the one before
 //! it ended. (If shards here are joined, some entries are merged twice, which changes nothing.)
 //!
-//! Neither filter begins a tick meanwhile, so each entry keeps its age. Where both filters number their
-//! ticks, the difference of the numbers is added to its age here.
+//! Each copy has its time, and an entry is added with the age that it has then. Where both filters number their
+//! ticks, the difference of the numbers is added to its age here; a filter that is behind the other catches up first.
 
 use crate::backend::exchange::Plan;
-use crate::backend::incoming::{AgeMap, IncomingShard, MergeReport};
+use crate::backend::incoming::{Ages, IncomingShard, MergeReport};
 use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
 use crate::error::{UnionError, UnionErrorKind, zeros};
-use crate::table::ticking::TickPause;
 
 /// Merges the entries of another filter into this one. Returns the number of entries added. The hashers have
 /// to be the same, and the filters have to be [alike](check).
 pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, UnionError> {
     let plan = other.plan();
-    let lanes = plan.geometry().lanes();
-    let held = backend
-        .ticking()
-        .zip(other.ticking())
-        .map(|(here, there)| here.pause_both(backend, (there, other)));
-    let times = AgeMap::of(held.as_ref().map(|held| held.each_ref().map(TickPause::time)), lanes);
     let mut report = MergeReport::default();
     on_shards!(other, shards => {
-        merge_shards(backend, (other, shards), &plan, &times, &mut report)?;
+        merge_shards(backend, (other, shards), &plan, &mut report)?;
     });
     report.result().map(|()| report.added)
 }
@@ -80,7 +73,6 @@ fn merge_shards(
     backend: &Backend,
     (other, from): (&Backend, &impl Shards),
     plan: &Plan,
-    times: &AgeMap,
     report: &mut MergeReport,
 ) -> Result<(), UnionError> {
     let lanes = plan.geometry().lanes();
@@ -91,9 +83,17 @@ fn merge_shards(
         let Some(copied) = from.copy_shard(&mut next, &mut words) else { break };
         // After the copy: if there is none now, no void lane of the copy stands for an item.
         report.void_there = other.void_items();
-        times.bring(&mut words, lanes);
-        let start = from.item_in(start);
-        let incoming = IncomingShard { start, depth: copied.depth, words: &words, lanes };
+        let ages = backend.ticking().zip(copied.time).map(|(here, there)| {
+            // What has expired there expires here, too, and no entry comes from a later tick.
+            if let Some(number) = there.number {
+                here.tick_to(backend, number);
+            }
+            let ages = Ages::of(there, here);
+            ages.erase_expired(&mut words, lanes);
+            ages
+        });
+        let (start, depth) = (from.item_in(start), copied.depth);
+        let incoming = IncomingShard { start, depth, words: &words, lanes, ages };
         on_shards!(backend, shards => shards.merge_shard(&incoming, report)?);
     }
     Ok(())

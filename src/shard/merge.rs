@@ -18,6 +18,7 @@
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::shrinking::merge::MergeMatches;
+use crate::layout::stamps::Moment;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::shard::path::{self, MAX_MOVES, Path};
@@ -38,11 +39,18 @@ pub enum Merged {
 
 impl<L: Lease> Shard<'_, L> {
     /// Adds an entry of another filter, unless a lane covers it or is finer. Afterwards, the lane that stands
-    /// for the entry is as young as the younger of the two. The fingerprint includes its stamp. `counts` is
-    /// whether the entry counts as an item if it is added. The caller holds all locks of the shard.
+    /// for the entry is as young as the younger of the two. The fingerprint includes its stamp of `now`, by which
+    /// nothing in the shard has expired. `counts` is whether the entry counts as an item if it is added. The caller holds
+    /// all locks of the shard.
     #[inline]
-    pub fn merge_entry(self, locked: &impl Locks, place: Place, counts: bool) -> Merged {
-        match self.merge_at_once(locked, place, counts) {
+    pub fn merge_entry(
+        self,
+        locked: &impl Locks,
+        place: Place,
+        now: Moment,
+        counts: bool,
+    ) -> Merged {
+        match self.merge_at_once(locked, place, now, counts) {
             Merged::NoRoom => {
                 let room = self.kick_locked(locked, place);
                 room.map_or(Merged::NoRoom, |room| self.put(locked, place, room, counts))
@@ -53,7 +61,7 @@ impl<L: Lease> Shard<'_, L> {
 
     /// The same if no item has to move. The caller holds the locks of both buckets.
     #[inline]
-    fn merge_at_once(self, locked: &impl Locks, place: Place, counts: bool) -> Merged {
+    fn merge_at_once(self, locked: &impl Locks, place: Place, now: Moment, counts: bool) -> Merged {
         let lanes = self.lanes();
         let (first, second) = self.read_both(locked, place);
         let alike = |words| self.lease.merge_matches(lanes, words, place.fp);
@@ -66,7 +74,7 @@ impl<L: Lease> Shard<'_, L> {
         let has_finer = !in_first.finer.or(in_second.finer).is_empty();
         if is_covered || has_finer {
             let both = [(place.first, first, in_first), (place.second, second, in_second)];
-            return self.join(locked, place.fp, both, is_covered);
+            return self.join(locked, (place.fp, now), both, is_covered);
         }
         let (bucket, heads) = self.emptier_of(place, first.heads, second.heads);
         match lanes.empty(heads).is_empty() {
@@ -99,11 +107,11 @@ impl<L: Lease> Shard<'_, L> {
     fn join(
         self,
         locked: &impl Locks,
-        fp: Fingerprint,
+        (fp, now): (Fingerprint, Moment),
         both: [(Bucket, Words, MergeMatches); 2],
         is_covered: bool,
     ) -> Merged {
-        let (lanes, now) = (self.lanes(), self.now());
+        let lanes = self.lanes();
         let each =
             both.into_iter().flat_map(|(bucket, words, MergeMatches { covering, finer })| {
                 let which = if is_covered { covering } else { finer };
@@ -130,7 +138,7 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Moves the items on a path, starting at its end. Returns the bucket that has room then. The caller
-    /// holds all locks of the shard, and no tick is passing, so nothing on the path has expired.
+    /// holds all locks of the shard, and nothing in it has expired.
     #[doc(hidden)]
     pub fn move_along(self, locked: &impl Locks, path: &Path) -> Option<Bucket> {
         let lanes = self.lanes();

@@ -79,6 +79,7 @@ use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::clock::Clock;
 use crate::table::stripe::{Locks, StripeSet};
+use crate::table::ticking::{Ticking, Time};
 
 /// The number of words that are summed at once: the smallest lanes count to 255.
 const IN_A_SUM: usize = 128;
@@ -117,6 +118,16 @@ impl<L: Lease> Shard<'_, L> {
     #[inline]
     pub fn sweep_own(self, locked: &impl Locks, place: Place) -> Moment {
         self.sweep_moved(locked, [place.first, place.second].map(|bucket| self.stripe(bucket)))
+    }
+
+    /// Returns the present time to a caller that holds all locks of the shard. Nothing in it has expired by then.
+    pub fn present(self, locked: &impl Locks, ticking: &Ticking) -> (Time, Moment) {
+        let (time, now) = ticking.present();
+        // A tick may have begun since the locks were acquired. It cannot have passed.
+        if self.is_ticking() {
+            self.sweep_locked(locked, self.own_stripes(), now);
+        }
+        (time, now)
     }
 
     #[cold]

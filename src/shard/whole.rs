@@ -11,6 +11,7 @@ use crate::shard::lease::Lease;
 use crate::shard::lease::permanent::Permanent;
 use crate::table::Table;
 use crate::table::stripe::{Locks, StripeSet};
+use crate::table::ticking::{Ticking, Time};
 
 /// Fills a shard of a new table with a copy that holds `items` items.
 pub fn fill(table: &Table, shard: usize, from: &[u64], items: i64) {
@@ -22,7 +23,7 @@ pub fn fill(table: &Table, shard: usize, from: &[u64], items: i64) {
 /// Reads the words of a shard of a new table.
 pub fn read_shard(table: &Table, shard: usize, to: &mut [u64]) {
     let Ok(_) = either!(table.is_wide(), WIDE => {
-        Shard::<Permanent<WIDE>>::new(table, shard).copy(to)
+        Shard::<Permanent<WIDE>>::new(table, shard).copy(None, to)
     });
 }
 
@@ -59,13 +60,18 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Copies the words of all buckets as they are at one moment. Returns the number of items that the stripes count
-    /// at that moment.
-    pub fn copy(self, to: &mut [u64]) -> Result<i64, L::Lapsed> {
+    /// at that moment, and its time, if the filter forgets.
+    pub fn copy(
+        self,
+        ticking: Option<&Ticking>,
+        to: &mut [u64],
+    ) -> Result<(i64, Option<Time>), L::Lapsed> {
         let locked = self.lock_all()?;
+        let time = ticking.map(|ticking| self.present(&locked, ticking).0);
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             *copy = self.table.read_locked(&locked, word);
         }
-        Ok(self.all_items())
+        Ok((self.all_items(), time))
     }
 
     fn fill(self, from: &[u64], items: i64) -> Result<(), L::Lapsed> {

@@ -3,17 +3,16 @@
 //! A file is one part, and pieces are several. Everything is validated before it is used: the order of the parts, the
 //! blocks, and the order of the blocks.
 
-use crate::backend::Backend;
 use crate::backend::exchange::{Block, Copied, Loaded, Plan};
+use crate::backend::shards::Shards;
+use crate::backend::{Backend, on_shards};
 use crate::error::{NoMemory, zeros};
 use crate::snapshot::block::{BlockReader, Coverage, Totals, from_here};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in, bytes_of};
 use crate::snapshot::gather::Gathered;
 use crate::snapshot::header::{Header, are_of_one_filter, is_snapshot, read_header};
-use crate::snapshot::write::copy_next;
 use crate::stable_hash::PersistentHasher;
-use crate::table::ticking::Time;
 use std::io::{ErrorKind, Read};
 
 /// A filter as it was read.
@@ -282,8 +281,11 @@ impl<R: Read> Source<R> {
 pub fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
     let _no_joins = backend.keep_shards();
     let plan = backend.plan();
-    let mut loaded =
-        copied(&plan, backend.shards(), |next, buckets| copy_next(backend, next, buckets))?;
+    let mut loaded = copied(
+        &plan,
+        backend.shards(),
+        |next, buckets| on_shards!(backend, shards => shards.copy_shard(next, buckets)),
+    )?;
     if let Loaded::Gathered { void, .. } = &mut loaded {
         *void = backend.void_items();
     }
@@ -295,18 +297,18 @@ pub fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
 fn copied(
     plan: &Plan,
     shards: usize,
-    mut copy_next: impl FnMut(&mut Option<u64>, &mut [u64]) -> Option<(Copied, Option<Time>)>,
+    mut copy_next: impl FnMut(&mut Option<u64>, &mut [u64]) -> Option<Copied>,
 ) -> Result<Loaded, NoMemory> {
     let (reader, mut copy) = (BlockReader::new(plan), Gathered::with_memory(plan, shards)?);
     let mut buckets = zeros(plan.geometry().words())?;
     let (mut next, mut now) = (Some(0), None);
-    while let Some((copied, time)) = copy_next(&mut next, &mut buckets) {
+    while let Some(Copied { depth, items, time }) = copy_next(&mut next, &mut buckets) {
         let block = match plan {
             // The items of a shard are its taken lanes, which need not be counted again.
-            Plan::Fixed(_) => Block { items: copied.items, ..Block::EMPTY },
+            Plan::Fixed(_) => Block { items, ..Block::EMPTY },
             Plan::Growing(_) => reader.block(&buckets),
         };
-        let block = Block { depth: copied.depth, time, ..block };
+        let block = Block { depth, time, ..block };
         copy.add(plan, block, &buckets)?;
         now = time;
     }
@@ -343,7 +345,7 @@ mod tests {
             copies += 1;
             assert!(copies < 1_000, "it begins again and again");
             fill_up_to(50_000 << copies.min(4));
-            Some((copied, None))
+            Some(copied)
         });
         let Ok(Loaded::Gathered { tables, depths, void, time }) = loaded else {
             panic!("no memory")

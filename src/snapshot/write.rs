@@ -21,7 +21,6 @@ use crate::snapshot::format::{
 };
 use crate::snapshot::header::{Part, header};
 use crate::stable_hash::PersistentHasher;
-use crate::table::ticking::{Ticking, Time};
 use std::fmt;
 
 /// The report of a save: the numbers of items, bytes and shards that it has written.
@@ -144,19 +143,6 @@ fn shard_at(plan: &Plan, place: u64) -> Option<u64> {
     }
 }
 
-/// Copies the next shard of a filter. Returns its figures, and the time if the filter forgets.
-///
-/// In a filter that forgets, no tick begins meanwhile, so the copy is of one moment.
-pub fn copy_next(
-    backend: &Backend,
-    next: &mut Option<u64>,
-    buckets: &mut [u64],
-) -> Option<(Copied, Option<Time>)> {
-    let held = backend.ticking().map(Ticking::pause_in_a_tick);
-    let copied = on_shards!(backend, shards => shards.copy_shard(next, buckets))?;
-    Some((copied, held.map(|held| held.time())))
-}
-
 /// Copies the next shard into a block with this number, and fills in everything but the checksum. Returns the depth and
 /// the items of the shard, or `None` if there are no more shards.
 fn copy_block(
@@ -173,10 +159,11 @@ fn copy_block(
     let first = (*next)?;
     let mut copied = None;
     cut(place(first), after(first).map(place), &mut || {
-        copied = copy_next(backend, next, &mut block[buckets.clone()]);
+        copied =
+            on_shards!(backend, shards => shards.copy_shard(next, &mut block[buckets.clone()]));
         next.map(place)
     });
-    let (Copied { depth, items }, time) = copied?;
+    let Copied { depth, items, time } = copied?;
     block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
     if let Some(time) = time {
         block[of_time].copy_from_slice(&words_of(plan.geometry().lanes(), time));

@@ -8,13 +8,12 @@
 //! No lock of this module is held during the work on a portion, so a thread may wait for others here wherever
 //! it may wait for the lock of a segment.
 //!
-//! While the filter or one of its shards is being copied, no tick begins, so all ages in a copy are relative
-//! to the same tick. Ticks and [copies](Ticking::pause) take turns.
+//! Ticks and copies do not wait for each other. A copy of a shard holds all its locks, and reads the time under them: a
+//! tick that begins after that cannot touch its words. So all ages in it are relative to that time.
 //!
 //! The lock of `progress` is the last that a thread acquires, and no thread waits for anything while holding
 //! it. So reading the time never blocks for long, whatever a tick has to wait for as it begins.
 
-mod copies;
 mod target;
 
 pub use target::SweepTarget;
@@ -42,12 +41,6 @@ pub struct Time {
     pub number: Option<u64>,
 }
 
-/// Prevents ticks from beginning until it is dropped, for a copy of the filter.
-pub struct TickPause<'a> {
-    ticking: &'a Ticking,
-    time: Time,
-}
-
 pub struct Ticking {
     /// Set under the lock of `progress`.
     clock: Clock,
@@ -64,13 +57,6 @@ struct Progress {
     next: usize,
     /// The number of threads that work on a portion.
     at_work: usize,
-    /// The number of copies of the filter that are being made, or that wait for this tick to pass.
-    copies: usize,
-    /// The number of copies that wait for a tick to begin; `turns` counts how often such copies were let in.
-    later_copies: usize,
-    turns: u64,
-    /// The number of threads that are about to begin a tick.
-    beginning: usize,
     /// The caller's number of the present tick, if ticks have numbers.
     number: Option<u64>,
     /// As in [`Time`].
@@ -94,17 +80,7 @@ enum Task {
 
 impl Ticking {
     pub fn new() -> Self {
-        let progress = Progress {
-            pass: None,
-            next: 0,
-            at_work: 0,
-            copies: 0,
-            later_copies: 0,
-            turns: 0,
-            beginning: 0,
-            number: None,
-            elapsed: 0,
-        };
+        let progress = Progress { pass: None, next: 0, at_work: 0, number: None, elapsed: 0 };
         Ticking { clock: Clock::new(), progress: Mutex::new(progress) }
     }
 
@@ -143,7 +119,7 @@ impl Ticking {
     /// Begins a tick toward the one with this number, unless one is passing. Returns how many ticks it makes
     /// up for: 0 if a tick is passing that has to end first, and `None` if this number has been reached.
     pub fn begin_toward(&self, target: &impl SweepTarget, number: u64) -> Option<u64> {
-        // Usually the number has been reached, and then there is no need to wait for copies.
+        // Usually the number has been reached.
         if self.number_or(number) >= number {
             return None;
         }
@@ -157,37 +133,20 @@ impl Ticking {
         begun.or_else(|| (self.number_or(number) < number).then_some(0))
     }
 
-    /// Begins a tick that makes up for as many ticks as `due` returns, if it returns any. Waits for the
-    /// copies that are being made; no other copy begins meanwhile.
+    /// Begins a tick that makes up for as many ticks as `due` returns, if it returns any.
     fn begin_if_due(
         &self,
         target: &impl SweepTarget,
         due: impl Fn(&Progress) -> Option<u64>,
     ) -> Option<u64> {
-        let _beginning = Beginning::new(self);
-        loop {
-            let is_copied = {
-                let progress = self.progress.lock();
-                due(&progress)?;
-                progress.copies > 0
-            };
-            if is_copied {
-                nap();
-                continue;
-            }
-            let mut begun = None;
-            target.begin(|| {
-                let mut progress = self.progress.lock();
-                if progress.copies > 0 {
-                    return None;
-                }
-                begun = due(&progress);
-                begun.map(|passes| self.begin_with(&mut progress, passes))
-            });
-            if begun.is_some() {
-                return begun;
-            }
-        }
+        due(&self.progress.lock())?;
+        let mut begun = None;
+        target.begin(|| {
+            let mut progress = self.progress.lock();
+            begun = due(&progress);
+            begun.map(|passes| self.begin_with(&mut progress, passes))
+        });
+        begun
     }
 
     /// Begins a tick that makes up for `passes` ticks. Returns the time.
@@ -197,8 +156,21 @@ impl Ticking {
         let now = self.clock.own_time().next(passes > 1);
         self.clock.begin(now);
         (progress.pass, progress.next) = (Some(Pass::Sweep), 0);
-        progress.let_copies_in();
         now
+    }
+
+    /// Returns the time, and its moment.
+    pub fn present(&self) -> (Time, Moment) {
+        let progress = self.progress.lock();
+        let now = self.clock.own_time();
+        (Time { tick: now.tick(), elapsed: progress.elapsed, number: progress.number }, now)
+    }
+
+    /// Continues from the time of a copy. No other thread has the filter.
+    pub fn continue_from(&self, Time { tick, elapsed, number }: Time) {
+        self.clock.set(Moment::of_tick(tick));
+        let mut progress = self.progress.lock();
+        (progress.elapsed, progress.number) = (elapsed, number);
     }
 
     /// Returns the number of the present tick, if ticks have numbers.
@@ -266,29 +238,10 @@ impl Ticking {
                 Pass::Close => None,
             };
             if progress.pass.is_none() {
+                // After a tick that expired everything, older items may arrive from another filter.
+                self.clock.set(Moment::of_tick(self.clock.own_time().tick()));
                 self.clock.end();
             }
-        }
-    }
-}
-
-/// A thread that is about to begin a tick.
-struct Beginning<'a>(&'a Ticking);
-
-impl<'a> Beginning<'a> {
-    fn new(ticking: &'a Ticking) -> Self {
-        ticking.progress.lock().beginning += 1;
-        Beginning(ticking)
-    }
-}
-
-impl Drop for Beginning<'_> {
-    fn drop(&mut self) {
-        let mut progress = self.0.progress.lock();
-        progress.beginning -= 1;
-        // There may have been no tick to begin.
-        if progress.beginning == 0 {
-            progress.let_copies_in();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Ticks pass while threads insert, refresh and look.
 
 use crate::common::{SplitMix, layouts, rounds, together};
-use koel::{ConcurrentCuckooFilter, RandomState};
+use koel::{ConcurrentCuckooFilter, RandomState, StableHash};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 const WINDOW: u64 = 3;
@@ -109,5 +109,34 @@ fn an_item_is_new_once_in_its_window() {
         });
         let new = new.swap(0, SeqCst);
         assert!((1_990..=2_000).contains(&new), "{new} of 2,000 items were new");
+    }
+}
+
+/// Entries of another filter are as old here as the numbers of the ticks say, though both filters tick meanwhile.
+#[test]
+fn a_union_keeps_ages_while_both_filters_tick() {
+    const ITEMS: u64 = 50_000;
+    for grows in [false, true] {
+        for round in 0..rounds(2, 30) {
+            let filter = || {
+                let builder = ConcurrentCuckooFilter::builder().capacity(60_000).remembers(20);
+                let builder = builder.hasher(StableHash::with_seed(round));
+                let filter = if grows { builder.growing().build() } else { builder.build() };
+                filter.expect("a filter")
+            };
+            let (here, there) = (filter(), filter());
+            for filter in [&here, &there] {
+                filter.tick_to(100);
+            }
+            (0..ITEMS).for_each(|item| there.insert(&item).expect("room"));
+            together(3, |thread| match thread {
+                0 => _ = here.union(&there).expect("room"),
+                1 => (101..=108).for_each(|number| _ = here.tick_to(number)),
+                _ => (101..=105).for_each(|number| _ = there.tick_to(number)),
+            });
+            let wrong = (0..ITEMS).filter(|item| here.age(item) != Some(8)).count();
+            // An item that shares its fingerprint with a younger one would have another age. There are none.
+            assert_eq!(wrong, 0, "items are not as old as they are, growing: {grows}");
+        }
     }
 }

@@ -20,7 +20,7 @@ fn adopt_as(grove: &Grove, Place { first, fp, .. }: Place) -> usize {
     let mut words = [0; 8];
     words[first.0 as usize] = u64::from(fp.head());
     let lanes = grove.shard(Mixed(0)).0.lanes();
-    let copy = IncomingShard { start: Mixed(0), depth: 0, words: &words, lanes };
+    let copy = IncomingShard { start: Mixed(0), depth: 0, words: &words, lanes, ages: None };
     let mut taken = MergeReport::default();
     taken.void_there = u64::MAX;
     grove.room.merge_shard(&copy, &mut taken).expect("memory");

@@ -72,8 +72,9 @@ impl<const WIDE: bool> Sharded<WIDE> {
         }
         let found = LISTED.with_borrow(|list| list.iter().find(|it| it.0 == hash).copied());
         let (_, entry, end) = found.expect("a shard");
-        let Ok(items) = self.shared.tables.at(entry).shard::<false>().copy(buckets);
+        let shard = self.shared.tables.at(entry).shard::<false>();
+        let Ok((items, time)) = shard.copy(self.ticking(), buckets);
         *next = end;
-        Some(Copied { depth: entry.depth(), items })
+        Some(Copied { depth: entry.depth(), items, time })
     }
 }

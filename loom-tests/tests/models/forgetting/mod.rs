@@ -397,30 +397,15 @@ fn ticks_pass_one_after_the_other() {
     );
 }
 
-/// A copy has the ages of one moment, and nothing that expired before it.
-#[test]
-fn a_copy_is_made_between_two_ticks() {
-    Model::blocking(10, 2).run::<Narrow, Place>(
-        |toy| expiring(toy, 0),
-        &[tick_whole, |toy, _| {
-            let held = ticking(toy).pause(toy.room());
-            let is_there = toy.shard().all_words().any(|words| words.heads != 0);
-            assert_eq!(is_there, held.time().tick == 2, "{NOT_OF_ITS_TIME}");
-        }],
-        |toy, item| assert_eq!(toy.copies(item), 0),
-    );
-}
-
-/// So has a copy of one shard, which does not wait for the tick to pass elsewhere.
+/// A copy of a shard has the ages of one moment, and nothing that has expired by then.
 #[test]
 fn a_shard_is_copied_while_a_tick_passes() {
     Model::blocking(10, 2).run::<Narrow, Place>(
         |toy| expiring(toy, 0),
         &[tick_whole, |toy, _| {
-            let held = ticking(toy).pause_in_a_tick();
             let mut buckets = [0; 8];
-            let Ok(items) = toy.shard().copy(&mut buckets);
-            let is_first = held.time().tick == 2;
+            let Ok((items, time)) = toy.shard().copy(Some(ticking(toy)), &mut buckets);
+            let is_first = time.expect("that it forgets").tick == 2;
             let copied = (items, buckets.iter().any(|word| *word != 0));
             assert_eq!(copied, (i64::from(is_first), is_first), "{NOT_OF_ITS_TIME}");
         }],

@@ -114,7 +114,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let locked = shard.lock_all()?;
         let site = self.site(shard.lease().seen);
         let (mut surplus, mut newly_void) = (0i64, 0);
-        let unplaced = incoming.merge(next, shard, |place, top| {
+        let present = incoming.present(shard, &locked);
+        let unplaced = incoming.merge(next, shard, present, |place, top| {
             let counted = &mut counted[place.first.0 as usize];
             let is_first = *counted & top == 0;
             let lost = shrinking.lost_by(place.fp);
@@ -125,7 +126,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
             if was_void && report.void_there == 0 {
                 return Merged::Covered;
             }
-            let merged = shard.merge_entry(&locked, place, !is_void);
+            let merged = shard.merge_entry(&locked, place, present.moment, !is_void);
             let is_new = match merged {
                 Merged::Added if is_void && was_void => {
                     is_first && report.void_counted < report.void_there

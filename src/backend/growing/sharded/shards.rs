@@ -187,10 +187,10 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
         loop {
             let seen = self.directory.look_up(Mixed((*next)?));
             // If the shard has been split meanwhile, its halves are copied one after the other.
-            let copied = self.shard(seen).copy(buckets);
-            if let Ok(items) = copied {
+            let copied = self.shard(seen).copy(self.ticking(), buckets);
+            if let Ok((items, time)) = copied {
                 *next = self.directory.end(seen).map(|hash| hash.0);
-                return Some(Copied { depth: seen.depth(), items });
+                return Some(Copied { depth: seen.depth(), items, time });
             }
         }
     }

@@ -31,8 +31,8 @@ impl<L: Lease> Shard<'_, L> {
     pub(super) fn look_too_late(self, place: Place) -> Option<bool> {
         let is_whole = self.lease.check().is_ok();
         let seen = self.see(place);
-        let (first, second) = (self.read(place.first), self.read(place.second));
-        (seen.still_hold() && is_whole).then(|| self.matches(place, first, second))
+        let heads = [place.first, place.second].map(|bucket| self.read(bucket));
+        (seen.still_hold() && is_whole).then(|| self.matches(place, heads))
     }
 
     /// Makes the moves of a path with one lock at a time.

@@ -1,10 +1,9 @@
 //! The backend of a filter of fixed size: one table that never grows.
 
-use crate::backend::exchange::{Copied, Loaded};
+use crate::backend::exchange::{Copied, Loaded, Plan};
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::{Located, Shards};
 use crate::error::{BuildError, Full, FullKind, NoMemory, UnionError};
-use crate::key::Prehashed;
 use crate::layout::bucket::{Fingerprint, Lanes};
 use crate::layout::geometry::{Bucket, Geometry, Mixed, Place, Spot};
 use crate::layout::roots::{Parts, Roots};
@@ -15,10 +14,10 @@ use crate::layout::stamps::{ByStamp, STAMPS};
 use crate::shard::Shard;
 use crate::shard::lease::permanent::Permanent;
 use crate::shard::merge::Merged;
+use crate::sync::RwLockReadGuard;
 use crate::table::Table;
 use crate::table::ticking::{SweepTarget, Ticking};
 use std::convert::Infallible;
-use std::mem::swap;
 use std::ops::Range;
 
 /// The number of shards from which the rate is estimated, if there are more.
@@ -72,6 +71,37 @@ impl<const WIDE: bool> Fixed<WIDE> {
     fn of_segment(&self, segment: usize) -> Shard<'_, Permanent<WIDE>> {
         self.shard(segment / self.table.geometry().stripes() as usize)
     }
+}
+
+/// What a filter that does not grow answers.
+impl<const WIDE: bool> Fixed<WIDE> {
+    pub fn plan(&self) -> Plan {
+        Plan::Fixed(self.geometry().clone())
+    }
+
+    pub fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
+        None
+    }
+
+    pub fn join_from(&self, _cursor: u64, _most: usize) -> Option<u64> {
+        None
+    }
+
+    pub fn join_all_if_alone(&self) {}
+
+    pub fn void_items(&self) -> u64 {
+        0
+    }
+
+    pub fn level(&self) -> u32 {
+        0
+    }
+
+    pub fn max_bytes(&self) -> usize {
+        usize::MAX
+    }
+
+    pub fn set_max_bytes(&self, _bytes: usize) {}
 }
 
 /// Figures.
@@ -141,54 +171,25 @@ impl<const WIDE: bool> SweepTarget for Fixed<WIDE> {
     fn finish_tick(&self, _: Moment) {}
 }
 
-impl<const WIDE: bool> Fixed<WIDE> {
-    /// Looks once for an item. Returns `None` if it may have been moving.
+impl<const WIDE: bool> Shards for Fixed<WIDE> {
+    type Lease<'a> = Permanent<WIDE>;
+
+    type Spot<'a> = Spot;
+
     #[inline(always)]
-    pub fn look(&self, hash: Mixed) -> Option<bool> {
-        self.look_at(self.table.geometry().spot::<WIDE>(hash))
+    fn spot(&self, hash: Mixed) -> Spot {
+        self.table.geometry().spot::<WIDE>(hash)
+    }
+
+    #[inline(always)]
+    fn request(&self, spot: Spot) {
+        self.table.request::<WIDE>(spot);
     }
 
     #[inline(always)]
     fn look_at(&self, spot: Spot) -> Option<bool> {
         if WIDE { self.table.look_wide(spot) } else { self.table.look(spot) }
     }
-
-    /// Looks for all items of a batch, lot by lot: the memory of each is requested before the previous one is looked at.
-    pub fn have(&self, hashes: &[Prehashed], found: &mut [bool]) {
-        let mut spots = [[(0, 0, Fingerprint::nth(0)); LOT]; 2];
-        let [one, other] = &mut spots;
-        let (mut requested, mut ahead) = (one, other);
-        let mut lots = hashes.chunks(LOT).zip(found.chunks_mut(LOT)).peekable();
-        if let Some((hashes, _)) = lots.peek() {
-            self.request(hashes, requested);
-        }
-        while let Some((hashes, found)) = lots.next() {
-            if let Some((hashes, _)) = lots.peek() {
-                self.request(hashes, ahead);
-            }
-            for (number, (found, spot)) in found.iter_mut().zip(&*requested).enumerate() {
-                *found = self.look_at(*spot).unwrap_or_else(|| {
-                    self.contains_again(self.locate(Mixed::of(hashes[number].0)))
-                });
-            }
-            swap(&mut requested, &mut ahead);
-        }
-    }
-
-    #[inline]
-    fn request(&self, hashes: &[Prehashed], spots: &mut [Spot; LOT]) {
-        for (spot, hash) in spots.iter_mut().zip(hashes) {
-            *spot = self.table.geometry().spot::<WIDE>(Mixed::of(hash.0));
-            self.table.request::<WIDE>(*spot);
-        }
-    }
-}
-
-/// The number of items whose memory is requested at once. Twice as many are in flight then.
-const LOT: usize = 16;
-
-impl<const WIDE: bool> Shards for Fixed<WIDE> {
-    type Lease<'a> = Permanent<WIDE>;
 
     type Ahead<'a> = Located<'a, Self>;
 

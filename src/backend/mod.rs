@@ -1,6 +1,6 @@
 //! Backends: where a filter keeps its items.
 //!
-//! A filter has one [`Backend`]: of fixed size or [growing](growing::Growing), each with narrow or wide
+//! A filter has one [`Backend`]: of fixed size or [growing], each with narrow or wide
 //! buckets. The kind is chosen when the filter is made, and each operation branches on it once.
 //!
 //! * [`shards`] has the operations on items in shards, for all backends;
@@ -29,7 +29,7 @@ pub mod union;
 
 use crate::backend::exchange::{Loaded, Plan};
 use crate::backend::fixed::Fixed;
-use crate::backend::growing::Growing;
+use crate::backend::growing::sharded::Sharded;
 use crate::backend::shards::Shards;
 use crate::error::{BuildError, Full};
 use crate::layout::bucket::Lanes;
@@ -42,27 +42,30 @@ use crate::table::ticking::{SweepTarget, Ticking};
 use std::ops::Range;
 
 /// Where a filter keeps its items. (The variant is in a word of its own, which takes fewer instructions to
-/// test than the unused bits of a field.)
+/// test than the unused bits of a field. Two tests find one of four; a jump by a table would cost a lookup more.)
 #[repr(u32)]
 #[allow(clippy::large_enum_variant, reason = "a filter is made once and stays where it is")]
 pub enum Backend {
-    Fixed(Fixed<false>),
-    Growing(Growing),
-    FixedWide(Fixed<true>),
+    Narrow(Form<false>),
+    Wide(Form<true>),
+}
+
+/// The two forms of a filter with narrow or wide buckets.
+#[repr(u32)]
+#[allow(clippy::large_enum_variant, reason = "a filter is made once and stays where it is")]
+pub enum Form<const WIDE: bool> {
+    Fixed(Fixed<WIDE>),
+    Growing(Sharded<WIDE>),
 }
 
 /// Evaluates an expression for the shards of a backend of any kind.
 macro_rules! on_shards {
     ($kind:expr, $shards:ident => $value:expr) => {
         match $kind {
-            $crate::backend::Backend::Fixed($shards) => $value,
-            $crate::backend::Backend::Growing($crate::backend::growing::Growing::Narrow(
-                $shards,
-            )) => $value,
-            $crate::backend::Backend::Growing($crate::backend::growing::Growing::Wide($shards)) => {
-                $value
-            }
-            $crate::backend::Backend::FixedWide($shards) => $value,
+            $crate::backend::Backend::Narrow($crate::backend::Form::Fixed($shards)) => $value,
+            $crate::backend::Backend::Narrow($crate::backend::Form::Growing($shards)) => $value,
+            $crate::backend::Backend::Wide($crate::backend::Form::Fixed($shards)) => $value,
+            $crate::backend::Backend::Wide($crate::backend::Form::Growing($shards)) => $value,
         }
     };
 }
@@ -78,10 +81,10 @@ macro_rules! perform {
             shards.$operation(shards.$locate(hash))
         }
         match $kind {
-            Backend::Fixed(shards) => shards.$operation(shards.$locate($hash)),
-            Backend::Growing(Growing::Narrow(shards)) => shards.$operation(shards.$locate($hash)),
-            Backend::Growing(Growing::Wide(shards)) => in_wide(shards, $hash),
-            Backend::FixedWide(shards) => in_wide(shards, $hash),
+            Backend::Narrow(Form::Fixed(shards)) => shards.$operation(shards.$locate($hash)),
+            Backend::Narrow(Form::Growing(shards)) => shards.$operation(shards.$locate($hash)),
+            Backend::Wide(Form::Fixed(shards)) => in_wide(shards, $hash),
+            Backend::Wide(Form::Growing(shards)) => in_wide(shards, $hash),
         }
     }};
 }
@@ -91,13 +94,16 @@ impl Backend {
     /// Looks once for the item. Returns `None` if it may have been moving.
     #[inline(always)] // a call takes a fifth of the time
     pub fn look(&self, hash: Mixed) -> Option<bool> {
-        // One branch leads to the narrow buckets, which are used most.
-        if let Backend::Fixed(fixed) = self {
-            return fixed.look(hash);
+        // Apart, because a loop over lookups would run out of registers for all four.
+        #[inline(never)]
+        fn in_wide(shards: &Sharded<true>, hash: Mixed) -> Option<bool> {
+            shards.look(hash)
         }
         match self {
-            Backend::FixedWide(fixed) => fixed.look(hash),
-            _ => Some(self.contains(hash)),
+            Backend::Narrow(Form::Fixed(shards)) => shards.look(hash),
+            Backend::Narrow(Form::Growing(shards)) => shards.look(hash),
+            Backend::Wide(Form::Fixed(shards)) => shards.look(hash),
+            Backend::Wide(Form::Growing(shards)) => in_wide(shards, hash),
         }
     }
 
@@ -168,24 +174,24 @@ impl Backend {
 impl Backend {
     pub(crate) fn fixed(geometry: Geometry) -> Result<Self, BuildError> {
         Ok(match geometry.lanes().is_wide() {
-            false => Backend::Fixed(Fixed::new(geometry)?),
-            true => Backend::FixedWide(Fixed::new(geometry)?),
+            false => Backend::Narrow(Form::Fixed(Fixed::new(geometry)?)),
+            true => Backend::Wide(Form::Fixed(Fixed::new(geometry)?)),
         })
     }
 
     pub(crate) fn growing(plan: GrowthPlan) -> Result<Self, BuildError> {
-        Growing::new(plan).map(Backend::Growing)
+        Ok(match plan.geometry.lanes().is_wide() {
+            false => Backend::Narrow(Form::Growing(Sharded::new(plan)?)),
+            true => Backend::Wide(Form::Growing(Sharded::new(plan)?)),
+        })
     }
 
     /// Makes the backend of a filter from a file or pieces. The error is the number of bytes that could not
     /// be allocated.
     pub fn restore(plan: Plan, loaded: Loaded) -> Result<Self, usize> {
-        Ok(match plan {
-            Plan::Growing(plan) => Backend::Growing(Growing::restore(plan, loaded)?),
-            Plan::Fixed(geometry) if geometry.lanes().is_wide() => {
-                Backend::FixedWide(Fixed::restore(loaded)?)
-            }
-            Plan::Fixed(_) => Backend::Fixed(Fixed::restore(loaded)?),
+        Ok(match plan.geometry().lanes().is_wide() {
+            false => Backend::Narrow(Form::restore(plan, loaded)?),
+            true => Backend::Wide(Form::restore(plan, loaded)?),
         })
     }
 
@@ -196,11 +202,11 @@ impl Backend {
 
     /// Returns the layout, as it is written to a file.
     pub fn plan(&self) -> Plan {
-        match self {
-            Backend::Fixed(fixed) => Plan::Fixed(fixed.geometry().clone()),
-            Backend::FixedWide(fixed) => Plan::Fixed(fixed.geometry().clone()),
-            Backend::Growing(growing) => Plan::Growing(growing.plan()),
-        }
+        on_shards!(self, shards => shards.plan())
+    }
+
+    pub fn grows(&self) -> bool {
+        matches!(self, Backend::Narrow(Form::Growing(_)) | Backend::Wide(Form::Growing(_)))
     }
 
     /// Returns the number of buckets.
@@ -227,33 +233,31 @@ impl Backend {
 
     /// Keeps shards from being joined until the result is dropped, for a copy of one shard after the other.
     pub fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
-        match self {
-            Backend::Growing(growing) => Some(growing.keep_shards()),
-            Backend::Fixed(_) | Backend::FixedWide(_) => None,
-        }
+        on_shards!(self, shards => shards.keep_shards())
     }
 
     /// Visits some shards, and joins what leaves enough room. Returns where the next part begins.
     pub fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {
-        match self {
-            Backend::Growing(growing) => growing.join_from(cursor, most),
-            Backend::Fixed(_) | Backend::FixedWide(_) => None,
-        }
+        on_shards!(self, shards => shards.join_from(cursor, most))
     }
 
     /// Joins all shards that leave enough room, unless another thread joins shards.
     pub fn join_all_if_alone(&self) {
-        if let Backend::Growing(growing) = self {
-            growing.join_all_if_alone();
-        }
+        on_shards!(self, shards => shards.join_all_if_alone());
     }
 
     /// Returns the number of items that void lanes stand for.
     pub fn void_items(&self) -> u64 {
-        match self {
-            Backend::Growing(growing) => growing.void_items(),
-            Backend::Fixed(_) | Backend::FixedWide(_) => 0,
-        }
+        on_shards!(self, shards => shards.void_items())
+    }
+
+    /// Returns the limit of the memory, or `usize::MAX` if there is none.
+    pub fn max_bytes(&self) -> usize {
+        on_shards!(self, shards => shards.max_bytes())
+    }
+
+    pub fn set_max_bytes(&self, bytes: usize) {
+        on_shards!(self, shards => shards.set_max_bytes(bytes));
     }
 
     /// Returns the memory held beside `self`, in bytes.
@@ -296,13 +300,19 @@ impl Backend {
             false_positive_rate_at_capacity: plan.rate_at_capacity(capacity),
             max_bytes: plan.max_bytes(),
             splits: shards - geometry.shards(),
-            directory_depth: match self {
-                Backend::Growing(growing) => growing.level(),
-                Backend::Fixed(_) | Backend::FixedWide(_) => 0,
-            },
+            directory_depth: on_shards!(self, shards => shards.level()),
             growth: shards as f64 / geometry.shards() as f64,
             expected_growth: plan.expected_growth(),
         }
+    }
+}
+
+impl<const WIDE: bool> Form<WIDE> {
+    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, usize> {
+        Ok(match plan {
+            Plan::Fixed(_) => Form::Fixed(Fixed::restore(loaded)?),
+            Plan::Growing(plan) => Form::Growing(Sharded::restore(plan, loaded)?),
+        })
     }
 }
 

@@ -92,6 +92,25 @@ pub trait Shards: Sized + Send + Sync {
         kind: FullKind,
     ) -> Result<Located<'a, Self>, Full>;
 
+    /// Where an item is, for a lookup.
+    type Spot<'a>: Copy
+    where
+        Self: 'a;
+
+    fn spot(&self, hash: Mixed) -> Self::Spot<'_>;
+
+    /// Prefetches the memory that a lookup at this spot reads.
+    fn request<'a>(&'a self, spot: Self::Spot<'a>);
+
+    /// Looks once for the item of this spot. Returns `None` if it may have been moving.
+    fn look_at<'a>(&'a self, spot: Self::Spot<'a>) -> Option<bool>;
+
+    /// Looks once for an item.
+    #[inline(always)]
+    fn look(&self, hash: Mixed) -> Option<bool> {
+        self.look_at(self.spot(hash))
+    }
+
     /// An item of a batch whose memory was requested. A batch keeps some thirty of these between
     /// [`fetch`](Self::fetch) and [`fetched`](Self::fetched), so each should be small.
     type Ahead<'a>: Copy

@@ -12,8 +12,8 @@
 //! remove, so when that reaches zero, another removal may be the one that comes too late. No lock is held for longer
 //! than by an operation on a single item.
 
+use crate::backend::on_shards;
 use crate::backend::shards::{Located, Shards};
-use crate::backend::{Backend, on_shards};
 use crate::error::{Full, Refused};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::key::{Key, Prehashed};
@@ -21,6 +21,7 @@ use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Parts;
 use std::hash::BuildHasher;
+use std::mem::swap;
 
 /// # Many items at once
 ///
@@ -181,10 +182,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     }
 
     pub(crate) fn look_up<K: Key>(&self, items: &[K], found: &mut [bool]) {
-        self.hashed(items, found, |hashes, found| match self.backend() {
-            Backend::Fixed(fixed) => fixed.have(hashes, found),
-            Backend::FixedWide(fixed) => fixed.have(hashes, found),
-            backend => on_shards!(backend, shards => in_order(shards, hashes, found, Contains)),
+        self.hashed(items, found, |hashes, found| {
+            on_shards!(self.backend(), shards => have(shards, hashes, found));
         });
     }
 
@@ -273,7 +272,6 @@ macro_rules! operations {
 }
 
 operations! {
-    Contains: contains -> bool = false;
     Insert: insert -> Result<(), Full> = Ok(());
     InsertIfAbsent: insert_if_absent -> Result<bool, Full> = Ok(false);
     Remove: remove -> bool = false;
@@ -281,9 +279,49 @@ operations! {
     InsertOrRefresh: insert_or_refresh -> Result<bool, Full> = Ok(false);
 }
 
+/// The number of items of a lot of lookups, whose memory is requested at once. Twice as many are in flight then.
+const LOT: usize = 16;
+
+/// Looks for all items of a batch, lot by lot: the memory of each is requested before the previous one is looked at.
+fn have<S: Shards>(shards: &S, hashes: &[Prehashed], found: &mut [bool]) {
+    let Some(first) = hashes.first() else { return };
+    let [one, other] = &mut [[shards.spot(Mixed::of(first.0)); LOT]; 2];
+    let (mut requested, mut ahead) = (one, other);
+    let mut lots = hashes.chunks(LOT).zip(found.chunks_mut(LOT)).peekable();
+    if let Some((hashes, _)) = lots.peek() {
+        request(shards, hashes, requested);
+    }
+    while let Some((hashes, found)) = lots.next() {
+        if let Some((hashes, _)) = lots.peek() {
+            request(shards, hashes, ahead);
+        }
+        for ((found, hash), spot) in found.iter_mut().zip(hashes).zip(&*requested) {
+            *found = match shards.look_at(*spot) {
+                Some(found) => found,
+                None => has(shards, *hash),
+            };
+        }
+        swap(&mut requested, &mut ahead);
+    }
+}
+
+#[inline(never)]
+fn request<'a, S: Shards>(shards: &'a S, hashes: &[Prehashed], spots: &mut [S::Spot<'a>; LOT]) {
+    for (spot, hash) in spots.iter_mut().zip(hashes) {
+        *spot = shards.spot(Mixed::of(hash.0));
+        shards.request(*spot);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn has<S: Shards>(shards: &S, hash: Prehashed) -> bool {
+    shards.contains(shards.locate(Mixed::of(hash.0)))
+}
+
 /// Processes a batch in its order.
 #[inline]
-pub fn in_order<S: Shards, O: Operation>(
+fn in_order<S: Shards, O: Operation>(
     shards: &S,
     hashes: &[Prehashed],
     answers: &mut [O::Answer],

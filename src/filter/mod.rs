@@ -371,7 +371,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn grows(&self) -> bool {
-        matches!(self.backend(), Backend::Growing(_))
+        self.backend().grows()
     }
 
     /// Gives memory back that the filter has grown to and does not need any more. Returns the number of bytes by which
@@ -458,10 +458,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn set_max_bytes(&self, bytes: usize) {
-        match self.backend() {
-            Backend::Growing(growing) => growing.set_max_bytes(bytes),
-            Backend::Fixed(_) | Backend::FixedWide(_) => {}
-        }
+        self.backend().set_max_bytes(bytes);
     }
 
     /// Returns the limit of the filter's memory, or `usize::MAX` if there is none.
@@ -475,10 +472,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn max_bytes(&self) -> usize {
-        match self.backend() {
-            Backend::Growing(growing) => growing.max_bytes(),
-            Backend::Fixed(_) | Backend::FixedWide(_) => usize::MAX,
-        }
+        self.backend().max_bytes()
     }
 }
 

@@ -34,7 +34,7 @@ pub mod merge;
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{
-    Bucket, MULTIPLIER, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS, scale, spread,
+    Bucket, MULTIPLIER, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS, spread,
 };
 use std::num::NonZeroU32;
 use std::ops::Add;
@@ -51,8 +51,7 @@ pub struct Shrinking<const WIDE: bool> {
     suffix: u8,
     /// The number of bits in the stamp.
     stamp: u8,
-    /// The shifts that turn the top bits of a 64-bit fraction into a narrow lane or a suffix.
-    to_lane: u8,
+    /// The shift that turns the top bits of a position into a suffix.
     to_suffix: u8,
     /// The mask of the distance to the other bucket, chosen by two bits of the anchor's hash: anywhere in the shard, or
     /// in the same stripe.
@@ -64,8 +63,8 @@ pub struct Shrinking<const WIDE: bool> {
     unit: NonZeroU32,
     /// The lowest bit of each suffix.
     units: u64,
-    /// All bits of a word except for the stamps.
-    unstamped: u64,
+    /// The bits of all stamps.
+    stamps: u64,
 }
 
 /// The two buckets that a bucket becomes in the halves of a shard that is split.
@@ -138,7 +137,6 @@ pub fn lasts_for(lanes: Lanes, growth: f64) -> bool {
 impl<const WIDE: bool> Shrinking<WIDE> {
     /// Divides the lanes of a filter that is expected to grow by this factor.
     pub fn new(lanes: Lanes, growth: f64) -> Self {
-        let bits = lanes.bits() as u8;
         let stamp = lanes.stamp_bits() as u8;
         let suffix = suffix_size(lanes, growth) as u8;
         // As in a fixed filter, buckets of two lanes need their items spread farther.
@@ -146,23 +144,22 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         let within = [GROWING_BUCKETS, near, near, near].map(|buckets| buckets - 1);
         let in_a_head = if WIDE { 0 } else { suffix + stamp };
         let anchors = (lanes.heads() as u32) & !((1 << in_a_head) - 1);
-        let (to_lane, to_suffix) = (64 - bits, 64 - suffix - stamp);
+        let to_suffix = 64 - suffix - stamp;
         let unit = NonZeroU32::MIN.saturating_add((1 << stamp) - 1);
         let in_a_suffix = ((1u64 << suffix) - 1) << stamp;
         let units = lanes.ones() << stamp;
-        let unstamped = !(units - lanes.ones());
+        let stamps = units - lanes.ones();
         Shrinking {
             lanes,
             suffix,
             stamp,
-            to_lane,
             to_suffix,
             within,
             anchors,
             in_a_suffix: in_a_suffix as u32,
             unit,
             units,
-            unstamped,
+            stamps,
         }
     }
 
@@ -174,7 +171,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     /// The number of bits above the suffix in its word.
     #[inline]
     fn anchor_bits(&self) -> u32 {
-        u32::from(self.to_suffix - self.to_lane)
+        self.lanes.bits() - u32::from(self.suffix + self.stamp)
     }
 
     /// Whether a filter takes another copy of an item that already has these matching lanes.
@@ -201,43 +198,38 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         !are_enough && agreeing <= (slots - 1) * of_a_copy
     }
 
-    /// Returns the anchor of an item, from a fraction of its hash.
+    /// Returns the anchor of an item, from random bits.
     #[inline]
-    fn anchor(&self, fraction: u64) -> u32 {
+    fn anchor(&self, random: u32) -> u32 {
         match WIDE {
-            false => (fraction >> self.to_lane) as u32 & self.anchors,
-            true => scale(fraction, self.lanes.heads()).0 as u32 + 1,
+            false => random & self.anchors,
+            true => ((u64::from(random) * u64::from(self.anchors)) >> u32::BITS) as u32 + 1,
         }
     }
 
-    /// Returns the fingerprint of a new item with this anchor, from a fraction of its hash that begins
-    /// with the bits of the suffix.
+    /// Returns the fingerprint of a new item with this anchor. The suffix is in the bits of `suffix` above a stamp.
     #[inline]
-    fn fingerprint(&self, anchor: u32, suffix: u64) -> Fingerprint {
+    fn fingerprint(&self, anchor: u32, suffix: u32) -> Fingerprint {
+        // A whole suffix above a stamp of zeros.
+        let suffix = suffix & self.in_a_suffix | self.unit.get();
         match WIDE {
-            false => Fingerprint::with_bit(self.unit, anchor | self.suffix_of(suffix)),
-            true => Fingerprint::nth(anchor - 1).with_tail(self.suffix_of(suffix).into()),
+            false => Fingerprint::with_bit(self.unit, anchor | suffix),
+            true => Fingerprint::nth(anchor - 1).with_tail(suffix.into()),
         }
-    }
-
-    /// A whole suffix above a stamp of zeros.
-    #[inline]
-    fn suffix_of(&self, fraction: u64) -> u32 {
-        (fraction >> self.to_suffix) as u32 & self.in_a_suffix | self.unit.get()
     }
 
     /// Computes where an item may be in its shard, which has this `depth`. `position` is the item's
     /// [position](crate::layout::stagger) in its root.
     #[inline(always)]
     pub fn place(&self, hash: Mixed, position: u64, depth: u32) -> Place {
-        // The top bits of the position select the shard. The suffix follows.
-        let suffix = position << (depth & 63);
-        // The bucket and the anchor, which no split changes, are the top bits of a product of the hash.
-        let other = hash.0.wrapping_mul(MULTIPLIER);
-        let anchor = self.anchor(other << GROWING_BUCKETS.ilog2());
-        let first = Bucket((other >> (64 - GROWING_BUCKETS.ilog2())) as u32);
+        // The bucket, and the anchor below it, which no split changes, are bits of a product of the hash.
+        let product = hash.0.wrapping_mul(MULTIPLIER);
+        let first = Bucket((product >> (u64::BITS - GROWING_BUCKETS.ilog2())) as u32);
+        let anchor = self.anchor((product >> (u32::BITS - GROWING_BUCKETS.ilog2())) as u32);
         let second = self.alternate_of(first, anchor);
-        Place { first, second, fp: self.fingerprint(anchor, suffix) }
+        // The top bits of the position select the shard. The suffix follows.
+        let suffix = position.wrapping_shr(u32::from(self.to_suffix).wrapping_sub(depth));
+        Place { first, second, fp: self.fingerprint(anchor, suffix as u32) }
     }
 
     /// Returns the other bucket of an item whose fingerprint `fp` is in `bucket`.
@@ -252,7 +244,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     fn alternate_of(&self, bucket: Bucket, anchor: u32) -> Bucket {
         let spread = spread(anchor);
         let within = self.within[(spread >> 62) as usize];
-        Bucket(bucket.0 ^ ((spread >> 40) as u32 & within | 1))
+        Bucket((bucket.0 ^ ((spread >> 40) as u32 & within | 1)) % GROWING_BUCKETS)
     }
 
     /// Returns the lanes of a first word that match an item of this shard. `fp` is the fingerprint that the item would
@@ -268,6 +260,24 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         let differ = either ^ flipped;
         // As in `compared`. Empty lanes, whose bits are flipped up to the top, are excluded as well.
         self.lanes.set_of(differ.wrapping_sub(self.units) & !either & self.lanes.tops())
+    }
+
+    /// Whether a lane of two buckets matches an item, as by [`matching`](Self::matching) and
+    /// [`matching_tail`](Self::matching_tail).
+    #[inline(always)]
+    pub fn either_holds(&self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
+        let [first, second] = heads;
+        if !WIDE {
+            return !self.matching(first, fp).or(self.matching(second, fp)).is_empty();
+        }
+        let ones = self.lanes.ones();
+        let [head, tail] = [fp.head(), fp.tail()].map(|value| !(ones * u64::from(value)));
+        let held = |heads: u64, tails: u64| {
+            // The bits in which they are the same, or need not be: see `Lanes::either_holds_whole`.
+            let same = (heads ^ head) & (tails ^ tail | self.flipped(tails) | self.stamps);
+            same & !same.wrapping_add(ones)
+        };
+        (held(first, tails[0]) | held(second, tails[1])) & self.lanes.tops() != 0
     }
 
     /// Returns the taken lanes of a second word whose suffix agrees with that of the item, and perhaps
@@ -394,7 +404,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     pub fn match_weight(&self, words: Words) -> u64 {
         let (ones, tops) = (self.lanes.ones(), self.lanes.tops());
         // Shifts the suffixes down, so that they begin at the lowest bit of their lanes.
-        let lanes = (Self::suffixes(words) & self.unstamped) >> self.stamp;
+        let lanes = (Self::suffixes(words) & !self.stamps) >> self.stamp;
         let or_tops = lanes | tops;
         if WIDE {
             return self.lanes.sum(or_tops & !(or_tops - ones) & lanes);

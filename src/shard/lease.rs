@@ -10,11 +10,13 @@ pub mod permanent;
 
 use crate::error::FullKind;
 use crate::layout::SMALL;
+use crate::layout::bucket::Lanes;
+use crate::layout::geometry::Bucket;
 use crate::shard::lease::accounts::Accounts;
 use crate::shard::lease::encoding::Encoding;
+use crate::sync::AtomicU64;
 use crate::table::Table;
 use crate::table::clock::Clock;
-use crate::table::lookup_view::LookupView;
 use std::fmt::Debug;
 
 /// The most full buckets that any search for room lists.
@@ -30,11 +32,20 @@ pub trait Lease: Encoding + Accounts {
     /// The number of full buckets that a search for room lists before it gives up.
     const MAX_NODES: usize;
 
-    /// Returns the memory that lookups read, if its address is at hand.
+    /// Returns the lanes of the shard's table.
     #[inline]
-    fn view(&self) -> Option<LookupView<'_>> {
-        None
+    fn lanes(&self, table: &Table) -> Lanes {
+        table.geometry().lanes()
     }
+
+    /// Returns the first word of a bucket. The shard begins at bucket `base` of the table.
+    fn heads<'t>(&'t self, table: &'t Table, base: usize, bucket: Bucket) -> &'t AtomicU64;
+
+    /// Reads the second word of a wide bucket.
+    fn read_second(&self, table: &Table, base: usize, bucket: Bucket) -> u64;
+
+    /// Returns the version of a bucket's stripe.
+    fn version<'t>(&'t self, table: &'t Table, base: usize, bucket: Bucket) -> &'t AtomicU64;
 
     /// Checks that the shard still owns the item. It stays so for as long as the caller holds a lock of the
     /// shard.

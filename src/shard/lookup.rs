@@ -6,11 +6,12 @@
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Words};
-use crate::layout::geometry::Place;
+use crate::layout::geometry::{Bucket, Place};
 use crate::layout::shrinking::Matches;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
-use crate::table::load;
+use crate::sync::AtomicU64;
+use crate::table::memory::prefetch;
 use crate::table::stripe::{Locks, SeenVersion};
 
 /// The number of times that an invalidated reader retries before it acquires the locks.
@@ -39,17 +40,21 @@ impl<L: Lease> Shard<'_, L> {
     /// Prefetches everything that a lookup reads.
     #[inline]
     pub fn prefetch(self, place: Place) {
-        let buckets = [place.first, place.second];
-        match self.lease.view() {
-            Some(view) => {
-                view.prefetch_version(place.second);
-                buckets.into_iter().for_each(|bucket| view.prefetch(L::WIDE, bucket));
-            }
-            None => {
-                self.table.stripes().prefetch(self.stripe(place.second));
-                buckets.into_iter().for_each(|bucket| self.table.prefetch(self.word(bucket)));
-            }
-        }
+        prefetch(self.version(place.second));
+        self.prefetch_words(place);
+    }
+
+    /// Prefetches both buckets, for an operation that takes a lock first. (Loads wait for a lock, prefetches do not.)
+    #[inline]
+    pub fn prefetch_words(self, place: Place) {
+        prefetch(self.heads(place.first));
+        prefetch(self.heads(place.second));
+    }
+
+    /// Returns the version of a bucket's stripe.
+    #[inline(always)]
+    fn version(&self, bucket: Bucket) -> &AtomicU64 {
+        self.lease.version(self.table, self.base, bucket)
     }
 
     /// Looks once, without a lock. Returns `None` if an item that was not found may have been moving, or if
@@ -60,15 +65,26 @@ impl<L: Lease> Shard<'_, L> {
             let spot = (self.index(place.first), self.index(place.second), place.fp);
             return if L::WIDE { self.table.look_wide(spot) } else { self.table.look(spot) };
         }
-        let words = [self.heads(place.first), self.heads(place.second)];
-        let seen = self.see(place);
-        let [first, second] = words.map(load);
-        if !L::WIDE {
-            // Validation comes first, so that the comparison does not occupy registers yet.
-            return self.still_holds(seen).then(|| self.matches(place, first, second));
+        if L::WIDE && self.lanes().forgets() {
+            return self.look_in_time(place);
         }
-        let found = self.matches(place, first, second);
-        self.still_holds(seen).then_some(found)
+        self.look_since(SeenVersions { last: self.see_last(place), first: None }, place)
+    }
+
+    /// Does the same where items expire in wide buckets.
+    #[inline(never)]
+    fn look_in_time(self, place: Place) -> Option<bool> {
+        self.look_since(self.see(place), place)
+    }
+
+    /// Reads both buckets after these versions.
+    #[inline(always)]
+    fn look_since(self, seen: SeenVersions<'_>, place: Place) -> Option<bool> {
+        let heads = [self.read(place.first), self.read(place.second)];
+        let tails = self.both_tails(place);
+        let found = || self.lease.either_holds(self.lanes(), heads, tails, place.fp);
+        // Validation comes first, so that the comparison does not occupy registers yet.
+        self.still_holds(seen).then(found)
     }
 
     /// Whether words that were read since these versions are of one moment, and were the item's shard then. The versions
@@ -88,29 +104,27 @@ impl<L: Lease> Shard<'_, L> {
     /// lookup reads the versions of both stripes.)
     #[inline(always)]
     pub fn see(&self, place: Place) -> SeenVersions<'_> {
-        let of = |bucket| match self.lease.view() {
-            Some(view) => view.see(bucket),
-            None => self.table.stripes().see(self.stripe(bucket)),
-        };
         let both = L::WIDE && self.lanes().forgets();
-        SeenVersions { last: of(place.second), first: both.then(|| of(place.first)) }
+        let last = self.see_last(place);
+        SeenVersions { last, first: both.then(|| SeenVersion::of(self.version(place.first))) }
+    }
+
+    #[inline(always)]
+    fn see_last(&self, place: Place) -> SeenVersion<'_> {
+        SeenVersion::of(self.version(place.second))
     }
 
     /// Whether any lane of two buckets matches the item, given their first words.
     #[inline(always)]
-    pub fn matches(self, place: Place, first: u64, second: u64) -> bool {
-        if L::IS_PERMANENT && !L::WIDE {
-            return self.lanes().either_holds([first, second], place.fp);
-        }
-        self.heads_match(first, second, place.fp)
-            && (!L::WIDE || self.tails_agree(place, first, second))
+    pub fn matches(self, place: Place, heads: [u64; 2]) -> bool {
+        self.lease.either_holds(self.lanes(), heads, self.both_tails(place), place.fp)
     }
 
-    /// Whether any lane of two first words matches the item: in wide buckets, by its head alone.
+    /// Reads the second words of two wide buckets. Both are read: which bucket has the head is random, so a branch on it
+    /// would be mispredicted.
     #[inline(always)]
-    fn heads_match(self, first: u64, second: u64, fp: Fingerprint) -> bool {
-        let matching = |word| self.lease.matching(self.lanes(), word, fp);
-        !matching(first).or(matching(second)).is_empty()
+    fn both_tails(self, place: Place) -> [u64; 2] {
+        [self.read_second(place.first), self.read_second(place.second)]
     }
 
     /// Whether a hit needs no version, because the meaning of its word never changes and the word was stored
@@ -118,15 +132,6 @@ impl<L: Lease> Shard<'_, L> {
     #[inline]
     pub fn hits_need_no_version(self) -> bool {
         L::IS_PERMANENT && !L::WIDE
-    }
-
-    /// Whether a lane of either wide bucket matches the item, given their first words. Both second words are
-    /// read: which bucket has the head is random, so a branch on it would be mispredicted.
-    #[inline(always)]
-    fn tails_agree(self, place: Place, first: u64, second: u64) -> bool {
-        let in_first = self.matching(self.read_rest(place.first, first), place.fp);
-        let in_second = self.matching(self.read_rest(place.second, second), place.fp);
-        !in_first.or(in_second).is_empty()
     }
 
     /// Looks again after a [look](Self::look) without an answer, and finally under the locks.
@@ -150,8 +155,8 @@ impl<L: Lease> Shard<'_, L> {
 
     #[inline]
     pub fn holds(self, first: Words, second: Words, fp: Fingerprint) -> bool {
-        self.heads_match(first.heads, second.heads, fp)
-            && (!L::WIDE || self.copies_in(first, second, fp) > 0)
+        let (heads, tails) = ([first.heads, second.heads], [first.tails, second.tails]);
+        self.lease.either_holds(self.lanes(), heads, tails, fp)
     }
 
     /// Counts the copies of the item.
@@ -174,11 +179,7 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Returns the copies of the item, by recent words.
     pub fn matches_of(self, place: Place) -> Matches {
-        let [first, second] = [place.first, place.second].map(|bucket| self.read(bucket));
-        if !self.heads_match(first, second, place.fp) {
-            return Matches::default();
-        }
-        let both = [(place.first, first), (place.second, second)];
+        let both = [place.first, place.second].map(|bucket| (bucket, self.read(bucket)));
         both.into_iter().fold(Matches::default(), |copies, (bucket, heads)| {
             let words = self.read_rest(bucket, heads);
             let among = self.matching(words, place.fp);

@@ -98,7 +98,7 @@ impl<'a, L: Lease> Shard<'a, L> {
 
     #[inline]
     pub fn lanes(self) -> Lanes {
-        self.table.geometry().lanes()
+        self.lease.lanes(self.table)
     }
 
     /// Returns the other bucket of an item that is in `bucket` as `fp`.
@@ -123,10 +123,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Returns where the first word of a bucket is.
     #[inline(always)]
     pub fn heads(&self, bucket: Bucket) -> &AtomicU64 {
-        match self.lease.view() {
-            Some(view) => view.heads(L::WIDE, bucket),
-            None => self.table.word(self.word(bucket)),
-        }
+        self.lease.heads(self.table, self.base, bucket)
     }
 
     /// Reads the first word, which determines which lanes are empty.
@@ -138,11 +135,13 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Reads the rest of a bucket whose first word is `heads`.
     #[inline]
     fn read_rest(self, bucket: Bucket, heads: u64) -> Words {
-        let tails = || match self.lease.view() {
-            Some(view) => view.read_second(bucket),
-            None => self.table.read(self.word(bucket) + 1),
-        };
-        Words { heads, tails: if L::WIDE { tails() } else { 0 } }
+        Words { heads, tails: self.read_second(bucket) }
+    }
+
+    /// Reads the second word of a wide bucket. Returns zero for a narrow one.
+    #[inline(always)]
+    fn read_second(self, bucket: Bucket) -> u64 {
+        if L::WIDE { self.lease.read_second(self.table, self.base, bucket) } else { 0 }
     }
 
     #[inline]

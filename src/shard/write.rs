@@ -84,7 +84,7 @@ impl<L: Lease> Shard<'_, L> {
         let seen = (!self.hits_need_no_version()).then(|| self.see(place));
         let (first, second) = (self.read(place.first), self.read(place.second));
         let is_sure = || seen.is_none_or(|seen: SeenVersions<'_>| self.still_holds(seen));
-        if self.matches(place, first, second) && is_sure() {
+        if self.matches(place, [first, second]) && is_sure() {
             return Ok(Some(false));
         }
         // If the item was not seen, the decision is made under locks: those of its own buckets if one has

@@ -178,10 +178,10 @@
 //!   sum of `f` and the part of `scale(p, 0x5555555555555555)`, where `p` is the part of `scale(f, NOT f)`.
 //! * The root's blocks divide the values of `r` among them in ascending order, and a block of depth `d` has 2^(64 - d)
 //!   values. The item belongs to the block that has its `r`: the highest `depth` bits of `r` lead to it.
-//! * Let `o` be `h` × `M`. The first bucket is the highest 13 bits of `o`.
-//! * In a narrow bucket, the anchor is the bits of `o` that follow those 13. In a wide bucket, it is 1 + the part of
-//!   `scale(o << 13, 2^half - 1)`. The lower `suffix` bits of the fingerprint are the highest `suffix` bits of
-//!   `r << depth`, with the lowest of them replaced by 1.
+//! * Let `o` be `h` × `M`. The first bucket is the highest 13 bits of `o`. Let `w` be the 32 bits of `o` that follow.
+//! * In a narrow bucket, the bits of the lane above suffix and stamp, the anchor, are the same bits of `w`. In a wide
+//!   bucket, the anchor is 1 + the part of `scale(w << 32, 2^half - 1)`. The lower `suffix` bits of the fingerprint are
+//!   the highest `suffix` bits of `r << depth`, with the lowest of them replaced by 1.
 //! * Let `s` be `M` × the anchor `<< (suffix + stamp_bits)`, or × the head in a wide bucket. The item is *far* if the two
 //!   highest bits of `s` are both zero, or if a bucket has two lanes.
 //! * The second bucket is first XOR `n`, where `n` is the lowest 13 bits of `s >> 40` if the item
@@ -192,7 +192,7 @@
 //! For example, the bytes `https://a.example/` have the hash `825669AB53A360EC` with the seed 7, which is mixed to
 //! `A4BD9CF082363CE5`. In a fixed filter of 16 bits, 3 shards and 4,096 buckets, they are in shard 1, in bucket `EE3` or
 //! `ED2` (the item is not far), as `8236`. In a growing filter of 16 bits that began with 3 shards, each of which was split
-//! into four, they are in root 1, in the last of its four blocks, in bucket `333` or `1978` (the item is far), as `DECF`.
+//! into four, they are in root 1, in the last of its four blocks, in bucket `333` or `2E0` (the item is not far), as `F0CF`.
 //!
 //! # The hasher
 //!
@@ -362,6 +362,6 @@ mod tests {
         let (root, fraction) = mixed.scaled(3);
         let position = Stagger::FULL.position(fraction);
         let place = Shrinking::<false>::new(lanes, 1.0).place(mixed, position, 2);
-        assert_eq!((root, position >> 62, numbers_of(place)), (1, 0b11, [0x333, 0x1978, 0xDECF]));
+        assert_eq!((root, position >> 62, numbers_of(place)), (1, 0b11, [0x333, 0x2E0, 0xF0CF]));
     }
 }

@@ -318,7 +318,7 @@ fn copied(
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::backend::growing::Growing;
+    use crate::backend::growing::sharded::Sharded;
     use crate::backend::shards::Shards;
     use crate::layout::geometry::Mixed;
     use crate::layout::sizing::growth_plan;
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn each_shard_is_copied_once_while_the_filter_grows() {
         let plan = growth_plan(100_000, 0.001, 0, 64.0, [0, usize::MAX]).expect("a layout");
-        let Ok(Growing::Narrow(shards)) = Growing::new(plan.clone()) else { panic!("memory") };
+        let Ok(shards) = Sharded::<false>::new(plan.clone()) else { panic!("memory") };
         let plan = Plan::Growing(plan);
         let before = shards.bucket_count() / plan.geometry().buckets() as usize;
         let (mut items, mut count) = (0u64.., 0);
@@ -353,8 +353,8 @@ mod tests {
         assert!(copies > 2 * before, "{before} shards did not become more than {copies}");
         assert_eq!((tables.shards(), depths.len()), (copies, copies));
         let Plan::Growing(plan) = plan else { panic!("it grows") };
-        let copy = Growing::restore(plan, Loaded::Gathered { tables, depths, void, time });
-        let Ok(Growing::Narrow(copy)) = copy else { panic!("memory") };
+        let copy = Sharded::<false>::restore(plan, Loaded::Gathered { tables, depths, void, time });
+        let Ok(copy) = copy else { panic!("memory") };
         let missing = (0..50_000).filter(|item| !copy.contains(copy.locate(Mixed::of(*item))));
         assert_eq!(missing.count(), 0);
     }

@@ -7,8 +7,6 @@
 use crate::layout::geometry::{Bucket, STRIPE_BUCKETS};
 use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::sync::AtomicU64;
-use crate::table::memory::prefetch;
-use crate::table::stripe::SeenVersion;
 use crate::table::{Table, load};
 
 const BUCKETS: usize = GROWING_BUCKETS as usize;
@@ -21,16 +19,15 @@ pub type Versions = [AtomicU64; STRIPES];
 
 #[derive(Clone, Copy)]
 pub struct LookupView<'a> {
-    words: &'a Words,
-    /// The same words, and the ones that follow if the buckets are wide.
-    all: &'a [Words],
+    /// One array of words, or two of wide buckets.
+    words: &'a [Words],
     versions: &'a Versions,
 }
 
 impl<'a> LookupView<'a> {
     #[inline(always)]
-    pub fn new(words: &'a Words, all: &'a [Words], versions: &'a Versions) -> Self {
-        LookupView { words, all, versions }
+    pub fn new(words: &'a [Words], versions: &'a Versions) -> Self {
+        LookupView { words, versions }
     }
 
     /// Returns the words and versions of a table from this bucket on, if there are enough of them.
@@ -41,46 +38,25 @@ impl<'a> LookupView<'a> {
         Some((words, versions.first_chunk()?))
     }
 
-    /// Returns a word of a bucket: the first, or the second of a wide bucket.
+    /// Returns the first word of a bucket.
     #[inline(always)]
-    fn word(self, is_wide: bool, bucket: Bucket, number: usize) -> &'a AtomicU64 {
+    pub fn heads<const WIDE: bool>(self, bucket: Bucket) -> &'a AtomicU64 {
         let index = bucket.0 as usize % BUCKETS;
-        match is_wide {
-            false => &self.words[index],
-            true => &self.all.as_flattened()[2 * index + number],
+        match WIDE {
+            false => &self.words[0][index],
+            true => &self.words.as_flattened()[2 * index],
         }
-    }
-
-    #[inline]
-    fn version(self, bucket: Bucket) -> &'a AtomicU64 {
-        &self.versions[Table::stripe_of(bucket.0 as usize) % STRIPES]
-    }
-
-    /// Returns where the first word of a bucket is.
-    #[inline(always)]
-    pub fn heads(self, is_wide: bool, bucket: Bucket) -> &'a AtomicU64 {
-        self.word(is_wide, bucket, 0)
     }
 
     /// Reads the second word of a wide bucket.
     #[inline(always)]
     pub fn read_second(self, bucket: Bucket) -> u64 {
-        load(self.word(true, bucket, 1))
+        load(&self.words.as_flattened()[2 * (bucket.0 as usize % BUCKETS) + 1])
     }
 
-    /// Reads the version of the bucket's stripe.
-    #[inline]
-    pub fn see(self, bucket: Bucket) -> SeenVersion<'a> {
-        SeenVersion::of(self.version(bucket))
-    }
-
-    #[inline]
-    pub fn prefetch(self, is_wide: bool, bucket: Bucket) {
-        prefetch(self.word(is_wide, bucket, 0));
-    }
-
-    #[inline]
-    pub fn prefetch_version(self, bucket: Bucket) {
-        prefetch(self.version(bucket));
+    /// Returns the version of the bucket's stripe.
+    #[inline(always)]
+    pub fn version(self, bucket: Bucket) -> &'a AtomicU64 {
+        &self.versions[Table::stripe_of(bucket.0 as usize) % STRIPES]
     }
 }

@@ -129,11 +129,6 @@ impl Table {
 
     // Words. The stripe of a word is that of its bucket.
 
-    #[inline]
-    pub fn prefetch(&self, word: usize) {
-        prefetch(&self.words[word]);
-    }
-
     // Lookups in a fixed filter.
 
     /// Prefetches what a lookup at this spot reads.

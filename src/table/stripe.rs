@@ -39,7 +39,6 @@
 use crate::layout::stamps::Moment;
 use crate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering, read_owned, read_owned_u32};
 use crate::table::lock::{Lock, LockGuard};
-use crate::table::memory::prefetch;
 use arrayvec::ArrayVec;
 
 /// All stripes of a table, in two arrays. The versions, which readers read, are seldom written, so they are
@@ -119,10 +118,10 @@ impl Stripes {
         self.guards[stripe].swept.store(now.mark(), Ordering::Release);
     }
 
-    /// Prefetches the version of a stripe.
+    /// Returns the version of a stripe.
     #[inline]
-    pub fn prefetch(&self, stripe: usize) {
-        prefetch(&self.versions[stripe]);
+    pub fn version(&self, stripe: usize) -> &AtomicU64 {
+        &self.versions[stripe]
     }
 
     /// Reads the version for the lookup of an item that has one of its two buckets in this segment.

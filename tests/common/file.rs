@@ -515,13 +515,15 @@ impl FilterFile {
         let (block, depth) = self.block_of(root, r);
         let o = h.wrapping_mul(M);
         let first = o >> (64 - 13);
+        let w = o << 13 >> 32;
         let (anchor, s) = match self.words() {
             1 => {
-                let anchor = o << 13 >> (64 - (self.bits() - self.stamp_bits() - self.window()));
-                (anchor, anchor << (self.window() + self.stamp_bits()))
+                let below = self.window() + self.stamp_bits();
+                let anchor = w >> below & ((1 << (self.bits() - below)) - 1);
+                (anchor, anchor << below)
             }
             _ => {
-                let anchor = 1 + scale(o << 13, (1 << self.lane_bits()) - 1).0;
+                let anchor = 1 + scale(w << 32, (1 << self.lane_bits()) - 1).0;
                 (anchor, anchor)
             }
         };

@@ -171,7 +171,7 @@ fn fixed_filters_load_unchanged() {
 fn growing_filters_load_unchanged_and_go_on_growing() {
     let narrow = Size { capacity: 1_000, bits: 16, in_a_bucket: 4, slots: 163_840, splits: 4 };
     let wide = Size { capacity: 2_000, bits: 18, in_a_bucket: 7, slots: 114_688, splits: 1 };
-    let files = [(GROWING, narrow, 100_073, 20_000, 4), (GROWING_WIDE, wide, 60_090, 12_000, 0)];
+    let files = [(GROWING, narrow, 100_067, 20_000, 5), (GROWING_WIDE, wide, 60_090, 12_000, 0)];
     for (name, size, len, each, false_positives) in files {
         let splits = size.splits;
         for filter in loaded(name, size, false_positives) {
@@ -220,7 +220,7 @@ fn filters_that_forget_load_unchanged_and_forget_in_time() {
         }
     }
     let growing = Size { capacity: 1_000, bits: 16, in_a_bucket: 4, slots: 65_536, splits: 1 };
-    for filter in loaded(FORGETFUL_GROWING, growing, 21) {
+    for filter in loaded(FORGETFUL_GROWING, growing, 13) {
         forgets_in_time(&filter, 60_000);
     }
     let small = Size { capacity: 1_000, bits: 20, in_a_bucket: 6, slots: 49_152, splits: 0 };

@@ -128,16 +128,22 @@ impl Directory {
     #[inline]
     pub fn look_up_at(&self, hash: Mixed, position: Position) -> SeenEntry<'_> {
         loop {
-            let list = self.lists.newest();
-            let slot = &list.slots[position.range_of(list.each)];
-            // Acquire: pairs with `store`. A reader of the entry sees the words of the upper half, and a reader of `SPLIT`
-            // finds the list that came before it.
-            let entry = Entry::of_word(slot.load(Ordering::Acquire));
-            // Before `SPLIT` was stored here, another list had come into use.
-            if entry != SPLIT {
-                return SeenEntry { slot, entry, hash };
+            // Before `SPLIT` was stored there, another list had come into use.
+            if let Some(seen) = self.look_up_once(hash, position) {
+                return seen;
             }
         }
+    }
+
+    /// Reads the entry in the newest list. Returns `None` if it is [`SPLIT`].
+    #[inline(always)]
+    pub fn look_up_once(&self, hash: Mixed, position: Position) -> Option<SeenEntry<'_>> {
+        let list = self.lists.newest();
+        let slot = &list.slots[position.range_of(list.each)];
+        // Acquire: pairs with `store`. A reader of the entry sees the words of the upper half, and a reader of `SPLIT`
+        // finds the list that came before it.
+        let entry = Entry::of_word(slot.load(Ordering::Acquire));
+        (entry != SPLIT).then_some(SeenEntry { slot, entry, hash })
     }
 
     /// Returns the index of a hash's entry in the list of a level.

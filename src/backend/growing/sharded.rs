@@ -14,6 +14,7 @@ mod merge;
 mod shards;
 pub mod split_policy;
 
+use crate::backend::exchange::{Loaded, Plan};
 use crate::backend::growing::directory::{
     Directory, MAX_ENTRIES, NoMemory, SeenEntry, ShardsOfDepth,
 };
@@ -86,9 +87,31 @@ impl<const WIDE: bool> Sharded<WIDE> {
         Ok(Self::with(plan, directory, tables, 0))
     }
 
+    /// Makes the shards of a file or of pieces. The error is the number of bytes that could not be allocated.
+    pub fn restore(plan: GrowthPlan, loaded: Loaded) -> Result<Self, usize> {
+        let (tables, depths, void, time) = match loaded {
+            Loaded::Shards { table, blocks, void, time } => {
+                let tables = Tables::restore(plan.geometry.shards(), table, blocks.len())?;
+                for ((_, site), block) in tables.sites_from(0).zip(&blocks) {
+                    site.surplus_gauge().set(block.surplus);
+                }
+                let depths = blocks.iter().map(|block| block.depth).collect();
+                (Box::new(tables), depths, void, time)
+            }
+            Loaded::Gathered { tables, depths, void, time } => (tables, depths, void, time),
+        };
+        let directory = Directory::restore(plan.roots(), &tables, depths.iter().copied());
+        let directory = directory.ok_or(tables.heap_bytes())?;
+        let sharded = Self::with(plan, directory, tables, void);
+        if let Some((ticking, time)) = sharded.ticking().zip(time) {
+            ticking.continue_from(time);
+        }
+        Ok(sharded)
+    }
+
     /// Makes the backend of the shards that are in use in these tables, with their figures. Their void lanes stand for
     /// `void` items, but never for more than there are of them.
-    pub fn with(plan: GrowthPlan, directory: Directory, tables: Box<Tables>, void: u64) -> Self {
+    fn with(plan: GrowthPlan, directory: Directory, tables: Box<Tables>, void: u64) -> Self {
         let shrinking = plan.shrinking();
         let void_lanes = |(_, site): (usize, &Site)| site.void_lanes(&shrinking, None) as u64;
         let void = VoidItems::new(void.min(tables.sites_from(0).map(void_lanes).sum()));
@@ -120,8 +143,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
     }
 
     /// Returns the plan of the filter, with its present limit of bytes.
-    pub fn plan(&self) -> GrowthPlan {
-        GrowthPlan { max_bytes: self.max_bytes(), ..(*self.plan).clone() }
+    pub fn plan(&self) -> Plan {
+        Plan::Growing(GrowthPlan { max_bytes: self.max_bytes(), ..(*self.plan).clone() })
     }
 
     pub fn set_max_bytes(&self, bytes: usize) {

@@ -87,18 +87,17 @@ impl Site {
     /// Returns the memory that lookups read. `WIDE` is whether the shard's buckets are wide.
     #[inline(always)]
     pub fn view<const WIDE: bool>(&self) -> LookupView<'_> {
-        // SAFETY: the addresses are those of parts of the table, which has `count` arrays of words there. The
-        // table stays where it is and is not dropped while this site shares it, and no code has mutable
+        // Tells the compiler that all later indices are in bounds.
+        let count = if WIDE { 2 } else { 1 };
+        assert!(!WIDE || self.words_of_a_bucket == 2, "a shard of wide buckets");
+        // SAFETY: the addresses are those of parts of the table, which has `words_of_a_bucket` arrays of words there, and
+        // at least one. The table stays where it is and is not dropped while this site shares it, and no code has mutable
         // access to it meanwhile, since a share is only ever lent for reading.
         #[allow(unsafe_code)]
-        let (words, all, versions) = unsafe {
-            let count = self.words_of_a_bucket as usize;
-            let all = std::slice::from_raw_parts(self.words.as_ptr(), count);
-            (self.words.as_ref(), all, self.versions.as_ref())
-        };
-        // Tells the compiler that all later indices are in bounds.
-        assert!(!WIDE || all.len() == 2, "a shard of wide buckets");
-        LookupView::new(words, all, versions)
+        unsafe {
+            let words = std::slice::from_raw_parts(self.words.as_ptr(), count);
+            LookupView::new(words, self.versions.as_ref())
+        }
     }
 
     #[inline]

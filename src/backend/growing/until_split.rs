@@ -12,6 +12,7 @@ use crate::layout::stamps::Moment;
 use crate::shard::lease::Lease;
 use crate::shard::lease::accounts::{Accounts, Removing};
 use crate::shard::lease::encoding::Encoding;
+use crate::sync::AtomicU64;
 use crate::table::Table;
 use crate::table::clock::Clock;
 use crate::table::lookup_view::LookupView;
@@ -50,8 +51,23 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     const MAX_NODES: usize = 32;
 
     #[inline]
-    fn view(&self) -> Option<LookupView<'_>> {
-        Some(self.view)
+    fn lanes(&self, _: &Table) -> Lanes {
+        self.shared.shrinking.lanes()
+    }
+
+    #[inline(always)]
+    fn heads<'t>(&'t self, _: &'t Table, _: usize, bucket: Bucket) -> &'t AtomicU64 {
+        self.view.heads::<WIDE>(bucket)
+    }
+
+    #[inline(always)]
+    fn read_second(&self, _: &Table, _: usize, bucket: Bucket) -> u64 {
+        self.view.read_second(bucket)
+    }
+
+    #[inline(always)]
+    fn version<'t>(&'t self, _: &'t Table, _: usize, bucket: Bucket) -> &'t AtomicU64 {
+        self.view.version(bucket)
     }
 
     #[inline]
@@ -93,6 +109,11 @@ impl<const WIDE: bool> Accounts for UntilSplit<'_, WIDE> {
 /// Fingerprints lose a bit in each split.
 impl<const WIDE: bool> Encoding for UntilSplit<'_, WIDE> {
     const WIDE: bool = WIDE;
+
+    #[inline(always)]
+    fn either_holds(self, _: Lanes, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
+        self.shared.shrinking.either_holds(heads, tails, fp)
+    }
 
     #[inline]
     fn matching(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {

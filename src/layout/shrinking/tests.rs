@@ -145,25 +145,26 @@ fn a_lane_matches_the_items_that_agree_in_all_bits_left<const WIDE: bool>() {
 
 fn fingerprint<const WIDE: bool>(
     shrinking: Shrinking<WIDE>,
-    anchor: u64,
-    suffix: u64,
+    anchor: u32,
+    suffix: u32,
 ) -> Fingerprint {
     shrinking.fingerprint(shrinking.anchor(anchor), suffix)
 }
 
-fn a_fingerprint_is_made_of_the_top_bits_of_two_fractions<const WIDE: bool>() {
+fn a_fingerprint_is_made_of_random_bits_and_a_suffix<const WIDE: bool>() {
     for_random_words::<WIDE>(|rng, shrinking, _| {
         let item = Plain::random(rng, shrinking, shrinking.suffix_bits());
-        let bits = item.bits.iter().fold(0, |bits, bit| bits << 1 | u64::from(*bit));
+        let bits = item.bits.iter().fold(0, |bits, bit| bits << 1 | u32::from(*bit));
         let anchor = match WIDE {
-            false => u64::from(item.anchor) << (64 - shrinking.lanes.bits() + to_anchor(shrinking)),
-            // The middle of the part of all fractions that has this anchor.
+            false => item.anchor << to_anchor(shrinking),
+            // The middle of the part of all numbers that has this anchor.
             true => {
-                let part = u64::MAX / shrinking.lanes.heads();
-                (u64::from(item.anchor) - 1) * part + part / 2
+                let part = u32::MAX / shrinking.lanes.heads() as u32;
+                (item.anchor - 1) * part + part / 2
             }
         };
-        let suffix = bits << (64 - shrinking.suffix_bits());
+        // Above the `1` and the stamp.
+        let suffix = bits << (1 + shrinking.stamp);
         let fp = fingerprint(shrinking, anchor, suffix);
         assert_eq!(fp, item.fingerprint(shrinking));
     });
@@ -209,11 +210,11 @@ fn a_split_sorts_lanes_by_the_first_bit_left<const WIDE: bool>() {
 fn either_bucket_yields_the_other_whatever_the_suffix<const WIDE: bool>() {
     for shrinking in all_shrinkings::<WIDE>() {
         for bucket in (0..GROWING_BUCKETS).map(Bucket) {
-            let anchor = u64::from(bucket.0) << 53;
+            let anchor = bucket.0.reverse_bits() | bucket.0;
             let fp = |suffix| fingerprint(shrinking, anchor, suffix);
             let other = shrinking.alternate(bucket, fp(0));
             assert!(other != bucket && other.0 < GROWING_BUCKETS);
-            assert_eq!(shrinking.alternate(other, fp(u64::MAX)), bucket);
+            assert_eq!(shrinking.alternate(other, fp(u32::MAX)), bucket);
         }
     }
 }
@@ -356,7 +357,7 @@ macro_rules! in_buckets_of_both_widths {
 
 in_buckets_of_both_widths! {
     a_lane_matches_the_items_that_agree_in_all_bits_left
-    a_fingerprint_is_made_of_the_top_bits_of_two_fractions
+    a_fingerprint_is_made_of_random_bits_and_a_suffix
     a_split_sorts_lanes_by_the_first_bit_left
     either_bucket_yields_the_other_whatever_the_suffix
     each_bit_a_lane_has_lost_doubles_its_weight

@@ -7,6 +7,7 @@ use crate::layout::shrinking::merge::MergeMatches;
 use crate::shard::lease::accounts::Accounts;
 use crate::shard::lease::encoding::Encoding;
 use crate::shard::lease::{Lease, MAX_NODES};
+use crate::sync::AtomicU64;
 use crate::table::Table;
 use crate::table::clock::Clock;
 use crate::table::ticking::Ticking;
@@ -21,6 +22,21 @@ impl<const WIDE: bool> Lease for Permanent<WIDE> {
 
     const IS_PERMANENT: bool = true;
     const MAX_NODES: usize = MAX_NODES;
+
+    #[inline(always)]
+    fn heads<'t>(&'t self, table: &'t Table, base: usize, bucket: Bucket) -> &'t AtomicU64 {
+        table.word((base + bucket.0 as usize) << u32::from(WIDE))
+    }
+
+    #[inline(always)]
+    fn read_second(&self, table: &Table, base: usize, bucket: Bucket) -> u64 {
+        table.read(2 * (base + bucket.0 as usize) + 1)
+    }
+
+    #[inline(always)]
+    fn version<'t>(&'t self, table: &'t Table, base: usize, bucket: Bucket) -> &'t AtomicU64 {
+        table.stripes().version(Table::stripe_of(base + bucket.0 as usize))
+    }
 
     #[inline]
     fn check(self) -> Result<(), Infallible> {
@@ -44,6 +60,14 @@ impl<const WIDE: bool> Accounts for Permanent<WIDE> {}
 /// Fingerprints keep all their bits.
 impl<const WIDE: bool> Encoding for Permanent<WIDE> {
     const WIDE: bool = WIDE;
+
+    #[inline(always)]
+    fn either_holds(self, lanes: Lanes, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
+        match WIDE {
+            false => lanes.either_holds(heads, fp),
+            true => lanes.either_holds_whole(heads, tails, fp),
+        }
+    }
 
     #[inline]
     fn matching(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {

@@ -45,8 +45,8 @@ const ROOMY: [f64; 2] = [0.98, 0.85];
 
 impl<const WIDE: bool> Sharded<WIDE> {
     /// Keeps shards from being joined until the result is dropped.
-    pub fn keep_shards(&self) -> RwLockReadGuard<'_> {
-        self.copies.read()
+    pub fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
+        Some(self.copies.read())
     }
 
     /// Visits up to `most` shards from this cursor on, 0 at first, and joins those that leave enough room. Returns the

@@ -91,6 +91,34 @@ impl<const WIDE: bool> Sharded<WIDE> {
 impl<const WIDE: bool> Shards for Sharded<WIDE> {
     type Lease<'a> = UntilSplit<'a, WIDE>;
 
+    type Spot<'a> = Self::Ahead<'a>;
+
+    #[inline(always)]
+    fn spot(&self, hash: Mixed) -> Self::Spot<'_> {
+        let (shard, place) = self.locate(hash);
+        (shard.lease().seen, place)
+    }
+
+    #[inline(always)]
+    fn request<'a>(&'a self, spot: Self::Spot<'a>) {
+        let (shard, place) = self.fetched(spot);
+        shard.prefetch(place);
+    }
+
+    #[inline(always)]
+    fn look_at<'a>(&'a self, spot: Self::Spot<'a>) -> Option<bool> {
+        let (shard, place) = self.fetched(spot);
+        shard.look(place)
+    }
+
+    #[inline(always)]
+    fn look(&self, hash: Mixed) -> Option<bool> {
+        let position = self.position(hash);
+        let seen = self.directory.look_up_once(hash, position)?;
+        let (shard, place) = self.located(seen, position);
+        shard.look(place)
+    }
+
     /// Finding the table again is cheaper than keeping its address.
     type Ahead<'a> = (SeenEntry<'a>, Place);
 

@@ -31,8 +31,8 @@
 //! 2. It is in the frontier and not done. It is queued again. If it was being fetched, it is fetched a second time.
 //! 3. It is done, and so its links are in the frontier. It is never fetched again.
 //!
-//! What was written to a file stays when the process is killed. When the power fails, the last lines of the frontier may
-//! be lost. A crawler that has to survive that syncs the frontier before it marks a page as done.
+//! What was written to a file stays when the process is killed. When the power fails, the last lines of the frontier
+//! may be lost. A crawler that has to survive that syncs the frontier before it marks a page as done.
 //!
 //! The site keeps a log, as sites do. At the end the crawler reads there how often each page was served, by all runs
 //! together, so you can check that none was fetched again after it was finished.

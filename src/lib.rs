@@ -83,10 +83,10 @@
 //! All methods take `&self`, and may be called by any number of threads at once.
 //!
 //! * **Operations on one item are linearizable**: each takes effect at one moment between its call and its return. An
-//!   operation sees every operation on its item that happened before it, by whatever synchronisation your threads use. A
-//!   thread that finds an item also sees everything that the inserting thread did before the insert.
-//! * **Operations on different items have no common order.** Two threads that each insert an item, and then look for the
-//!   other thread's item, may both miss it.
+//!   operation sees every operation on its item that happened before it, by whatever synchronisation your threads use.
+//!   A thread that finds an item also sees everything that the inserting thread did before the insert.
+//! * **Operations on different items have no common order.** Two threads that each insert an item, and then look for
+//!   the other thread's item, may both miss it.
 //! * **A batch is not atomic.** Other threads see a loop in an unspecified order.
 //! * **What goes through the whole filter is no snapshot.** `len`, `stats`, `clear`, `save`, `try_clone`, pieces and
 //!   `union` visit one part after another. They meet every item that was there before they began and stays. They may or
@@ -124,13 +124,12 @@
 //! because chance treats them less evenly: a filter for 1,000 items takes 20.9 bits per item at 16
 //! bits a fingerprint.)
 //!
-//! A lookup reads the version of its second bucket's stripe, then its two buckets. A fingerprint that
-//! is found is proof enough. A miss counts only if the version was even and is unchanged: then the
-//! item was not being moved, since a move changes the versions of both its stripes. (In narrow buckets, it looks at both
-//! of them before, without a version, and is done if it finds the item. A wide bucket of a
-//! filter that forgets asks for both versions: [`sweep`](mod@sweep).)
-//! [`kick`](mod@kick) explains why that is right while an item is on its way from one bucket to the
-//! other.
+//! A lookup reads the version of its second bucket's stripe, then its two buckets. A fingerprint that is found is proof
+//! enough. A miss counts only if the version was even and is unchanged: then the item was not being moved, since a move
+//! changes the versions of both its stripes. (In narrow buckets, it looks at both of them before, without a version,
+//! and is done if it finds the item. A wide bucket of a filter that forgets asks for both versions:
+//! [`sweep`](mod@sweep).) [`kick`](mod@kick) explains why that is right while an item is on its way from one bucket to
+//! the other.
 //!
 //! A filter that grows has equal shards of 64 or 128 KiB behind a directory: the position of a hash among all hashes
 //! leads to the shard. A lookup also reads the directory's entry before and after, and tries again if the entry has
@@ -152,13 +151,13 @@
 //! guide/      the pages of this documentation
 //! ```
 //!
-//! `unsafe` is in `table/memory.rs`, `backend/growing/site.rs` and `journal/file/mapping.rs`, and, in one place each (but for
-//! what only a checker compiles), in `backend/growing/tables.rs` and `sync.rs`.
+//! `unsafe` is in `table/memory.rs`, `backend/growing/site.rs` and `journal/file/mapping.rs`, and, in one place each
+//! (but for what only a checker compiles), in `backend/growing/tables.rs` and `sync.rs`.
 //!
-//! Each ordering of an atomic says at its line what it pairs with; those of the seqlock, which several files share, are in
-//! a table in `table/stripe.rs`. `loom-tests` runs these same files through every interleaving of small models, and again
-//! with one rule broken at a time: then a model has to fail. `tests/random` runs them through random schedules of many
-//! threads, whose histories have to be linearizable.
+//! Each ordering of an atomic says at its line what it pairs with; those of the seqlock, which several files share, are
+//! in a table in `table/stripe.rs`. `loom-tests` runs these same files through every interleaving of small models, and
+//! again with one rule broken at a time: then a model has to fail. `tests/random` runs them through random schedules of
+//! many threads, whose histories have to be linearizable.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -72,8 +72,8 @@ impl Stats {
         self.items as f64 / self.slots as f64
     }
 
-    /// Returns all figures by their names, for whatever exports metrics. Each is the present value of a gauge; names stay as
-    /// they are, and later versions may add some.
+    /// Returns all figures by their names, for whatever exports metrics. Each is the present value of a gauge; names
+    /// stay as they are, and later versions may add some.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

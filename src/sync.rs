@@ -14,8 +14,8 @@ pub use owned::*;
 
 /// A figure that no lookup's answer depends on. Checkers do not treat accesses to it as events.
 ///
-/// `get` acquires what preceded the `set` that it reads: a new shard is in its table before it is counted. (No model can
-/// show that, because checkers do not see the accesses.)
+/// `get` acquires what preceded the `set` that it reads: a new shard is in its table before it is counted. (No model
+/// can show that, because checkers do not see the accesses.)
 #[derive(Default)]
 pub struct Gauge(std::sync::atomic::AtomicU64);
 

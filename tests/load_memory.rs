@@ -257,8 +257,8 @@ fn deep_shards() -> Vec<u8> {
 }
 
 /// Loads a file that a filter has written, and checks that loading takes no more beyond the filter than `load` and
-/// `read_from` say: a buffer for each thread; and in a stream a shard or two, and a 32nd of a growing filter or half of a
-/// fixed one.
+/// `read_from` say: a buffer for each thread; and in a stream a shard or two, and a 32nd of a growing filter or half of
+/// a fixed one.
 fn takes_what_is_said(filter: &Filter) {
     let bytes = bytes_of(filter);
     let file = FilterFile::cut(&bytes);

@@ -3,21 +3,22 @@
 //! A filter of 16-bit fingerprints grows from 2^14 items to 2^24, or to the power of two that `--to` gives.
 //!
 //! * *errors*: at each doubling, all items are looked up, and millions of absent keys. The false-positive rate is
-//!   compared with the one that the filter reports (in standard deviations), and with a formula: each item adds
-//!   2 / (buckets × 2^15), where `buckets` is the number of buckets at the time of its insert. Unequal shares of the
-//!   shards add some 4 % to that. The memory is compared with that of a fixed filter built for the same number of items.
+//!   compared with the one that the filter reports (in standard deviations), and with a formula: each item adds 2 /
+//!   (buckets × 2^15), where `buckets` is the number of buckets at the time of its insert. Unequal shares of the shards
+//!   add some 4 % to that. The memory is compared with that of a fixed filter built for the same number of items.
 //! * *speed*: lookups are compared with those in a fixed filter with the same number of buckets and the same items. The
-//!   whole fill is compared with the fill of this fixed filter; both begin with fresh memory. The filters alternate, and
-//!   ratios are medians over repetitions.
+//!   whole fill is compared with the fill of this fixed filter; both begin with fresh memory. The filters alternate,
+//!   and ratios are medians over repetitions.
 //! * *small*: very many filters of ten items are made, filled, asked and dropped, and beside them as many fixed filters
 //!   for ten items.
 //! * *unions*: one filter takes over what another one knows, and both have as many shards, or one has more. The time is
 //!   for each entry of the other.
-//! * *waits*: one thread inserts, another looks up present items, and each single operation is timed. The growing filter
-//!   is compared with a filter behind a lock that is rebuilt at twice the capacity whenever it is full. The machine may
-//!   be shared. So for a second before and a second after, a loop that only reads the clock measures the longest gap
-//!   that it sees: waits that are no longer than this say nothing about the filter. Delays by other work come and go,
-//!   but those by the filter recur in every repetition, so the least of the longest waits is printed as well.
+//! * *waits*: one thread inserts, another looks up present items, and each single operation is timed. The growing
+//!   filter is compared with a filter behind a lock that is rebuilt at twice the capacity whenever it is full. The
+//!   machine may be shared. So for a second before and a second after, a loop that only reads the clock measures the
+//!   longest gap that it sees: waits that are no longer than this say nothing about the filter. Delays by other work
+//!   come and go, but those by the filter recur in every repetition, so the least of the longest waits is printed as
+//!   well.
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{Rounds, median};

@@ -1,8 +1,8 @@
 //! How full do tables get before they first refuse an item? These are the figures behind `src/layout/sizing.rs`.
 //!
-//! For each layout and size, a filter is filled many times, each time with different keys, until the first refusal. Told
-//! are the mean load factor, its standard deviation in items, the worst load factor, and the load factor at the promised
-//! capacity. It is an error if a table refuses an item that was promised room.
+//! For each layout and size, a filter is filled many times, each time with different keys, until the first refusal.
+//! Told are the mean load factor, its standard deviation in items, the worst load factor, and the load factor at the
+//! promised capacity. It is an error if a table refuses an item that was promised room.
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::machine::about;

@@ -1,7 +1,7 @@
 //! Measures koel, alone and beside its peers, and checks every answer on the way.
 //!
-//! `kit` is what all benches share: the command line, the machine and its threads, figures, memory and waits. Each other
-//! module is a bench, and `--help` says what it measures.
+//! `kit` is what all benches share: the command line, the machine and its threads, figures, memory and waits. Each
+//! other module is a bench, and `--help` says what it measures.
 
 mod dropped;
 mod durable;

@@ -1,13 +1,13 @@
 //! Each operation, in cache and out of cache, on one thread and on two: `ratios` one by one, `many` in batches.
 //!
-//! What is promised as a ratio is measured as one: each repetition runs all measurements in turn, and each figure is the
-//! median of its ratios. Other work on the machine can take the second core away. So a repetition counts for two threads
-//! only if an empty loop took no longer on both of them than on one.
+//! What is promised as a ratio is measured as one: each repetition runs all measurements in turn, and each figure is
+//! the median of its ratios. Other work on the machine can take the second core away. So a repetition counts for two
+//! threads only if an empty loop took no longer on both of them than on one.
 //!
-//! Some rows show the limits of the machine. One compare-and-swap of a random word of a table of the same size: a shared
-//! table costs a writer at least that much, and when two cores write to a table that fits their caches, each has to
-//! fetch the lines that the other wrote last. And independent random pairs of words, prefetched, in pages as they come
-//! and in huge pages, which koel asks for, too.
+//! Some rows show the limits of the machine. One compare-and-swap of a random word of a table of the same size: a
+//! shared table costs a writer at least that much, and when two cores write to a table that fits their caches, each has
+//! to fetch the lines that the other wrote last. And independent random pairs of words, prefetched, in pages as they
+//! come and in huge pages, which koel asks for, too.
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{Rounds, rate};

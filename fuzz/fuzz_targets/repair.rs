@@ -207,8 +207,8 @@ fn counted_and_void(header: &[u64], block: &[u64]) -> [u64; 2] {
     })
 }
 
-/// Whether the void lanes of a file stand for no more items than there are of them. Otherwise the number is changed as the
-/// file is loaded.
+/// Whether the void lanes of a file stand for no more items than there are of them. Otherwise the number is changed as
+/// the file is loaded.
 pub fn is_fair(bytes: &[u8]) -> bool {
     let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     let words: Vec<u64> = words.collect();

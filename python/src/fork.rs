@@ -8,10 +8,10 @@
 //! The thread that forks passes the gate, because hooks of other modules may use a filter before the fork, and because
 //! the child destroys what other threads had before it calls any hook.
 //!
-//! A hook of another module may also wait, before the fork, for a lock whose holder waits here for the fork: a deadlock.
-//! So after a second an operation goes on, but under the interpreter's import lock. Python takes that lock after all
-//! hooks that come before the fork, and holds it until the fork is over. Whichever takes it first, the other one
-//! waits, however long: no operation is in the middle of anything at the moment of the fork.
+//! A hook of another module may also wait, before the fork, for a lock whose holder waits here for the fork: a
+//! deadlock. So after a second an operation goes on, but under the interpreter's import lock. Python takes that lock
+//! after all hooks that come before the fork, and holds it until the fork is over. Whichever takes it first, the other
+//! one waits, however long: no operation is in the middle of anything at the moment of the fork.
 //!
 //! A filter in a file has threads of its own. Those that sync hold nothing that a child uses. The one that makes
 //! checkpoints is asked to make none until the fork is over, and a fork waits for one that is being made. Checkpoints
@@ -185,8 +185,8 @@ pub fn attached<T: Send>(py: Python<'_>, operation: impl FnOnce() -> T + Send) -
     }
 }
 
-/// Lets no operation begin, waits until none runs, and then for other forks. `first` runs under the interpreter's import
-/// lock.
+/// Lets no operation begin, waits until none runs, and then for other forks. `first` runs under the interpreter's
+/// import lock.
 pub fn close<T>(py: Python<'_>, first: impl FnOnce() -> T) -> T {
     py.detach(|| GATE.close());
     let _imports = Imports::lock(py);

@@ -129,14 +129,14 @@ pub trait Shards: Sized + Send + Sync {
     /// Returns the present number of buckets.
     fn bucket_count(&self) -> usize;
 
-    /// Copies the buckets of shard `next`, which is 0 at first, and sets `next` to the shard that follows.
-    /// Other threads may change the filter between two calls, but for joins of its shards; an item that stays in the
-    /// filter is in exactly one of the copies. (This holds for items. A void lane, which goes to both halves of a split, may
+    /// Copies the buckets of shard `next`, which is 0 at first, and sets `next` to the shard that follows. Other
+    /// threads may change the filter between two calls, but for joins of its shards; an item that stays in the filter
+    /// is in exactly one of the copies. (This holds for items. A void lane, which goes to both halves of a split, may
     /// be in two.)
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied>;
 
-    /// Returns the number of the shard after this one, which is `next` of [`copy_shard`](Self::copy_shard): the shard that
-    /// begins there now may be split later, but never begins elsewhere or ends later while no shards are joined.
+    /// Returns the number of the shard after this one, which is `next` of [`copy_shard`](Self::copy_shard): the shard
+    /// that begins there now may be split later, but never begins elsewhere or ends later while no shards are joined.
     fn after(&self, next: u64) -> Option<u64>;
 
     /// Returns a hash that shard `next` owns.

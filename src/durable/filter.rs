@@ -64,8 +64,8 @@ use std::sync::Arc;
 /// copied, ticks and [`clear`](Self::clear) until all is written.
 ///
 /// Move the state and its journals together. A state without its journals is as old as the last checkpoint, and so is
-/// what [`ConcurrentCuckooFilter::load`] makes of it. Journals with changes whose state is not beside them are refused. Only one process at a
-/// time may open a state.
+/// what [`ConcurrentCuckooFilter::load`] makes of it. Journals with changes whose state is not beside them are refused.
+/// Only one process at a time may open a state.
 ///
 /// # Which changes
 ///
@@ -272,8 +272,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Gives memory back that the filter does not need any more, as [`ConcurrentCuckooFilter::shrink`], and returns how
     /// many bytes.
     ///
-    /// Nothing is recorded: the contents stay the same. The state gets smaller with the next checkpoint. While one copies
-    /// the filter, this gives nothing back, and neither does it in a forked child.
+    /// Nothing is recorded: the contents stay the same. The state gets smaller with the next checkpoint. While one
+    /// copies the filter, this gives nothing back, and neither does it in a forked child.
     pub fn shrink(&self) -> usize {
         if self.keeper.is_of_parent() { 0 } else { self.shared.filter.shrink() }
     }
@@ -342,11 +342,11 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.keeper.journal_bytes()
     }
 
-    /// Returns how many changes the journals had that were not made again when the filter was opened, because what comes
-    /// before them is damaged: they may be removals of items whose inserts are lost.
+    /// Returns how many changes the journals had that were not made again when the filter was opened, because what
+    /// comes before them is damaged: they may be removals of items whose inserts are lost.
     ///
-    /// A process that is killed leaves none. A power failure may leave some of what was not synced, and so may a disk that
-    /// fails. (What is gone without a trace is not counted.)
+    /// A process that is killed leaves none. A power failure may leave some of what was not synced, and so may a disk
+    /// that fails. (What is gone without a trace is not counted.)
     #[must_use]
     pub fn lost_changes(&self) -> u64 {
         self.lost
@@ -379,7 +379,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.keeper.is_of_parent()
     }
 
-    /// Leaves the files to the parent, in a child that was forked. Only [`unrecorded`](Self::unrecorded) is of use there.
+    /// Leaves the files to the parent, in a child that was forked. Only [`unrecorded`](Self::unrecorded) is of use
+    /// there.
     #[doc(hidden)]
     pub fn leave_to_parent(&self) {
         self.keeper.leave_to_parent();
@@ -433,8 +434,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         FilterView(&self.shared.filter)
     }
 
-    /// Lends the filter without its journal, for a child that was forked, where the filter is only memory. A change that
-    /// the parent makes there is not recorded.
+    /// Lends the filter without its journal, for a child that was forked, where the filter is only memory. A change
+    /// that the parent makes there is not recorded.
     #[doc(hidden)]
     #[must_use]
     pub fn unrecorded(&self) -> &ConcurrentCuckooFilter<S> {
@@ -452,7 +453,8 @@ impl<S: PersistentHasher> fmt::Debug for DurableFilter<S> {
     }
 }
 
-/// The filter of a [`DurableFilter`](crate::DurableFilter), for its figures and lookups. Nothing can be changed through it.
+/// The filter of a [`DurableFilter`](crate::DurableFilter), for its figures and lookups. Nothing can be changed through
+/// it.
 ///
 /// Its methods are those of [`ConcurrentCuckooFilter`] with the same names. Its lookups do not wait for the record of a
 /// change that they see, so their answers need not survive the end of the process.

@@ -1,10 +1,10 @@
 //! The operations on batches. Each returns, in order, what a loop over single items would.
 //!
 //! A batch is processed in its own order, or part by part. In its own order, its items go through a window between
-//! requesting their memory and using it, so that dozens of memory accesses overlap. A batch of writes to a table that does not fit the caches is
-//! processed part by part. A *part* is a shard, or several adjacent shards. The items are taken in
-//! rounds. Each round is sorted by part, stably, and then each part of the table comes into the
-//! cache once and takes all its items.
+//! requesting their memory and using it, so that dozens of memory accesses overlap. A batch of writes to a table that
+//! does not fit the caches is processed part by part. A *part* is a shard, or several adjacent shards. The items are
+//! taken in rounds. Each round is sorted by part, stably, and then each part of the table comes into the cache once and
+//! takes all its items.
 //!
 //! Items of different shards do not affect each other. So either way the results, and the table afterwards, are exactly
 //! those of a loop, with two exceptions, both in a growing filter. Its shards share its memory, so when memory runs

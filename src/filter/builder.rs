@@ -237,9 +237,9 @@ impl<S> Builder<S> {
     /// chance, so in rare cases a shard is split a little sooner.)
     ///
     /// The [rate](Self::false_positive_rate) is kept up to the [expected growth](Self::expected_growth). A fingerprint
-    /// loses a bit whenever its shard is split. So a growing filter takes longer fingerprints than a fixed one
-    /// of the same rate. To grow by a factor of 256, it takes 16 bits from 0.0012 on, 21 from 2.7e-5, 24 from 5.9e-6, and
-    /// 32 from 8.1e-9.
+    /// loses a bit whenever its shard is split. So a growing filter takes longer fingerprints than a fixed one of the
+    /// same rate. To grow by a factor of 256, it takes 16 bits from 0.0012 on, 21 from 2.7e-5, 24 from 5.9e-6, and 32
+    /// from 8.1e-9.
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;
@@ -257,8 +257,8 @@ impl<S> Builder<S> {
         self
     }
 
-    /// Sets the factor by which a [growing](Self::growing) filter may grow before it exceeds its false-positive rate, and
-    /// before the oldest fingerprints run out of bits.
+    /// Sets the factor by which a [growing](Self::growing) filter may grow before it exceeds its false-positive rate,
+    /// and before the oldest fingerprints run out of bits.
     ///
     /// It has to be from 1 to 2^23 (less in a filter that forgets). The default is 256. It is a factor of the number of
     /// slots that the filter begins with, which are at least the slots of 64 KiB, or 128. [What growth
@@ -308,11 +308,10 @@ impl<S> Builder<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if no capacity was given, if the rate is not strictly between 0 and 1 or is
-    /// less than 8e-10 (up to 2e-7 in a filter that forgets, and more in one that grows), if items cannot be
-    /// [remembered](Self::remembers) for so many ticks, if no fingerprint lasts for the expected growth, if one of the settings
-    /// is for growing filters and this one does not grow, or if what the filter begins with does not fit in memory, or
-    /// in its limit.
+    /// Returns an error if no capacity was given, if the rate is not strictly between 0 and 1 or is less than 8e-10 (up
+    /// to 2e-7 in a filter that forgets, and more in one that grows), if items cannot be [remembered](Self::remembers)
+    /// for so many ticks, if no fingerprint lasts for the expected growth, if one of the settings is for growing
+    /// filters and this one does not grow, or if what the filter begins with does not fit in memory, or in its limit.
     ///
     /// ```
     /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};

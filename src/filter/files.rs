@@ -1,5 +1,5 @@
-//! Filters in files and in pieces, and the union of two filters. The work is done in [`snapshot`](crate::snapshot) and in
-//! [`backend`](crate::backend).
+//! Filters in files and in pieces, and the union of two filters. The work is done in [`snapshot`](crate::snapshot) and
+//! in [`backend`](crate::backend).
 
 use crate::backend::union;
 use crate::error::{UnionError, UnionErrorKind};
@@ -384,14 +384,14 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// # Errors
     ///
     /// Returns an error if this is not the piece that comes next, or if it is of a filter that was built otherwise
-    /// ([`OutOfOrder`](crate::SnapshotErrorKind::OutOfOrder)), or of one with another hasher. The loader is then as it was
-    /// before, and the right piece can be pushed.
+    /// ([`OutOfOrder`](crate::SnapshotErrorKind::OutOfOrder)), or of one with another hasher. The loader is then as it
+    /// was before, and the right piece can be pushed.
     ///
     /// Also returns an error if the piece is damaged or cut off, or if there is no memory for it. If that is found out
     /// after its header, the loader has become empty, and [`next`](Self::next) is 0 again: begin the dump again.
     ///
-    /// Pieces of two dumps, or of two filters that were built alike, cannot be told apart. If a piece is from an earlier
-    /// dump than the one before it, items that were inserted between the two may be missing.
+    /// Pieces of two dumps, or of two filters that were built alike, cannot be told apart. If a piece is from an
+    /// earlier dump than the one before it, items that were inserted between the two may be missing.
     ///
     /// (A checksum does not protect against forgery: the author of a forged piece decides what the
     /// filter contains. But none causes a panic.)

@@ -3,8 +3,8 @@
 //! * `builder` validates the settings and builds a filter.
 //! * `operations` has the operations on one item, and ticks; `batch` has those on many, and `parallel` those on many
 //!   threads.
-//! * `files` saves and loads filters, sends and receives them in pieces, and merges another filter into this one; `serde` has
-//!   them as bytes.
+//! * `files` saves and loads filters, sends and receives them in pieces, and merges another filter into this one;
+//!   `serde` has them as bytes.
 
 // In the order in which the documentation lists their methods.
 pub mod builder;
@@ -162,8 +162,8 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Returns the number of bytes that the filter takes, itself included.
     ///
-    /// What it [gave back](Self::shrink) is not among them. That stays reserved, so an allocator's figures, and the virtual
-    /// size of the process, still count it.
+    /// What it [gave back](Self::shrink) is not among them. That stays reserved, so an allocator's figures, and the
+    /// virtual size of the process, still count it.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(10);
@@ -350,8 +350,9 @@ impl<S> ConcurrentCuckooFilter<S> {
 ///
 /// An insert returns [`Full`](crate::Full) if there is no memory, or if the filter would exceed its
 /// [limit](crate::Builder::max_bytes), or if it has as many copies of this item as it takes: as many as a bucket has
-/// slots, or four or five with 8 to 10 bits. (One more comes if all of these were in one bucket, and the item's other bucket gets room. Nor does it take copies of an item that it cannot tell from one of which
-/// it has so many.) **Other items are never the reason**, however many copies it has of some of them.
+/// slots, or four or five with 8 to 10 bits. (One more comes if all of these were in one bucket, and the item's other
+/// bucket gets room. Nor does it take copies of an item that it cannot tell from one of which it has so many.) **Other
+/// items are never the reason**, however many copies it has of some of them.
 ///
 /// There are two exceptions. With less than 12 bits (without those of a window) a filter may refuse some items if
 /// thousands, or most, of its items have all the copies that it takes. And someone who knows the keys of the hasher can
@@ -377,11 +378,11 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// Gives memory back that the filter has grown to and does not need any more. Returns the number of bytes by which
     /// [`size_in_bytes`](Self::size_in_bytes) is less than before.
     ///
-    /// This visits all shards, which takes a few milliseconds for each gigabyte, and some two hundred
-    /// microseconds for each shard that it gives back. While another thread copies the filter (saves it, clones it, or
-    /// merges it into another one), shards stay as they are, and this gives nothing back: `stats().shards` tells what it
-    /// has. While others insert, the number of bytes is a rough one. Memory goes back on Linux only; elsewhere, it waits
-    /// for the next splits.
+    /// This visits all shards, which takes a few milliseconds for each gigabyte, and some two hundred microseconds for
+    /// each shard that it gives back. While another thread copies the filter (saves it, clones it, or merges it into
+    /// another one), shards stay as they are, and this gives nothing back: `stats().shards` tells what it has. While
+    /// others insert, the number of bytes is a rough one. Memory goes back on Linux only; elsewhere, it waits for the
+    /// next splits.
     ///
     /// A filter of fixed size, or one that has not grown, has nothing to give back.
     ///
@@ -407,9 +408,9 @@ impl<S> ConcurrentCuckooFilter<S> {
     ///
     /// This is for event loops, which have little time for each turn. A shard that is given back takes some two hundred
     /// microseconds, and any other less than one. One visit may give back several: at most one for each bit of
-    /// [`directory_depth`](crate::Stats::directory_depth). While the filter is copied, this goes through it without giving
-    /// anything back: begin again at 0 later. Nothing is kept between two parts, so two filters to which the same is done
-    /// in the same order stay equal.
+    /// [`directory_depth`](crate::Stats::directory_depth). While the filter is copied, this goes through it without
+    /// giving anything back: begin again at 0 later. Nothing is kept between two parts, so two filters to which the
+    /// same is done in the same order stay equal.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -442,11 +443,10 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// Replaces the limit of the filter's memory, which
     /// [`max_bytes`](crate::Builder::max_bytes) of the builder had set.
     ///
-    /// This is useful when a filter is loaded on a larger machine, for example, or when inserts are
-    /// refused because the limit is [reached](crate::FullKind::LimitReached). If the filter already
-    /// takes more than the new limit, it keeps its memory until it [shrinks](Self::shrink), and stops growing. It grows by at least a
-    /// 64th at a time, so raise the limit by more than that. `usize::MAX` is no limit. A filter of fixed
-    /// size has none: this leaves it as it is.
+    /// This is useful when a filter is loaded on a larger machine, for example, or when inserts are refused because the
+    /// limit is [reached](crate::FullKind::LimitReached). If the filter already takes more than the new limit, it keeps
+    /// its memory until it [shrinks](Self::shrink), and stops growing. It grows by at least a 64th at a time, so raise
+    /// the limit by more than that. `usize::MAX` is no limit. A filter of fixed size has none: this leaves it as it is.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;

@@ -25,8 +25,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         Prehashed(item.hash_with(&self.hasher))
     }
 
-    /// Prefetches the memory that an operation on this item reads, and returns the item's hash, which the operation takes
-    /// in its place.
+    /// Prefetches the memory that an operation on this item reads, and returns the item's hash, which the operation
+    /// takes in its place.
     ///
     /// In a table beyond the caches, an operation mostly waits for memory. A caller that knows its next item early lets
     /// that wait pass beside other work. (Batches do this by themselves: [`contains_many`](Self::contains_many).)
@@ -227,10 +227,10 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// is passing already, in another thread or in [parts](Self::tick_in_parts), it helps that one to its end first. So
     /// if two threads call this, two ticks pass.
     ///
-    /// Before that, a filter that grows [shrinks](Self::shrink), by what it has then: what expires with a tick is given back
-    /// by the next ones. After a burst this takes seconds for each gigabyte that is given back. Where that is too long,
-    /// use [`shrink_part`](Self::shrink_part) until it returns `None`, then [`begin_tick`](Self::begin_tick), and then
-    /// [`tick_in_parts`](Self::tick_in_parts): together they do what this does.
+    /// Before that, a filter that grows [shrinks](Self::shrink), by what it has then: what expires with a tick is given
+    /// back by the next ones. After a burst this takes seconds for each gigabyte that is given back. Where that is too
+    /// long, use [`shrink_part`](Self::shrink_part) until it returns `None`, then [`begin_tick`](Self::begin_tick), and
+    /// then [`tick_in_parts`](Self::tick_in_parts): together they do what this does.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;

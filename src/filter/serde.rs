@@ -12,9 +12,9 @@ const MOST_CLAIMED: usize = 1 << 20;
 
 /// # serde
 ///
-/// With the feature `serde`, a filter that can be saved can also be a field of what is serialised. It is written as bytes:
-/// those of [`write_to`](ConcurrentCuckooFilter::write_to), with their checksums. All of them are in memory at once, and
-/// formats without bytes, such as JSON, write a number for each: for large filters, use a file.
+/// With the feature `serde`, a filter that can be saved can also be a field of what is serialised. It is written as
+/// bytes: those of [`write_to`](ConcurrentCuckooFilter::write_to), with their checksums. All of them are in memory at
+/// once, and formats without bytes, such as JSON, write a number for each: for large filters, use a file.
 impl<S: PersistentHasher> Serialize for ConcurrentCuckooFilter<S> {
     fn serialize<F: Serializer>(&self, serializer: F) -> Result<F::Ok, F::Error> {
         let mut bytes = Vec::new();

@@ -1,15 +1,15 @@
 //! In which order changes are recorded, and which journal each of them goes to.
 //!
-//! The hashes are divided into equal ranges, one for each *stream*. Whoever changes an item holds the lock of its stream
-//! from before the change until the record is written. So the records of an item are in the order of its changes, and
-//! threads that change items of different streams do not wait for each other.
+//! The hashes are divided into equal ranges, one for each *stream*. Whoever changes an item holds the lock of its
+//! stream from before the change until the record is written. So the records of an item are in the order of its
+//! changes, and threads that change items of different streams do not wait for each other.
 //!
 //! # How does a checkpoint know what it has?
 //!
 //! A checkpoint copies the filter shard by shard, in the order of the hashes, while threads go on changing it. A record
 //! must be replayed on a copy that was made before it, and on no other: a removal that is replayed on a copy that lacks
-//! the item may take another item's fingerprint. So there is a *cut*, a hash that only rises. Changes of hashes below it
-//! go to the new journal, and all others to the old one.
+//! the item may take another item's fingerprint. So there is a *cut*, a hash that only rises. Changes of hashes below
+//! it go to the new journal, and all others to the old one.
 //!
 //! ```text
 //! C1  lock the streams of all hashes of a shard

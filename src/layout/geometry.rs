@@ -9,18 +9,19 @@
 //! Either bucket of an item yields the other from the fingerprint alone, which is all that the filter has of an item
 //! that it moves. Each rule is its own inverse, and changes the parity of the index, so an item's two buckets differ.
 //!
-//! In a table of at least 4,096 buckets, the other bucket of `i` is `i ^ d`, where the odd distance `d` is derived from the
-//! fingerprint. There are two kinds of distances:
+//! In a table of at least 4,096 buckets, the other bucket of `i` is `i ^ d`, where the odd distance `d` is derived from
+//! the fingerprint. There are two kinds of distances:
 //!
 //! * *near*, for three fingerprints of four: less than a near block of at most 512 buckets. The item's buckets then
 //!   share a stripe and usually a page.
 //! * *far*, for the rest: anywhere in the shard. Far alternates tie the blocks together, so that all of them fill up
 //!   evenly.
 //!
-//! Distances are less than a power of two, `p`. The number of buckets `n` need not be one: where it is less than `p`, but
-//! more than `p / 2`, all far distances are `p / 2` or more, and `i ^ d` may be in the *hole* between `n` and `p`. Then
-//! `j`, its place in the hole, becomes `t - j`, modulo the size of the hole, with an odd `t` that is derived from `d`: so
-//! the indices that lead to the hole, all of which are in the lower half, are paired with each other. With smaller numbers:
+//! Distances are less than a power of two, `p`. The number of buckets `n` need not be one: where it is less than `p`,
+//! but more than `p / 2`, all far distances are `p / 2` or more, and `i ^ d` may be in the *hole* between `n` and `p`.
+//! Then `j`, its place in the hole, becomes `t - j`, modulo the size of the hole, with an odd `t` that is derived from
+//! `d`: so the indices that lead to the hole, all of which are in the lower half, are paired with each other. With
+//! smaller numbers:
 //!
 //! ```text
 //! n = 10    3 ^ 11 = 8           in the shard
@@ -28,9 +29,9 @@
 //!           6 ^ 13 = 11          and so back: j = 1 becomes 4, (10 + 4) ^ 13 = 3
 //! ```
 //!
-//! In smaller tables, whose blocks would fill up one by one while others still have room, the other bucket is
-//! `(t - i) mod n` with an odd `t`, where `n` is even: so any two buckets of different parity may belong to an item. The
-//! same holds in a table with two lanes a bucket (narrow ones of 32 bits). There, five items that share both their buckets
+//! In smaller tables, whose blocks would fill up one by one while others still have room, the other bucket is `(t - i)
+//! mod n` with an odd `t`, where `n` is even: so any two buckets of different parity may belong to an item. The same
+//! holds in a table with two lanes a bucket (narrow ones of 32 bits). There, five items that share both their buckets
 //! cannot be placed; if all pairs of buckets came from one block, that would happen once in 10^8 items.
 
 use crate::layout::bucket::{Fingerprint, Lanes};
@@ -80,8 +81,8 @@ pub struct Geometry {
     total: u64,
     /// Whether the other bucket is a distance away, and not the rest of a sum.
     has_near: bool,
-    /// Whether it is, and an index may be changed by that distance in the whole table: there is one shard, or each begins
-    /// at a multiple of a power of two that is no less than any distance.
+    /// Whether it is, and an index may be changed by that distance in the whole table: there is one shard, or each
+    /// begins at a multiple of a power of two that is no less than any distance.
     is_aligned: bool,
     /// The mask of the distance to the other bucket, chosen by two bits of a hash of the fingerprint: anywhere in the
     /// shard, or in the near block.
@@ -183,7 +184,8 @@ impl Geometry {
         (shard, Place { first, second: self.alternate_of(first, fp.head()), fp })
     }
 
-    /// Returns where a hash belongs in the whole table: the same as [`locate_mixed`](Self::locate_mixed), in fewer steps.
+    /// Returns where a hash belongs in the whole table: the same as [`locate_mixed`](Self::locate_mixed), in fewer
+    /// steps.
     #[inline(always)]
     pub fn spot<const WIDE: bool>(&self, hash: Mixed) -> Spot {
         let first = scale(hash.0, self.total).0 as usize;
@@ -261,8 +263,8 @@ impl Geometry {
     }
 }
 
-/// Returns the number of buckets in a near block of a shard: the largest power of two that rounds `buckets` up by at most
-/// 1/32. In small shards it is 2, because the number of buckets has to be even.
+/// Returns the number of buckets in a near block of a shard: the largest power of two that rounds `buckets` up by at
+/// most 1/32. In small shards it is 2, because the number of buckets has to be even.
 pub fn near_block(buckets: u32) -> u32 {
     match buckets / 32 {
         ..MIN_NEAR_BLOCK => 2,
@@ -278,9 +280,9 @@ pub fn spread(head: u32) -> u64 {
 
 /// An odd number without a pattern. There is one for all purposes, so that a loop over lookups keeps it in a register.
 ///
-/// It has no divisor in common with 2^64 - 1: a product that is a multiple of that number is folded to ones, and so would
-/// hashes be that repeat a byte. And of 2,500 random ones, it spreads fingerprints best: a quarter of those of each size
-/// are far, and the distances of the few anchors of short ones all differ, in tables of eight buckets, too.
+/// It has no divisor in common with 2^64 - 1: a product that is a multiple of that number is folded to ones, and so
+/// would hashes be that repeat a byte. And of 2,500 random ones, it spreads fingerprints best: a quarter of those of
+/// each size are far, and the distances of the few anchors of short ones all differ, in tables of eight buckets, too.
 pub const MULTIPLIER: u64 = 0xA750_FAA4_14DC_2D91;
 
 /// A hash after mixing: each bit depends on all bits that the hasher returned.
@@ -309,8 +311,8 @@ pub fn scale(fraction: u64, count: u64) -> (u64, u64) {
     ((product >> 64) as u64, product as u64)
 }
 
-/// Spreads every bit of a hash over the whole hash. Sequential, aligned or small values from a weak hasher then fill the
-/// table like random ones. (One fold is not enough: keys that differ in their upper halves only would share
+/// Spreads every bit of a hash over the whole hash. Sequential, aligned or small values from a weak hasher then fill
+/// the table like random ones. (One fold is not enough: keys that differ in their upper halves only would share
 /// fingerprints.)
 #[inline(always)]
 fn mix(hash: u64) -> u64 {

@@ -106,9 +106,9 @@ pub struct Matches {
 /// this factor.
 ///
 /// It is half of the fingerprint, or more if the growth takes more: with each doubling, a lane loses a bit. One bit has
-/// to be left, because a void lane cannot choose its half; and one more level is needed, because the shards are unequal,
-/// so some have been split once more than the others. What is left for the anchor is never less than the loads of
-/// [`sizing`](crate::layout::sizing) were measured with.
+/// to be left, because a void lane cannot choose its half; and one more level is needed, because the shards are
+/// unequal, so some have been split once more than the others. What is left for the anchor is never less than the loads
+/// of [`sizing`](crate::layout::sizing) were measured with.
 fn suffix_size(lanes: Lanes, growth: f64) -> u32 {
     let unstamped = lanes.bits() - lanes.stamp_bits();
     if lanes.is_wide() {
@@ -179,9 +179,9 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     /// It takes as many copies as a bucket has lanes. Two buckets hold twice as many, but an item with that many copies
     /// would fill both of its buckets, and leave other items of these buckets nowhere to move. With one bucket's worth
     /// of copies per item, buckets that such items connect like the edges of a tree have the room of a whole bucket
-    /// left. (Anchors of less than six bits lead to so few alternates that three such items often share both buckets. In
-    /// buckets of more than four lanes, four or five copies are enough there, if they have so many bits that no other items
-    /// are mistaken for copies.)
+    /// left. (Anchors of less than six bits lead to so few alternates that three such items often share both buckets.
+    /// In buckets of more than four lanes, four or five copies are enough there, if they have so many bits that no
+    /// other items are mistaken for copies.)
     ///
     /// A matching lane may belong to another item, especially if it has lost bits. So the filter adds up
     /// in how many bits the lanes agree with the item. It has enough copies if that is more than the bits of one copy

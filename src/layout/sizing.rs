@@ -21,8 +21,8 @@ struct Layout {
     unsplit: f64,
 }
 
-/// The layouts, in ascending order of bits per item. `benches/src/loads.rs` measures the loads that tables reach. A wide
-/// bucket fills up like a narrow one with as many lanes, since only the heads determine where items can move.
+/// The layouts, in ascending order of bits per item. `benches/src/loads.rs` measures the loads that tables reach. A
+/// wide bucket fills up like a narrow one with as many lanes, since only the heads determine where items can move.
 const LAYOUTS: [Layout; 11] = [
     Layout { lanes: Lanes::of_bits(8), load: 0.97, unsplit: 0.94 },
     Layout { lanes: Lanes::of_bits(9), load: 0.968, unsplit: 0.925 },
@@ -138,8 +138,8 @@ pub fn geometry_for(capacity: usize, rate: f64, ticks: u8) -> Result<Geometry, B
     layout.geometry(capacity).ok_or_else(|| too_large(capacity))
 }
 
-/// Returns the layout with the fewest bits that keeps `rate` in a filter that grows by this factor, and in which no lane
-/// becomes void before.
+/// Returns the layout with the fewest bits that keeps `rate` in a filter that grows by this factor, and in which no
+/// lane becomes void before.
 fn layout_for(
     rate: f64,
     ticks: u8,

@@ -30,8 +30,8 @@
 //!     over at L1, and after 17 or 18 attempts look under the locks.
 //! ```
 //!
-//! (In a fixed filter with narrow buckets, L2 to L4 come once before L1, too: most lookups of an item that is there read no
-//! version. A miss then goes on at L1, and if both words are still the same, it need not search them again.)
+//! (In a fixed filter with narrow buckets, L2 to L4 come once before L1, too: most lookups of an item that is there
+//! read no version. A miss then goes on at L1, and if both words are still the same, it need not search them again.)
 //!
 //! The order of M2 and M3 keeps `x` in at least one of the two words at every moment. To miss it, the lookup
 //! has to read `D` before M2 and `S` after M3: its reads straddle M2 and M3. Then it read the version at L1

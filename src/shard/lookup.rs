@@ -1,8 +1,8 @@
 //! Lookups: whether an item is here, and how many copies of it.
 //!
-//! A lookup in a growing filter reads a version, both words, and the version again, and acquires no lock; the table of a
-//! fixed filter [looks](crate::table::Table::look) by itself. Only if moves invalidated all its attempts does a lookup lock
-//! the stripes of both buckets.
+//! A lookup in a growing filter reads a version, both words, and the version again, and acquires no lock; the table of
+//! a fixed filter [looks](crate::table::Table::look) by itself. Only if moves invalidated all its attempts does a
+//! lookup lock the stripes of both buckets.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Words};
@@ -87,8 +87,8 @@ impl<L: Lease> Shard<'_, L> {
         self.still_holds(seen).then(found)
     }
 
-    /// Whether words that were read since these versions are of one moment, and were the item's shard then. The versions
-    /// come last: a lease that has lapsed may be as it was before.
+    /// Whether words that were read since these versions are of one moment, and were the item's shard then. The
+    /// versions come last: a lease that has lapsed may be as it was before.
     #[inline(always)]
     pub fn still_holds(self, seen: SeenVersions<'_>) -> bool {
         self.lease.check().is_ok() && seen.still_hold()
@@ -120,8 +120,8 @@ impl<L: Lease> Shard<'_, L> {
         self.lease.either_holds(self.lanes(), heads, self.both_tails(place), place.fp)
     }
 
-    /// Reads the second words of two wide buckets. Both are read: which bucket has the head is random, so a branch on it
-    /// would be mispredicted.
+    /// Reads the second words of two wide buckets. Both are read: which bucket has the head is random, so a branch on
+    /// it would be mispredicted.
     #[inline(always)]
     fn both_tails(self, place: Place) -> [u64; 2] {
         [self.read_second(place.first), self.read_second(place.second)]

@@ -38,10 +38,10 @@ pub enum Merged {
 }
 
 impl<L: Lease> Shard<'_, L> {
-    /// Adds an entry of another filter, unless a lane covers it or is finer. Afterwards, the lane that stands
-    /// for the entry is as young as the younger of the two. The fingerprint includes its stamp of `now`, by which
-    /// nothing in the shard has expired. `counts` is whether the entry counts as an item if it is added. The caller holds
-    /// all locks of the shard.
+    /// Adds an entry of another filter, unless a lane covers it or is finer. Afterwards, the lane that stands for the
+    /// entry is as young as the younger of the two. The fingerprint includes its stamp of `now`, by which nothing in
+    /// the shard has expired. `counts` is whether the entry counts as an item if it is added. The caller holds all
+    /// locks of the shard.
     #[inline]
     pub fn merge_entry(
         self,

@@ -3,13 +3,13 @@
 //! A [`BlockReader`] validates one block. A [`Totals`] checks that the blocks of a part are consecutive, in place and
 //! in time, and that the part's end has their number, their items and their checksums.
 //!
-//! Blocks come in the order of the hashes that lead to their shards. A block of depth `d` covers 2^(-d) of its root, so the
-//! place where it begins is a whole number of [`UNITS`]. A place is also the cursor of a
+//! Blocks come in the order of the hashes that lead to their shards. A block of depth `d` covers 2^(-d) of its root, so
+//! the place where it begins is a whole number of [`UNITS`]. A place is also the cursor of a
 //! [piece](crate::snapshot::write::Piece).
 //!
-//! Ticks do not wait while a file is written, so in a filter that forgets, each block has the time of its copy. No block
-//! was copied before the previous one, and a loaded filter continues from the time of the last block. By then, the items
-//! of earlier blocks have become older, and some have expired.
+//! Ticks do not wait while a file is written, so in a filter that forgets, each block has the time of its copy. No
+//! block was copied before the previous one, and a loaded filter continues from the time of the last block. By then,
+//! the items of earlier blocks have become older, and some have expired.
 
 use crate::backend::exchange::{Block, Plan};
 use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
@@ -236,7 +236,8 @@ impl Totals {
         self.coverage.add_time(time).ok_or_else(|| reader.too_early(number))
     }
 
-    /// Returns the end of a part with these blocks, whose void lanes stand for `void` items. The end begins at byte `at`.
+    /// Returns the end of a part with these blocks, whose void lanes stand for `void` items. The end begins at byte
+    /// `at`.
     pub fn end(&self, void: u64, at: u64) -> End {
         let (blocks, items, place) = (self.blocks, self.items, self.coverage.place);
         let (bytes, sums) = (at + 8 * END_WORDS as u64, self.sums.digest());

@@ -80,8 +80,8 @@ pub enum SnapshotErrorKind {
     Outgrown,
     /// No [piece](crate::ConcurrentCuckooFilter::piece_at) of the filter begins at this cursor.
     NoSuchPiece,
-    /// The piece is not the one that comes next: pieces are missing, or it was pushed already, or it is of a filter that was
-    /// built otherwise.
+    /// The piece is not the one that comes next: pieces are missing, or it was pushed already, or it is of a filter
+    /// that was built otherwise.
     OutOfOrder,
 }
 

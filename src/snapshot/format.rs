@@ -8,10 +8,10 @@
 //! makes it, and a [`PieceLoader`](crate::PieceLoader) reads it. Files and pieces differ only in the first
 //! word and in `start`, and a program that can read one can read the other.
 //!
-//! A part is a sequence of 64-bit words in little-endian order: a header, one block for each of its shards,
-//! and an end. It can be written and read from front to back, and pieces can follow one another in a stream. If a part is
-//! in a file of its own, nothing follows its end. koel checks every field against the values given here before it uses
-//! the field, and refuses a part with any other value. A field for which no values are given may have any value.
+//! A part is a sequence of 64-bit words in little-endian order: a header, one block for each of its shards, and an end.
+//! It can be written and read from front to back, and pieces can follow one another in a stream. If a part is in a file
+//! of its own, nothing follows its end. koel checks every field against the values given here before it uses the field,
+//! and refuses a part with any other value. A field for which no values are given may have any value.
 //!
 //! # Header: 24 words
 //!
@@ -41,7 +41,8 @@
 //!
 //! # Blocks
 //!
-//! The block of a shard consists of 4 words and the words of its buckets. If the filter forgets, there are 3 more words.
+//! The block of a shard consists of 4 words and the words of its buckets. If the filter forgets, there are 3 more
+//! words.
 //!
 //! | word | contents |
 //! |---|---|
@@ -90,13 +91,13 @@
 //!
 //! * the first part starts at 0, each other part starts where the one before it ends, and the last part ends at
 //!   `roots × 2^31`,
-//! * all parts have the same header, except for words 0, 21, 22 and 23, and for the limit of the filter's size (word 8).
-//!   The limit may change, and the limit of the last part counts,
+//! * all parts have the same header, except for words 0, 21, 22 and 23, and for the limit of the filter's size (word
+//!   8). The limit may change, and the limit of the last part counts,
 //! * their blocks, one after the other, meet the requirements on depths above, and those on times below.
 //!
-//! Parts do not tell which dump they are from. An item that was in the filter before the first part was begun, and stayed
-//! in, is in all parts together if each is made after the one before it, even if some are from a later dump. A part from
-//! an earlier dump may lack items.
+//! Parts do not tell which dump they are from. An item that was in the filter before the first part was begun, and
+//! stayed in, is in all parts together if each is made after the one before it, even if some are from a later dump. A
+//! part from an earlier dump may lack items.
 //!
 //! The header of the last piece and the blocks of all pieces become a file when the header gets the first word of a
 //! file and zeros in words 21 and 22, the blocks are numbered anew, and all checksums and the end are made anew.
@@ -119,8 +120,8 @@
 //! | 1 | the number that the user gave the tick, for the user's own purposes: ages do not depend on it. 0 if there is none |
 //!
 //! A loaded filter continues from the time of the last block. An item of another block becomes older by as many ticks
-//! as passed between the two blocks, and has expired if it is then older than `ticks`. The number of items in the end of
-//! a file is the sum over the blocks, each at its own time.
+//! as passed between the two blocks, and has expired if it is then older than `ticks`. The number of items in the end
+//! of a file is the sum over the blocks, each at its own time.
 //!
 //! # A bucket
 //!
@@ -128,8 +129,8 @@
 //! low end up. The bits left over are zero. An empty lane is 0. In any other lane, the lowest `stamp_bits` bits are the
 //! stamp, and the other bits, which are not all zero, are the fingerprint. In a growing filter, the upper `fbits / 2`
 //! bits of the fingerprint, rounded down, are its *anchor*, where `fbits` is `bits - stamp_bits`; or fewer, if the
-//! expected growth `g` takes more of the other bits. `suffix` is the number of these other, lower bits, of which at least
-//! one is not zero: `fbits - fbits / 2`, or, if that is less, `3 + log2(g)`, rounded up; but at most `fbits - 4`,
+//! expected growth `g` takes more of the other bits. `suffix` is the number of these other, lower bits, of which at
+//! least one is not zero: `fbits - fbits / 2`, or, if that is less, `3 + log2(g)`, rounded up; but at most `fbits - 4`,
 //! `fbits - 5` with 4 lanes in a bucket, or `fbits - 6` with fewer.
 //!
 //! A wide bucket is two words, both cut in the same way into lanes of `half` bits, where `half` is `bits / 2`. A lane
@@ -161,15 +162,15 @@
 //!   `scale(h << 32, 2^bits - 2^stamp_bits)`. It has a stamp of zeros, and the fingerprint above it. In a wide
 //!   bucket, the head is 1 + the part of `scale(h << 32, 2^half - 1)`, and the tail the highest
 //!   `half - stamp_bits` bits of the rest of that product.
-//! * Let `s` be `M` × `lane`, or × the head in a wide bucket. If `near` is 2, or a bucket has two lanes, the second bucket
-//!   is `t` - first, plus `buckets` if that is negative, where `t` is the part of `scale(s, buckets)` with its lowest bit
-//!   set.
+//! * Let `s` be `M` × `lane`, or × the head in a wide bucket. If `near` is 2, or a bucket has two lanes, the second
+//!   bucket is `t` - first, plus `buckets` if that is negative, where `t` is the part of `scale(s, buckets)` with its
+//!   lowest bit set.
 //! * Otherwise the item is *far* if the two highest bits of `s` are both zero. Let `k` be `near`, or for a far item the
-//!   lowest power of two that is no less than `buckets`, and `d` be `(s >> 40) & (k - 1)` with its lowest bit set, and for a
-//!   far item with its highest bit, `k / 2`, set, too, if `k` is more than `buckets`. The second bucket is first XOR `d`,
-//!   unless there is no such bucket. Then let `hole` be `k - buckets`, and `t` the part of
-//!   `scale(M × d >> 32 << 32, hole)` with its lowest bit set. The second bucket is (`buckets` + `j`) XOR `d`, where `j` is
-//!   `t` - ((first XOR `d`) - `buckets`), plus `hole` if that is negative.
+//!   lowest power of two that is no less than `buckets`, and `d` be `(s >> 40) & (k - 1)` with its lowest bit set, and
+//!   for a far item with its highest bit, `k / 2`, set, too, if `k` is more than `buckets`. The second bucket is first
+//!   XOR `d`, unless there is no such bucket. Then let `hole` be `k - buckets`, and `t` the part of `scale(M × d >> 32
+//!   << 32, hole)` with its lowest bit set. The second bucket is (`buckets` + `j`) XOR `d`, where `j` is `t` - ((first
+//!   XOR `d`) - `buckets`), plus `hole` if that is negative.
 //! * The filter contains the item if either bucket has its fingerprint, whatever the stamp.
 //!
 //! In a growing filter:
@@ -182,17 +183,18 @@
 //! * In a narrow bucket, the bits of the lane above suffix and stamp, the anchor, are the same bits of `w`. In a wide
 //!   bucket, the anchor is 1 + the part of `scale(w << 32, 2^half - 1)`. The lower `suffix` bits of the fingerprint are
 //!   the highest `suffix` bits of `r << depth`, with the lowest of them replaced by 1.
-//! * Let `s` be `M` × the anchor `<< (suffix + stamp_bits)`, or × the head in a wide bucket. The item is *far* if the two
-//!   highest bits of `s` are both zero, or if a bucket has two lanes.
+//! * Let `s` be `M` × the anchor `<< (suffix + stamp_bits)`, or × the head in a wide bucket. The item is *far* if the
+//!   two highest bits of `s` are both zero, or if a bucket has two lanes.
 //! * The second bucket is first XOR `n`, where `n` is the lowest 13 bits of `s >> 40` if the item
 //!   is far, and the lowest 9 bits otherwise, with its lowest bit set in either case.
 //! * A lane stands for the item if it is not empty, and if its fingerprint agrees with that of the item in all bits
 //!   above the lowest 1 of its lower `suffix` bits. The filter contains the item if either bucket has such a lane.
 //!
 //! For example, the bytes `https://a.example/` have the hash `825669AB53A360EC` with the seed 7, which is mixed to
-//! `A4BD9CF082363CE5`. In a fixed filter of 16 bits, 3 shards and 4,096 buckets, they are in shard 1, in bucket `EE3` or
-//! `ED2` (the item is not far), as `8236`. In a growing filter of 16 bits that began with 3 shards, each of which was split
-//! into four, they are in root 1, in the last of its four blocks, in bucket `333` or `2E0` (the item is not far), as `F0CF`.
+//! `A4BD9CF082363CE5`. In a fixed filter of 16 bits, 3 shards and 4,096 buckets, they are in shard 1, in bucket `EE3`
+//! or `ED2` (the item is not far), as `8236`. In a growing filter of 16 bits that began with 3 shards, each of which
+//! was split into four, they are in root 1, in the last of its four blocks, in bucket `333` or `2E0` (the item is not
+//! far), as `F0CF`.
 //!
 //! # The hasher
 //!
@@ -214,7 +216,8 @@
 //! # Versions
 //!
 //! This is the third version of the format; no release has written the others. A later version will have another number
-//! in word 1, and everything else may be different. koel will continue to read every version that a release has written.
+//! in word 1, and everything else may be different. koel will continue to read every version that a release has
+//! written.
 
 use crate::backend::exchange::Plan;
 use crate::snapshot::error::SnapshotError;

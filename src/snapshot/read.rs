@@ -81,8 +81,8 @@ impl<S: PersistentHasher> Loading<S> {
         Loading { own_bytes, begun: None }
     }
 
-    /// Adds a part. One that is out of order is refused, and nothing has changed. After another error, nothing of any part
-    /// is left.
+    /// Adds a part. One that is out of order is refused, and nothing has changed. After another error, nothing of any
+    /// part is left.
     pub fn push(&mut self, part: &[u8]) -> Result<(), SnapshotError> {
         match self.read(Source::of_length(part, 0, part.len() as u64))? {
             true => Ok(()),
@@ -90,7 +90,8 @@ impl<S: PersistentHasher> Loading<S> {
         }
     }
 
-    /// Reads the next part, and nothing after it, as [`push`](Self::push) does. Returns whether there was anything to read.
+    /// Reads the next part, and nothing after it, as [`push`](Self::push) does. Returns whether there was anything to
+    /// read.
     pub fn read<R: Read>(&mut self, mut source: Source<R>) -> Result<bool, SnapshotError> {
         let Some(words) = source.header()? else { return Ok(false) };
         self.add(words, source).map(|()| true)

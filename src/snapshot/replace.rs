@@ -56,8 +56,8 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Creates and locks a file that has the name of the target with a suffix, after removing a leftover file. The target
-    /// must not be a link.
+    /// Creates and locks a file that has the name of the target with a suffix, after removing a leftover file. The
+    /// target must not be a link.
     pub fn create(target: &Path, suffix: &str, replaces: bool) -> Result<Self, SnapshotError> {
         let path = beside(target, suffix).ok_or_else(SnapshotError::not_a_file)?;
         // A faster save may have finished by the next attempt.

@@ -4,8 +4,8 @@
 //! may be split meanwhile. The blocks still make up every root, because the backend copies the shards in the order of
 //! the hashes that lead to them.
 //!
-//! Between two parts, shards may also be joined. If the next part would then begin inside a shard, there is no such part,
-//! and the dump has to begin again.
+//! Between two parts, shards may also be joined. If the next part would then begin inside a shard, there is no such
+//! part, and the dump has to begin again.
 
 use crate::backend::exchange::{Copied, Plan};
 use crate::backend::shards::Shards;
@@ -205,7 +205,8 @@ impl Piece {
     pub const MAGIC: [u8; 8] = PIECE_MAGIC;
 
     /// Returns the bytes of the piece, which are sent or stored as they are, and later
-    /// [pushed](crate::PieceLoader::push). Filters that were built alike and have the same contents have the same pieces.
+    /// [pushed](crate::PieceLoader::push). Filters that were built alike and have the same contents have the same
+    /// pieces.
     ///
     /// ```
     /// # use koel::{ConcurrentCuckooFilter, StableHash};

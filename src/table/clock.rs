@@ -39,7 +39,8 @@ impl Clock {
     }
 
     /// Begins a tick. One caller at a time. A thread that reads the new time also sees that its tick is passing, and so
-    /// does a thread that acquires a lock after it: it must not move an expired item into a segment that has been swept.
+    /// does a thread that acquires a lock after it: it must not move an expired item into a segment that has been
+    /// swept.
     pub fn begin(&self, now: Moment) {
         self.set_passing(true);
         self.set(now);

@@ -143,13 +143,14 @@ impl Table {
     /// Looks once for an item in narrow buckets, without a lock. Returns `None` if an item that was not found may have
     /// been moving.
     ///
-    /// A hit needs no version, since its word was stored at once. Only if the item was not found, a version is read, and
-    /// then both words once more: they are in the cache now, and if they are the same, the item is not in them either.
+    /// A hit needs no version, since its word was stored at once. Only if the item was not found, a version is read,
+    /// and then both words once more: they are in the cache now, and if they are the same, the item is not in them
+    /// either.
     ///
-    /// The version of one stripe is enough. An expiry in a bucket changes the version of that bucket's stripe only. Suppose
-    /// that a copy expires in the second bucket, after another copy arrived in the first too late for the lookup to see it:
-    /// then this version does not hold. If instead a copy had expired in the first bucket when the lookup read it, the
-    /// lookup sees the copy that had arrived in the second.
+    /// The version of one stripe is enough. An expiry in a bucket changes the version of that bucket's stripe only.
+    /// Suppose that a copy expires in the second bucket, after another copy arrived in the first too late for the
+    /// lookup to see it: then this version does not hold. If instead a copy had expired in the first bucket when the
+    /// lookup read it, the lookup sees the copy that had arrived in the second.
     #[inline(always)]
     pub fn look(&self, (first, second, fp): Spot) -> Option<bool> {
         let one = &self.words[first];
@@ -193,8 +194,8 @@ impl Table {
         self.look_wide((first, self.geometry.out_of_hole(first, second), fp))
     }
 
-    /// Does the same where items expire: these lookups read the versions of both stripes, since they read the buckets in
-    /// two steps.
+    /// Does the same where items expire: these lookups read the versions of both stripes, since they read the buckets
+    /// in two steps.
     #[inline(never)]
     fn look_in_time(&self, first: usize, second: usize, fp: Fingerprint) -> Option<bool> {
         let buckets = self.words.as_chunks().0;

@@ -1,11 +1,10 @@
 //! Stripes: the lock, the version and the count of each segment of buckets.
 //!
-//! Writers hold the lock of the stripe of every bucket that they write, as [`LockGuard`], [`Two`] or
-//! [`Many`]. A writer that needs several locks acquires them at once, and only here: in ascending order and
-//! each once, so threads never wait for each other in a cycle. (A split then locks the new shard as well, and a join the
-//! upper half after the lower one. Whoever else holds a lock there waits for no other shard.) The result is a witness of
-//! the locks,
-//! [`Locks`], which the writing functions require.
+//! Writers hold the lock of the stripe of every bucket that they write, as [`LockGuard`], [`Two`] or [`Many`]. A writer
+//! that needs several locks acquires them at once, and only here: in ascending order and each once, so threads never
+//! wait for each other in a cycle. (A split then locks the new shard as well, and a join the upper half after the lower
+//! one. Whoever else holds a lock there waits for no other shard.) The result is a witness of the locks, [`Locks`],
+//! which the writing functions require.
 //!
 //! Readers hold no lock. They take a [`SeenVersion`] of one of the two stripes that they are about to read
 //! (if items expire, the stripe of the bucket that they read last), read both buckets, and then check whether
@@ -22,15 +21,17 @@
 //! |---|---|---|
 //! | mover: version → odd | `Relaxed` | visible no later than the data stores, which are `Release` |
 //! | any writer: data stores (in `table`) | `Release` | the reader's data loads |
-//! | mover: version → even | `Release` | the reader's first load: a reader that starts on the new version sees all of the move |
-//! | eraser: version + 2 | `Release` | the reader's first load: a reader that starts on the new version sees the copy that stays |
+//! | mover: version → even | `Release` | the reader's first load: a reader of this version sees all of the move |
+//! | eraser: version + 2 | `Release` | the reader's first load: a reader of this version sees the copy that stays |
 //! | reader: version, first | `Acquire` | the even version |
-//! | reader: data loads (in `table`) | `Acquire` | the data stores: a reader that saw the word without the item sees the odd version too, and its later loads come no earlier |
-//! | reader: second word of a wide bucket | `Acquire` | the store of a tail that replaced another: a reader that saw it sees the odd version of the removal too |
+//! | reader: data loads (in `table`) | `Acquire` | the data stores: whoever sees a word without the item also sees the odd version |
+//! | reader: second words of wide buckets | `Acquire` | the store of another tail: the odd version of the removal is seen, too |
 //! | reader: version, again | `Relaxed` | ordered after the data loads, which are `Acquire` |
-//! | the mark of a sweep, set | `Release` | a thread that reads it without the lock sees that the expired lanes are gone |
+//! | the mark of a sweep, set | `Release` | whoever reads it without the lock sees that the expired lanes are gone |
 //! | the same, read | `Acquire` | the same |
-//! | `items` | `Relaxed` | written only under the lock; a sum over stripes is a sum of recent values. A decision that depends on a sum, for a split or a removal, is made again under all locks |
+//! | `items` | `Relaxed` | written only under the lock; a sum over stripes is one of recent values |
+//!
+//! A decision that depends on a sum of `items`, for a split or a removal, is made again under all locks.
 //!
 //! Every data store is `Release`. A release fence in the mover alone would not be enough: a later writer may
 //! have stored the word that a reader sees without the item. Only the lock orders that writer after the

@@ -1,5 +1,5 @@
-//! An independent reader of saved filters, in files and in pieces. It is written from the specification (`koel::format`)
-//! and uses no code of koel. It can also change parts and fix their checksums.
+//! An independent reader of saved filters, in files and in pieces. It is written from the specification
+//! (`koel::format`) and uses no code of koel. It can also change parts and fix their checksums.
 
 // Each test program uses only a part of this.
 #![allow(dead_code)]

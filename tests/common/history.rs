@@ -3,14 +3,14 @@
 //!
 //! A thread notes a change before it begins and after it was answered. A change without an answer may have been made or
 //! not. Each note has the time by a common clock, and the number of a tick: at the beginning, of the last tick that had
-//! passed, and at the end, of the last that had begun. So the check knows which changes came before a `clear`, and how old
-//! an item may be.
+//! passed, and at the end, of the last that had begun. So the check knows which changes came before a `clear`, and how
+//! old an item may be.
 //!
 //! There are three groups of items:
 //!
 //! * the *own* items of each thread: the answers say exactly what must be there;
-//! * *shared* items that all threads add if they are absent, and remove. There is one winner: between two adds that were
-//!   answered with `true`, the item has gone;
+//! * *shared* items that all threads add if they are absent, and remove. There is one winner: between two adds that
+//!   were answered with `true`, the item has gone;
 //! * items of which all threads add *copies*, and remove them.
 
 #![allow(dead_code)]
@@ -54,8 +54,8 @@ impl Kind {
     }
 
     pub fn open(self, path: &Path, policy: SyncPolicy) -> Result<DurableFilter, DurableError> {
-        // With this seed, no two items of which there are copies share a bucket. After a power failure, copies of both could
-        // be there that never were together, and not fit: that is `TooFull`, as documented.
+        // With this seed, no two items of which there are copies share a bucket. After a power failure, copies of both
+        // could be there that never were together, and not fit: that is `TooFull`, as documented.
         let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(8));
         // So low that no two of the items are one to the filter.
         let builder = builder.false_positive_rate(if self.forgets { 1e-7 } else { 1e-8 });

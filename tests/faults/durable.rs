@@ -71,8 +71,8 @@ fn step(seen: &DurableFilter, notes: &mut Notes, adds: Range<u64>, removes: Rang
     said
 }
 
-/// Waits until the filter's thread has put the journal of the earlier process into the state, so that the system calls of
-/// this thread do not depend on which of them is faster.
+/// Waits until the filter's thread has put the journal of the earlier process into the state, so that the system calls
+/// of this thread do not depend on which of them is faster.
 fn await_checkpoint(seen: &DurableFilter) {
     let until = Instant::now() + Duration::from_secs(5);
     while seen.journal_bytes() > EMPTY_JOURNAL && Instant::now() < until {

@@ -133,8 +133,8 @@ fn hot_items_keep_no_others_out_of_batches_and_unions() {
     assert_eq!(one.union(&other), Ok(0));
 }
 
-/// A filter has one copy more of an item than a bucket has slots at the most, which comes if the item's other bucket gets
-/// room.
+/// A filter has one copy more of an item than a bucket has slots at the most, which comes if the item's other bucket
+/// gets room.
 #[test]
 fn one_copy_too_many_comes_when_the_other_bucket_gets_room() {
     let builder = ConcurrentCuckooFilter::builder().capacity(20_000).growing();

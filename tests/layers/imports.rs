@@ -1,8 +1,8 @@
 //! Who imports from whom.
 //!
-//! A path like `crate::shard::kick::execute` is an import by the file that names it, from the file of the longest prefix
-//! that is a module; and so is a path that begins with a child of the module. Declarations like `mod kick;` do not
-//! count.
+//! A path like `crate::shard::kick::execute` is an import by the file that names it, from the file of the longest
+//! prefix that is a module; and so is a path that begins with a child of the module. Declarations like `mod kick;` do
+//! not count.
 
 use crate::sources::{Inline, Sources};
 use crate::tokens::Token;

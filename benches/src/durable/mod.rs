@@ -1,7 +1,7 @@
 //! Sets that outlive their process: koel's durable filter, and what people use instead.
 //!
-//! Reading order: `sets` → `worker`, which is what a child process does; then this file, which starts, watches and kills
-//! them, and `report`. `ratios` and `waits` are by themselves.
+//! Reading order: `sets` → `worker`, which is what a child process does; then this file, which starts, watches and
+//! kills them, and `report`. `ratios` and `waits` are by themselves.
 
 mod ratios;
 mod report;

@@ -1,6 +1,6 @@
 //! Sets that begin small and grow 1,024-fold, on one thread: their speed and errors at each doubling, and their memory
-//! in between. The filters are set up with the false-positive rate of koel's 16-bit fingerprints before the first split:
-//! 0.024 %.
+//! in between. The filters are set up with the false-positive rate of koel's 16-bit fingerprints before the first
+//! split: 0.024 %.
 
 use super::report::{Grown, Held};
 use super::sets::hash_of;

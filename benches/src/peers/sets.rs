@@ -1,8 +1,8 @@
 //! The sets that threads share: koel and its peers, each set up as its author would for speed.
 //!
-//! Every peer hashes its keys with the same hasher, within the measured time and once per operation. Peers that hash for
-//! themselves are built with [`KeyHasher`], and peers that take hashes get [`hash_of`]. The single-threaded ones are
-//! behind locks, as a user would share them.
+//! Every peer hashes its keys with the same hasher, within the measured time and once per operation. Peers that hash
+//! for themselves are built with [`KeyHasher`], and peers that take hashes get [`hash_of`]. The single-threaded ones
+//! are behind locks, as a user would share them.
 
 use crossbeam_utils::CachePadded;
 use foldhash::quality::{FixedState, FoldHasher};
@@ -35,8 +35,8 @@ pub trait Peer: Sync + Sized {
     /// Adds a key. Returns whether there was room.
     fn insert(&self, key: u64) -> bool;
     fn contains(&self, key: u64) -> bool;
-    /// Adds a key unless it is there. Returns whether it was new, or `None` if there was no room. Of racing threads with
-    /// one key, one should be told that it was new.
+    /// Adds a key unless it is there. Returns whether it was new, or `None` if there was no room. Of racing threads
+    /// with one key, one should be told that it was new.
     fn claim(&self, key: u64) -> Option<bool>;
     /// Returns whether the key was there, or `None` if the peer cannot remove keys.
     fn remove(&self, key: u64) -> Option<bool>;
@@ -124,8 +124,8 @@ impl<const GROWS: bool> Peer for Koel<GROWS> {
     }
 }
 
-/// Implements [`Peer`] or [`Sequential`]: its name and rate, whether it grows, how it is built, and how it inserts, finds,
-/// claims and removes.
+/// Implements [`Peer`] or [`Sequential`]: its name and rate, whether it grows, how it is built, and how it inserts,
+/// finds, claims and removes.
 macro_rules! set {
     (
         $trait:ident, $peer:ty, [$($mutable:tt)?], $name:expr, $rate:expr, $grows:expr,
@@ -310,9 +310,9 @@ set!(
 pub struct Locked<F, const SHARDS: usize>(Box<[CachePadded<Mutex<F>>]>);
 
 impl<F: Sequential, const SHARDS: usize> Locked<F, SHARDS> {
-    /// Locks the shard that the bits from 40 on choose. No filter uses these bits within a shard: fingerprints come from
-    /// the highest 16 bits, and buckets from at most the lowest 40. If the filters used them, all items of a shard would
-    /// share a part of their fingerprints or buckets.
+    /// Locks the shard that the bits from 40 on choose. No filter uses these bits within a shard: fingerprints come
+    /// from the highest 16 bits, and buckets from at most the lowest 40. If the filters used them, all items of a shard
+    /// would share a part of their fingerprints or buckets.
     #[inline]
     fn lock(&self, hash: u64) -> MutexGuard<'_, F> {
         self.0[(hash >> 40) as usize % SHARDS].lock()
@@ -330,8 +330,8 @@ impl<F: Sequential, const SHARDS: usize> Peer for Locked<F, SHARDS> {
         }
     }
 
-    /// Gives each shard room for six standard deviations more than its share. Items fall to shards by chance, and one in
-    /// 10^9 shards gets more than that.
+    /// Gives each shard room for six standard deviations more than its share. Items fall to shards by chance, and one
+    /// in 10^9 shards gets more than that.
     fn build(items: u64) -> Self {
         let share = items as f64 / SHARDS as f64;
         let deviation = (share * (1.0 - 1.0 / SHARDS as f64)).sqrt();

@@ -386,9 +386,9 @@ pub struct Streams {
 const AGAIN: usize = 1_024;
 
 impl Streams {
-    /// Makes the streams of the crawl: as many new keys as fit a set that is half full, or half of the largest number of
-    /// keys that the plan allows. A few keys come again and again, most come once, and half of all keys in the streams
-    /// have been in one of them before.
+    /// Makes the streams of the crawl: as many new keys as fit a set that is half full, or half of the largest number
+    /// of keys that the plan allows. A few keys come again and again, most come once, and half of all keys in the
+    /// streams have been in one of them before.
     ///
     /// Random keys are dealt to the threads in turn until there are enough distinct ones. Key number k comes in
     /// proportion to ln((k + 1) / k), which is Zipf's law with an exponent of 1: nearly 1 / k.
@@ -412,9 +412,9 @@ impl Streams {
         Streams { of_threads, distinct }
     }
 
-    /// Makes streams in which each key comes twice, and the threads of a pair go through the same keys at the same time.
-    /// The thread ahead inserts, which takes longer than finding the key, so the thread behind catches up and they meet
-    /// all the time. A thread without a partner goes through its keys twice, a part at a time.
+    /// Makes streams in which each key comes twice, and the threads of a pair go through the same keys at the same
+    /// time. The thread ahead inserts, which takes longer than finding the key, so the thread behind catches up and
+    /// they meet all the time. A thread without a partner goes through its keys twice, a part at a time.
     fn lockstep(plan: &Plan, keys: Range<u64>) -> Streams {
         let stream = |thread: u64| -> Vec<u64> {
             let own = plan.share_of(&keys, thread);

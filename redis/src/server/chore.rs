@@ -56,7 +56,8 @@ impl Context<'_> {
         self.wait(name, None);
     }
 
-    /// The same, and then [shrinks](crate::set::Set::shrink_part) the set from this cursor on. This server decides when.
+    /// The same, and then [shrinks](crate::set::Set::shrink_part) the set from this cursor on. This server decides
+    /// when.
     pub fn go_on_shrinking(self, name: Argument<'_>, cursor: u64) {
         self.wait(name, Some(cursor));
     }

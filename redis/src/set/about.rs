@@ -106,8 +106,8 @@ impl About {
         builder.build()
     }
 
-    /// The lowest rate, to two digits, that a filter with the other options can keep. It depends on the expected growth,
-    /// and not on the size of the first table, so a filter for one item shows it.
+    /// The lowest rate, to two digits, that a filter with the other options can keep. It depends on the expected
+    /// growth, and not on the size of the first table, so a filter for one item shows it.
     pub fn least_rate(&self) -> f64 {
         let (mut refused, mut kept) = (self.rate, 0.5_f64);
         while kept / refused > 1.001 {

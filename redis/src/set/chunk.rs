@@ -1,8 +1,8 @@
 //! The chunks of a set: what is saved of it, and what clients dump and load.
 //!
-//! A filter is its [pieces](koel::ConcurrentCuckooFilter::piece_at), as koel makes them, and after them a chunk that tells what it was
-//! made of. Few items are one chunk. Half a set, which a client is loading, is one chunk that says so. A client may
-//! also load a file that koel saved, cut anywhere.
+//! A filter is its [pieces](koel::ConcurrentCuckooFilter::piece_at), as koel makes them, and after them a chunk that
+//! tells what it was made of. Few items are one chunk. Half a set, which a client is loading, is one chunk that says
+//! so. A client may also load a file that koel saved, cut anywhere.
 //!
 //! The chunks that are not koel's own are 64-bit words in little-endian order:
 //!

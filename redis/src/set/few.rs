@@ -1,5 +1,5 @@
-//! A few items: their hashes, in order. A filter that grows takes 64 KiB at least, and this 8 bytes an item. An insert moves
-//! half of them, which takes less than a microsecond.
+//! A few items: their hashes, in order. A filter that grows takes 64 KiB at least, and this 8 bytes an item. An insert
+//! moves half of them, which takes less than a microsecond.
 
 use crate::set::totals;
 use koel::Prehashed;

@@ -34,8 +34,8 @@ pub const MAX_LEVELS: usize = 32;
 /// all items so that they share their first bits, splits do not help, and each would double the directory.
 pub const MAX_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
-/// Whether the directory of this number of shards, the deepest of which has this depth, is not much larger than the shards
-/// themselves.
+/// Whether the directory of this number of shards, the deepest of which has this depth, is not much larger than the
+/// shards themselves.
 ///
 /// A directory has at most [`MAX_ENTRIES`] entries for each shard. A file may need somewhat more, because shards that
 /// were copied early may have been split since.
@@ -324,14 +324,14 @@ impl<'a> SeenEntry<'a> {
     /// Whether the entry is unchanged, or the same again.
     #[inline]
     pub fn holds(self) -> bool {
-        // Acquire: the entry may be the same as before because of a split and a join. Then the reader's last load of the
-        // version sees that of the join.
+        // Acquire: the entry may be the same as before because of a split and a join. Then the reader's last load of
+        // the version sees that of the join.
         self.slot.load(Ordering::Acquire) == self.entry.word()
     }
 
-    /// The same for a caller that holds a lock of the shard; the entry changes only under all of its locks. (To loom this
-    /// read is no event. An event here would hide the other threads' reads from the entry that the caller goes on to
-    /// store.)
+    /// The same for a caller that holds a lock of the shard; the entry changes only under all of its locks. (To loom
+    /// this read is no event. An event here would hide the other threads' reads from the entry that the caller goes on
+    /// to store.)
     #[inline]
     pub fn holds_alone(self) -> bool {
         read_owned_pointer(self.slot) == self.entry.word()

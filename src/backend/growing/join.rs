@@ -4,9 +4,9 @@
 //! [splits](mod@crate::backend::growing::split), which a join undoes.)
 //!
 //! When a filter has lost most of its items, its shards are nearly empty. Two shards that are the halves of one, and
-//! together would leave ample room in one, become one again: the *lower* takes the items of the *upper*, whose memory goes
-//! back to the system. Each item keeps the number of its bucket, or moves to its other bucket, and its lane gets back
-//! the bit that told the halves apart (see `layout/shrinking.rs`).
+//! together would leave ample room in one, become one again: the *lower* takes the items of the *upper*, whose memory
+//! goes back to the system. Each item keeps the number of its bucket, or moves to its other bucket, and its lane gets
+//! back the bit that told the halves apart (see `layout/shrinking.rs`).
 //!
 //! A join holds the locks of all stripes of both shards, finds a place for each item in a copy, and then does, in this
 //! order:
@@ -22,10 +22,10 @@
 //! # Is a lookup right?
 //!
 //! Take the steps L1 to L5 of a lookup from the page on splits: the entry, the version, the words, the entry again, the
-//! version again. Without joins, no entry ever comes back once it has been replaced. With them it may: the same entry, of
-//! the same shard and depth, may return after a split and a join; or after the shard was given back, used for other
-//! hashes, given back again, and taken for the old ones. So L1 and L4 may find the same entry while the words in between had another
-//! meaning, or were those of other items.
+//! version again. Without joins, no entry ever comes back once it has been replaced. With them it may: the same entry,
+//! of the same shard and depth, may return after a split and a join; or after the shard was given back, used for other
+//! hashes, given back again, and taken for the old ones. So L1 and L4 may find the same entry while the words in
+//! between had another meaning, or were those of other items.
 //!
 //! L2, L3 and L5 decide. Whenever an entry is stored, by a split or by a join, the versions of all stripes of the shard
 //! that it names are odd, and have been since before its words were changed for that. Now take the entry that L4 reads:
@@ -33,9 +33,9 @@
 //! * Suppose it was stored after L2. L4 acquires it, so L5 sees that the versions were made odd for it, which was after
 //!   L2 as well; or else L2 read an odd version. The lookup starts over. (An entry may also have been copied into a
 //!   longer list after L2. What counts is when it was stored first.)
-//! * Suppose it was stored before L2. If L3 reads words that were stored for a later entry of this shard, L5 sees another
-//!   version, for the same reason. If it reads zeros of J5, then L4, which comes later, cannot read an entry that
-//!   J3 replaced. So the words are those of the entry.
+//! * Suppose it was stored before L2. If L3 reads words that were stored for a later entry of this shard, L5 sees
+//!   another version, for the same reason. If it reads zeros of J5, then L4, which comes later, cannot read an entry
+//!   that J3 replaced. So the words are those of the entry.
 //!
 //! This is why the version is read last, after the entry, and why a split makes the versions of the new shard odd, too:
 //! a lookup may know the shard from before.
@@ -44,8 +44,8 @@
 //!
 //! # And writers?
 //!
-//! They check the entry under a lock of the shard, as on the page on splits. The entry that they find then is the present
-//! one, whether or not it has been another one meanwhile.
+//! They check the entry under a lock of the shard, as on the page on splits. The entry that they find then is the
+//! present one, whether or not it has been another one meanwhile.
 //!
 //! # Can a shard be split and joined in turns?
 //!

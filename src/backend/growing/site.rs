@@ -90,9 +90,9 @@ impl Site {
         // Tells the compiler that all later indices are in bounds.
         let count = if WIDE { 2 } else { 1 };
         assert!(!WIDE || self.words_of_a_bucket == 2, "a shard of wide buckets");
-        // SAFETY: the addresses are those of parts of the table, which has `words_of_a_bucket` arrays of words there, and
-        // at least one. The table stays where it is and is not dropped while this site shares it, and no code has mutable
-        // access to it meanwhile, since a share is only ever lent for reading.
+        // SAFETY: the addresses are those of parts of the table, which has `words_of_a_bucket` arrays of words there,
+        // and at least one. The table stays where it is and is not dropped while this site shares it, and no code has
+        // mutable access to it meanwhile, since a share is only ever lent for reading.
         #[allow(unsafe_code)]
         unsafe {
             let words = std::slice::from_raw_parts(self.words.as_ptr(), count);
@@ -175,8 +175,8 @@ impl Site {
         }
     }
 
-    /// Either no other thread has access to the shard, or the caller takes shards into use or out of it, one thread at a
-    /// time. That it has items changes under all its locks.
+    /// Either no other thread has access to the shard, or the caller takes shards into use or out of it, one thread at
+    /// a time. That it has items changes under all its locks.
     pub fn set_used_for(&self, purpose: Use) {
         self.figures[1].set(match purpose {
             Use::Items => u64::MAX,

@@ -184,8 +184,8 @@ impl Tables {
         self.never_used.set(after.max(self.never_used.get()));
     }
 
-    /// Takes a shard out of use, and gives its memory back to the system. The caller holds all locks of the shard, whose
-    /// items are elsewhere, and no shard comes into use meanwhile.
+    /// Takes a shard out of use, and gives its memory back to the system. The caller holds all locks of the shard,
+    /// whose items are elsewhere, and no shard comes into use meanwhile.
     pub fn take_out_of_use(&self, site: &Site) {
         site.table().erase(site.number());
         let mut first = 0;

@@ -8,12 +8,13 @@
 //! * One number counts the items of all void lanes. Stripes do not count them. A split that takes the last bit of a
 //!   lane moves its item from the count of the stripe to this number; a later split that copies the lane changes
 //!   nothing.
-//! * A removal that finds only void lanes of its item takes one from the number, and leaves the lanes, since other items
-//!   may need them. At zero it fails. So removals never exceed inserts, but an item that was removed is still found.
-//! * Shards with void lanes are not [joined](mod@crate::backend::growing::join), because the copies of a lane would stay
-//!   for good, and double with each split and join.
-//! * A clear erases void lanes with all others, and then sets the number to zero. A tick erases those that expire. As it
-//!   begins, the number becomes at most that of the void lanes that stay.
+//! * A removal that finds only void lanes of its item takes one from the number, and leaves the lanes, since other
+//!   items may need them. At zero it fails. So removals never exceed inserts, but an item that was removed is still
+//!   found.
+//! * Shards with void lanes are not [joined](mod@crate::backend::growing::join), because the copies of a lane would
+//!   stay for good, and double with each split and join.
+//! * A clear erases void lanes with all others, and then sets the number to zero. A tick erases those that expire. As
+//!   it begins, the number becomes at most that of the void lanes that stay.
 
 use crate::sync::{AtomicU64, Ordering, RwLock};
 
@@ -33,8 +34,8 @@ impl VoidItems {
         self.number.load(Ordering::Relaxed)
     }
 
-    /// Adds the items of lanes that have just become void. The caller holds `splits` for reading, and the locks of these
-    /// lanes.
+    /// Adds the items of lanes that have just become void. The caller holds `splits` for reading, and the locks of
+    /// these lanes.
     pub fn add(&self, items: u64) {
         if items > 0 {
             // Relaxed: a removal holds the lock of a void lane, which the split that made the lane void held here.

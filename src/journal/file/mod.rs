@@ -5,8 +5,8 @@
 //!
 //! # The file
 //!
-//! All numbers are little-endian. The file consists of pages of 4 KiB, each with 256 records of two words. The first page
-//! has only the header, of eight words:
+//! All numbers are little-endian. The file consists of pages of 4 KiB, each with 256 records of two words. The first
+//! page has only the header, of eight words:
 //!
 //! | word | what it is |
 //! |---|---|
@@ -18,15 +18,15 @@
 //! | 6 | the number of the journal, which its name has, too |
 //! | 7 | the XXH3 of the words before |
 //!
-//! Of the other pages, 1, 2, 4, 8 or 16 in a row are a *chunk*, which belongs to one of 256 *streams*. The first record of
-//! a chunk describes it: the lowest byte of word 0 is the number of the stream, the next byte the binary logarithm of the
-//! number of pages, and the rest the number of earlier chunks of the stream in this journal. A page that is in no chunk
-//! is not used. The chunks of a stream get longer: so a few changes take little space, and many seldom need another
-//! chunk. The records that follow are changes. Word 0 of a record is the hash of an item, as it is after mixing. The lowest three bits of word 1 are
-//! what happened: 1 added, 2 removed, 3 refreshed; 4 a tick, 6 a tick toward the number in word 0, 7 all items removed,
-//! each of which is in all streams; 5 the beginning of a chunk; 0 that what follows comes after as many records of the
-//! same stream in the journal before as word 0 says. The others are those of a check of word 0, of what happened, of
-//! the place of the record in the file, and of the key.
+//! Of the other pages, 1, 2, 4, 8 or 16 in a row are a *chunk*, which belongs to one of 256 *streams*. The first record
+//! of a chunk describes it: the lowest byte of word 0 is the number of the stream, the next byte the binary logarithm
+//! of the number of pages, and the rest the number of earlier chunks of the stream in this journal. A page that is in
+//! no chunk is not used. The chunks of a stream get longer: so a few changes take little space, and many seldom need
+//! another chunk. The records that follow are changes. Word 0 of a record is the hash of an item, as it is after
+//! mixing. The lowest three bits of word 1 are what happened: 1 added, 2 removed, 3 refreshed; 4 a tick, 6 a tick
+//! toward the number in word 0, 7 all items removed, each of which is in all streams; 5 the beginning of a chunk; 0
+//! that what follows comes after as many records of the same stream in the journal before as word 0 says. The others
+//! are those of a check of word 0, of what happened, of the place of the record in the file, and of the key.
 //!
 //! # Where does a stream end?
 //!

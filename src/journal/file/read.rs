@@ -97,8 +97,8 @@ impl Reader {
         Ok(Some((header, Reader { file, key, streams, others })))
     }
 
-    /// Passes on the changes of a stream, a page of them at a time, until it ends or `take` returns `false`. Begins after
-    /// `start` records, and returns how many have been passed on, those included.
+    /// Passes on the changes of a stream, a page of them at a time, until it ends or `take` returns `false`. Begins
+    /// after `start` records, and returns how many have been passed on, those included.
     pub fn changes(
         &self,
         stream: usize,
@@ -131,8 +131,8 @@ impl Reader {
         Ok(done)
     }
 
-    /// Returns how many changes there are behind the ends of the streams, which are after so many records of each. There
-    /// are some only if something is damaged.
+    /// Returns how many changes there are behind the ends of the streams, which are after so many records of each.
+    /// There are some only if something is damaged.
     pub fn lost(&self, ends: impl Iterator<Item = usize>) -> io::Result<u64> {
         let mut records = [[0u64; 2]; PAGE_RECORDS];
         // Damaged ones count, but not the one that a process had not finished when it was killed.

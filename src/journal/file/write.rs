@@ -24,8 +24,8 @@ use std::sync::Arc;
 /// The fewest and the most pages by which the file is made longer at a time: 256 KiB and 64 MiB.
 const STEPS: [u64; 2] = [64, 16 << 10];
 
-/// Multiple in which the file is made longer, in pages: 64 KiB, the largest page of any system that koel runs on, because
-/// a mapping has to begin at such a page.
+/// Multiple in which the file is made longer, in pages: 64 KiB, the largest page of any system that koel runs on,
+/// because a mapping has to begin at such a page.
 const STEP_UNIT: u64 = 16;
 
 /// A journal that is being written.

@@ -11,7 +11,8 @@ pub trait Encoding: Copy {
     /// Whether the shard's buckets are wide.
     const WIDE: bool;
 
-    /// Whether a lane of two buckets matches an item with this fingerprint. (The second words of narrow buckets are zero.)
+    /// Whether a lane of two buckets matches an item with this fingerprint. (The second words of narrow buckets are
+    /// zero.)
     fn either_holds(self, lanes: Lanes, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool;
 
     /// Returns the lanes of a first word that match an item with this fingerprint: in a wide bucket, by its

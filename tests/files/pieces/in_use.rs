@@ -154,7 +154,8 @@ fn a_loaded_filter_stays_below_its_limit_and_uses_it_up() {
     assert!((0..full).all(|item| again.contains(&item)));
 }
 
-/// Its many small tables take a little more than one. Where the limit leaves nothing for that, what is above it stays small.
+/// Its many small tables take a little more than one. Where the limit leaves nothing for that, what is above it stays
+/// small.
 #[test]
 fn a_filter_that_was_built_at_its_limit_is_read_close_to_it() {
     let builder = ConcurrentCuckooFilter::builder().capacity(3_000_000).hasher(HASH).growing();

@@ -1,5 +1,5 @@
-//! The parts of a piece, and of the end of a file, are where the specification says, and parts can follow one another in a
-//! stream.
+//! The parts of a piece, and of the end of a file, are where the specification says, and parts can follow one another
+//! in a stream.
 
 use super::{Filter, bytes_of, growing, pieces_of};
 use crate::common::rounds;

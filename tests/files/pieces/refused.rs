@@ -1,5 +1,5 @@
-//! Pieces that are lost, repeated, in another order, of another filter, damaged or forged are refused. The loader goes on
-//! as if they had never come, or begins again.
+//! Pieces that are lost, repeated, in another order, of another filter, damaged or forged are refused. The loader goes
+//! on as if they had never come, or begins again.
 
 use crate::common::{LAYOUTS, SplitMix, rounds};
 use crate::file::{END_WORDS, FilterFile, HEADER_WORDS, end, seal, word};

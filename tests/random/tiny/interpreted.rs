@@ -1,5 +1,5 @@
-//! What Miri is to see of a filter in its time: threads in tables so small that a hundred items split them, and every way
-//! on which memory is made, given back and made again.
+//! What Miri is to see of a filter in its time: threads in tables so small that a hundred items split them, and every
+//! way on which memory is made, given back and made again.
 //!
 //! Miri interprets each instruction, checks the memory of `unsafe` code, and lets loads return old values where their
 //! orderings allow it. That takes some thousand times as long, so the tests are small. Without it they take a moment.

@@ -7,8 +7,8 @@
 //! # How full may the whole be?
 //!
 //! A shard of random items is not split below a certain load, the `unsplit` of [`sizing`](crate::layout::sizing). The
-//! whole may have 85 % of that: 15 % of the items of a full shard have to come before it may be split again, and as many
-//! have to go before the halves of a split shard may be joined. (A shard that is split because it met a
+//! whole may have 85 % of that: 15 % of the items of a full shard have to come before it may be split again, and as
+//! many have to go before the halves of a split shard may be joined. (A shard that is split because it met a
 //! [crowd](super::split_policy) may be joined again; but only when somebody asks for that, or once in a tick.) Then a
 //! filter that was larger takes a quarter more memory than one that never was, on average.
 //!
@@ -22,9 +22,9 @@
 //!
 //! # How often may it err?
 //!
-//! No more often than the filter was built for after its expected growth, or than its halves did. A lane that gets a bit
-//! back matches as many of all items as before. One that has lost none matches twice as many, as any new lane does in
-//! half of the memory. Shards with [void](crate::backend::growing::void) lanes are not joined.
+//! No more often than the filter was built for after its expected growth, or than its halves did. A lane that gets a
+//! bit back matches as many of all items as before. One that has lost none matches twice as many, as any new lane does
+//! in half of the memory. Shards with [void](crate::backend::growing::void) lanes are not joined.
 //!
 //! # What stays?
 //!

@@ -1,5 +1,5 @@
-//! Removals from a filter that has grown so far that lanes became void, and went to both halves of splits: no more succeed
-//! than items were inserted, and none is refused that should succeed.
+//! Removals from a filter that has grown so far that lanes became void, and went to both halves of splits: no more
+//! succeed than items were inserted, and none is refused that should succeed.
 
 use crate::common::{SplitMix, rounds};
 use koel::{ConcurrentCuckooFilter, Prehashed, StableHash};

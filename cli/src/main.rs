@@ -49,7 +49,10 @@ fn main() -> ExitCode {
         Err(refused) => return explain(&refused),
     };
     let ending = match &arguments.command {
-        Command::Dedup(options) => commands::dedup::dedup(options),
+        Command::Dedup(options) => match options.estimate {
+            Some(lines) => commands::estimate::estimate(lines, options),
+            None => commands::dedup::dedup(options),
+        },
         Command::Query(options) => commands::membership::query(options),
         Command::Add(options) => commands::membership::add(options),
         Command::Merge(options) => commands::merge::merge(options),

@@ -2,7 +2,7 @@
 
 use crate::arguments::urls::URL_HELP;
 use crate::arguments::values::{
-    delimiter, field, memory, number, period, rate, seconds, seed, threads,
+    JsonPath, delimiter, field, memory, number, period, rate, seconds, seed, threads,
 };
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -40,8 +40,33 @@ pub struct Input {
     pub field: Option<usize>,
 
     /// Byte that separates the fields of a line; \t is a tab, \0 is NUL, \n is a newline
-    #[arg(long, value_name = "C", default_value = "\\t", value_parser = delimiter, requires = "field")]
+    #[arg(
+        long,
+        value_name = "C",
+        default_value = "\\t",
+        value_parser = delimiter,
+        requires = "field",
+        conflicts_with = "json_field"
+    )]
     pub delimiter: u8,
+
+    /// Compare lines of JSON by this field only, such as url, or meta.url for url in the object meta
+    ///
+    /// A string is compared by its text, so "a" equals "\u0061" and is one with a line that is just a. Any other
+    /// value is compared as it is written, spaces included. Of fields with one name, the first counts. In a name, \.
+    /// is a dot and \\ a backslash.
+    ///
+    /// A line without that field, with null there, or that is no JSON up to there, is compared as a whole, and
+    /// counted. What follows the field is not read. Lines are written whole. As with --field, a state does not
+    /// remember this option.
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = JsonPath::parse,
+        allow_hyphen_values = true,
+        conflicts_with = "field"
+    )]
+    pub json_field: Option<JsonPath>,
 
     /// Threads that compare lines, besides a reader and a writer [default: the number of cores]
     #[arg(long, value_parser = threads, allow_hyphen_values = true)]

@@ -128,6 +128,24 @@ pub struct Dedup {
 
     #[command(flatten)]
     pub input: Input,
+
+    /// Print how much memory and disk LINES distinct lines will take, and exit
+    ///
+    /// This is for a run with the same --rate, --capacity and --forget-after that uses a state or reads a pipe; one
+    /// that reads files starts with up to 60 MB. Lines that are being read take some 20 MB more. With --json, the
+    /// estimate is an object on standard output. Its fields are lines, memory_bytes, file_bytes, fingerprint_bits,
+    /// rate_expected and planned_lines. Nothing is read.
+    #[arg(
+        long,
+        value_name = "LINES",
+        value_parser = positive,
+        allow_hyphen_values = true,
+        conflicts_with_all = [
+            "files", "sample", "state", "in_place", "limit", "lossless", "repeated", "count", "output", "max_memory",
+        ],
+        help_heading = "Output"
+    )]
+    pub estimate: Option<u64>,
 }
 
 /// Help of --output, which does more here than in other commands.
@@ -151,6 +169,9 @@ Examples:
 
   koel dedup --url --state urls.koel --forget-after 30d found.txt > to-fetch.txt
       Write the URLs that have not been written for thirty days.
+
+  koel dedup --json-field url crawl.jsonl.zst > unique.jsonl
+      Write the first record of each URL.
 
   koel dedup --lossless --output unique.txt big.txt.zst
       Write each line once, and drop none by mistake.

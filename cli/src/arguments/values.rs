@@ -1,6 +1,11 @@
 //! Values of options, parsed from text: numbers, sizes, rates and times. An error completes the sentence of clap,
 //! "invalid value for this option".
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt::{self, Display};
+use std::mem;
+
 /// A whole number: 1000000, 1_000_000, 1M, 1e6. Unlike those of a [`size`], its units are powers of a thousand.
 pub fn number(text: &str) -> Result<u64, String> {
     let text = text.replace('_', "").to_ascii_uppercase();
@@ -46,6 +51,62 @@ pub fn field(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(field @ 1..) => Ok(field),
         _ => Err(String::from("it must be a number from 1; 1 is the first field")),
+    }
+}
+
+/// The way to a field of a JSON object: its name, after the names of the objects that it is in.
+///
+/// It lives as long as the process, so that it is copied like the other rules for lines.
+#[derive(Clone, Copy, Debug)]
+pub struct JsonPath {
+    text: &'static str,
+    names: &'static [String],
+}
+
+impl JsonPath {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut names = Vec::new();
+        let (mut name, mut letters) = (String::new(), text.chars());
+        while let Some(letter) = letters.next() {
+            match letter {
+                '.' => names.push(mem::take(&mut name)),
+                '\\' => match letters.next() {
+                    Some(letter @ ('.' | '\\')) => name.push(letter),
+                    _ => return Err("\\. is a dot in a name, and \\\\ a backslash".into()),
+                },
+                letter => name.push(letter),
+            }
+        }
+        names.push(name);
+        if names.iter().any(String::is_empty) {
+            return Err(
+                "it must be a name, or names with dots between them, such as meta.url".into()
+            );
+        }
+        Ok(JsonPath { text: text.to_owned().leak(), names: names.leak() })
+    }
+
+    /// Its names, the outermost first.
+    pub fn names(self) -> &'static [String] {
+        self.names
+    }
+}
+
+impl Serialize for JsonPath {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for JsonPath {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        JsonPath::parse(&String::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
+
+impl Display for JsonPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text)
     }
 }
 
@@ -172,6 +233,11 @@ mod tests {
             delimiter,
             &[(",", b','), (" ", b' '), ("\\t", b'\t'), ("\\", b'\\'), ("\\\\", b'\\'), ("\\0", 0)],
             &["", "ab", "\\x", "\\tt", "\u{e4}"],
+        );
+        check(
+            |text| JsonPath::parse(text).map(|path| path.names().join(" ")),
+            &[("url", "url".into()), ("a.b", "a b".into()), ("a\\.b\\\\.c d", "a.b\\ c d".into())],
+            &["", ".", ".a", "a.", "a..b", "a\\", "a\\b"],
         );
         check(rate, &[("1e-6", 1e-6)], &["0", "1", "-0.1", "NaN", "inf", "1e-300", "a"]);
     }

@@ -38,7 +38,10 @@ impl Input {
         Ok(Rules {
             terminator,
             folds_cr: !self.zero && !self.keep_cr,
-            field: self.field.map(|number| Field { number, delimiter }),
+            field: match self.json_field {
+                Some(path) => Some(Field::Json(path)),
+                None => self.field.map(|number| Field::Numbered { number, delimiter }),
+            },
             longest: LONGEST,
         })
     }

@@ -1,6 +1,6 @@
 //! What makes two lines equal, in words: what a run without loss promises depends on it.
 
-use crate::lines::rules::Rules;
+use crate::lines::rules::{Field, Rules};
 use crate::state::comparison::Comparison;
 use std::fmt::{self, Display};
 
@@ -12,8 +12,10 @@ pub struct Compared {
 
 impl Display for Compared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(field) = self.rules.field {
-            write!(f, "by field {}, ", field.number)?;
+        match self.rules.field {
+            None => {}
+            Some(Field::Numbered { number, .. }) => write!(f, "by field {number}, ")?,
+            Some(Field::Json(path)) => write!(f, "by JSON field {path}, ")?,
         }
         match self.comparison {
             Comparison::Bytes => f.write_str("byte by byte")?,

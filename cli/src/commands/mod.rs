@@ -5,6 +5,7 @@ pub mod closing;
 pub mod compact;
 pub mod compared;
 pub mod dedup;
+pub mod estimate;
 pub mod generate;
 pub mod info;
 pub mod manual;

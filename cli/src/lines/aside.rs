@@ -249,7 +249,7 @@ fn divide(
         writers.push(buffered()?);
     }
     let comparison = hash.comparison();
-    let mut scratch = Scratch::default();
+    let (mut scratch, mut field) = (Scratch::default(), Vec::new());
     let mut put = |number: u64, hash: u64, key: &[u8]| {
         let mut head = [0; 20];
         head[..8].copy_from_slice(&number.to_le_bytes());
@@ -266,7 +266,7 @@ fn divide(
             put(first, line.hash.0, &line.key)?;
         }
         for (line, number) in chunk.iter().zip(first..) {
-            let (key, _) = comparison.key(rules.compared(line).0, &mut scratch);
+            let (key, _) = comparison.key(rules.compared(line, &mut field).0, &mut scratch);
             put(number, hash.of_key(key).0, key)?;
         }
         Ok(())

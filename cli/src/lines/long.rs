@@ -8,13 +8,14 @@
 //! case that is ignored.
 
 use crate::failure::Failure;
-use crate::lines::rules::Rules;
+use crate::lines::json;
+use crate::lines::rules::{Field, Rules};
 use crate::random::mix;
 use crate::state::comparison::{Comparison, LineHash, Scratch};
 use koel::{PersistentHasher, Prehashed};
 use memchr::memchr;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufReader, ErrorKind, Seek, Write};
 use std::os::unix::fs::FileExt;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -100,6 +101,8 @@ pub struct Reading {
 impl Reading {
     /// Begins a line. If it `is_kept`, its bytes can be read again.
     pub fn begin(rules: Rules, hash: LineHash, is_kept: bool) -> Result<Self, Failure> {
+        // A field of JSON is looked for when the line is whole.
+        let is_kept = is_kept || matches!(rules.field, Some(Field::Json(_)));
         Ok(Reading {
             rules,
             hash,
@@ -141,10 +144,10 @@ impl Reading {
     fn compare(&mut self, mut bytes: &[u8]) {
         let most = self.rules.longest;
         self.whole.push(bytes, &self.hash, most);
-        let Some(field) = self.rules.field else { return };
-        while self.number <= field.number {
-            let end = memchr(field.delimiter, bytes);
-            if self.number == field.number {
+        let Some(Field::Numbered { number, delimiter }) = self.rules.field else { return };
+        while self.number <= number {
+            let end = memchr(delimiter, bytes);
+            if self.number == number {
                 self.field.push(&bytes[..end.unwrap_or(bytes.len())], &self.hash, most);
             }
             let Some(end) = end else { return };
@@ -153,10 +156,25 @@ impl Reading {
         }
     }
 
+    /// Reads a field of JSON from the file, and returns whether the line has it.
+    fn find(&mut self, path: &[String]) -> Result<bool, Failure> {
+        let Reading { file: Some(file), field, hash, rules, .. } = self else { return Ok(false) };
+        let mut found = || {
+            file.rewind()?;
+            let line = BufReader::with_capacity(PIECE, &*file);
+            json::find(line, path, |piece| field.push(piece, hash, rules.longest))
+        };
+        found().map_err(|error| cannot(&error))
+    }
+
     /// Ends the line with its terminator.
     pub fn end(mut self, scratch: &mut Scratch) -> Result<LongLine, Failure> {
+        let has_field = match self.rules.field {
+            None => true,
+            Some(Field::Numbered { number, .. }) => self.number >= number,
+            Some(Field::Json(path)) => self.find(path.names())?,
+        };
         self.keep(&[self.rules.terminator])?;
-        let has_field = self.rules.field.is_none_or(|field| self.number >= field.number);
         let part = if self.rules.field.is_some() && has_field { self.field } else { self.whole };
         let (hash, key, is_expected) = part.end(&self.hash, scratch);
         Ok(LongLine { bytes: self.bytes, hash, key, is_expected, has_field, file: self.file })
@@ -222,7 +240,7 @@ impl Hashes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lines::rules::Field;
+    use crate::arguments::values::JsonPath;
 
     const RULES: Rules = Rules { terminator: b'\n', folds_cr: true, field: None, longest: 8 };
 
@@ -235,7 +253,9 @@ mod tests {
     #[test]
     fn a_line_has_the_hash_of_its_bytes_in_whatever_pieces_it_comes() {
         let hash = LineHash::with_seed(Comparison::Bytes, 7);
-        let fields = |number| Rules { field: Some(Field { number, delimiter: b',' }), ..RULES };
+        let fields =
+            |number| Rules { field: Some(Field::Numbered { number, delimiter: b',' }), ..RULES };
+        let json = Rules { field: Some(Field::Json(JsonPath::parse("a.b").unwrap())), ..RULES };
         for (line, rules, key, has_field) in [
             (&b"a long line"[..], RULES, &b"a long line"[..], true),
             (b"a long\r line\r", RULES, b"a long\r line", true),
@@ -247,6 +267,9 @@ mod tests {
             (b"a,bc,a long field,", fields(4), b"", true),
             (b"a,bc,a long field\r", fields(4), b"a,bc,a long field", false),
             (b"a long field,", fields(2), b"", true),
+            (b"{\"c\":1,\"a\":{\"b\":\"d\\u0061\"}}\r", json, b"da", true),
+            (b"{\"a\":{\"b\":\"a long \\u0066ield\"}}", json, b"a long field", true),
+            (b"{\"a\":1,\"b\":2}\r", json, b"{\"a\":1,\"b\":2}", false),
         ] {
             for piece in [1, 2, 3, 100] {
                 let long = read(line, piece, rules, hash);

@@ -5,6 +5,7 @@ pub mod chunk;
 pub mod crawl;
 pub mod cutter;
 pub mod input;
+pub mod json;
 pub mod long;
 pub mod output;
 pub mod pipe;

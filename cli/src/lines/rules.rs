@@ -1,27 +1,42 @@
 //! Rules for lines: where they end, and which part of them is compared.
 
+use crate::arguments::values::JsonPath;
+use crate::lines::json;
+use serde::{Deserialize, Serialize};
+
 /// The longest line that is held in memory. [Longer ones](crate::lines::long) wait in a file.
 pub const LONGEST: usize = 1 << 20;
 
 /// A field of a line.
-#[derive(Clone, Copy)]
-pub struct Field {
-    /// Its number, from 1.
-    pub number: usize,
-    /// The byte between two fields.
-    pub delimiter: u8,
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub enum Field {
+    /// The field with this number, from 1, if this byte is between two fields.
+    Numbered { number: usize, delimiter: u8 },
+    /// The field of a JSON object.
+    Json(JsonPath),
 }
 
 impl Field {
-    /// Returns this field of a line, if the line has so many.
+    /// Returns this field of a line, if the line has it: a part of either the line or `scratch`.
     #[inline]
-    fn of(self, line: &[u8]) -> Option<&[u8]> {
-        let start = match self.number {
-            ..=1 => 0,
-            number => memchr::memchr_iter(self.delimiter, line).nth(number - 2)? + 1,
-        };
-        let field = &line[start..];
-        Some(&field[..memchr::memchr(self.delimiter, field).unwrap_or(field.len())])
+    fn of<'a>(self, line: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        match self {
+            Field::Numbered { number, delimiter } => {
+                let start = match number {
+                    ..=1 => 0,
+                    number => memchr::memchr_iter(delimiter, line).nth(number - 2)? + 1,
+                };
+                let field = &line[start..];
+                Some(&field[..memchr::memchr(delimiter, field).unwrap_or(field.len())])
+            }
+            Field::Json(path) => {
+                scratch.clear();
+                let found =
+                    json::find(line, path.names(), |piece| scratch.extend_from_slice(piece));
+                // Bytes in memory can always be read.
+                found.unwrap_or(false).then_some(scratch)
+            }
+        }
     }
 }
 
@@ -51,12 +66,12 @@ impl Rules {
     }
 
     /// Returns the part of a line that is compared, and `false` if that is the whole line because it
-    /// does not have the field.
+    /// does not have the field. The part may be in `scratch`, which is reused from line to line.
     #[inline]
-    pub fn compared(self, line: &[u8]) -> (&[u8], bool) {
+    pub fn compared<'a>(self, line: &'a [u8], scratch: &'a mut Vec<u8>) -> (&'a [u8], bool) {
         let bare = self.bare(line);
         let Some(field) = self.field else { return (bare, true) };
-        match field.of(bare) {
+        match field.of(bare, scratch) {
             Some(part) => (part, true),
             None => (bare, false),
         }
@@ -95,7 +110,8 @@ mod tests {
             (3, b",,", Some(b"")),
             (usize::MAX, b",,", None),
         ] {
-            assert_eq!(Field { number, delimiter: b',' }.of(line), expected, "{number}");
+            let field = Field::Numbered { number, delimiter: b',' };
+            assert_eq!(field.of(line, &mut Vec::new()), expected, "{number}");
         }
     }
 
@@ -104,12 +120,19 @@ mod tests {
         let rules = Rules {
             terminator: b'\n',
             folds_cr: true,
-            field: Some(Field { number: 2, delimiter: b',' }),
+            field: Some(Field::Numbered { number: 2, delimiter: b',' }),
             longest: 9,
         };
-        assert_eq!(rules.compared(b"a,b\r\n"), (&b"b"[..], true));
-        assert_eq!(rules.compared(b"a\r\n"), (&b"a"[..], false));
+        let json = Rules { field: Some(Field::Json(JsonPath::parse("a").unwrap())), ..rules };
         let whole = Rules { field: None, ..rules };
-        assert_eq!(whole.compared(b"a,b\r\n"), (&b"a,b"[..], true));
+        for (rules, line, expected) in [
+            (rules, &b"a,b\r\n"[..], (&b"b"[..], true)),
+            (rules, b"a\r\n", (b"a", false)),
+            (whole, b"a,b\r\n", (b"a,b", true)),
+            (json, b"{\"a\":\"b\"}\r\n", (b"b", true)),
+            (json, b"{\"b\":\"b\"}\r\n", (b"{\"b\":\"b\"}", false)),
+        ] {
+            assert_eq!(rules.compared(line, &mut b"left over".to_vec()), expected);
+        }
     }
 }

@@ -185,10 +185,10 @@ impl Shared {
         let chosen = chunk.answers.iter().enumerate().filter(|(_, chosen)| **chosen);
         let lines = chosen.map(|(line, _)| line + 1).nth(left as usize - 1);
         let lines = lines.unwrap_or(chunk.lines());
-        let (hasher, mut scratch) = (seen.hasher(), Scratch::default());
+        let (hasher, mut scratch, mut field) = (seen.hasher(), Scratch::default(), Vec::new());
         let (mut hashes, mut not_urls, mut without_field) = (Vec::new(), 0, 0);
         for (line, added) in chunk.iter().zip(&chunk.answers).skip(lines) {
-            let (part, has_field) = self.rules.compared(line);
+            let (part, has_field) = self.rules.compared(line, &mut field);
             let (key, is_url) = hasher.comparison().key(part, &mut scratch);
             not_urls += u64::from(!is_url);
             without_field += u64::from(!has_field);

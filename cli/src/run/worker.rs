@@ -13,6 +13,7 @@ use koel::Prehashed;
 pub struct Worker<'a> {
     shared: &'a Shared,
     scratch: Scratch,
+    field: Vec<u8>,
     /// The hashes that the filter is asked about, and the numbers of their lines.
     hashes: Vec<Prehashed>,
     asked: Vec<u32>,
@@ -32,6 +33,7 @@ impl<'a> Worker<'a> {
         Worker {
             shared,
             scratch: Scratch::default(),
+            field: Vec::new(),
             hashes: Vec::new(),
             asked: Vec::new(),
             recent: Recent::new(),
@@ -70,7 +72,7 @@ impl<'a> Worker<'a> {
                 without_field += last_had_no_field;
                 continue;
             }
-            let (part, has_field) = rules.compared(line);
+            let (part, has_field) = rules.compared(line, &mut self.field);
             let (key, is_url) = comparison.key(part, &mut self.scratch);
             (last, last_was_no_url, last_had_no_field) =
                 (line, u64::from(!is_url), u64::from(!has_field));

@@ -66,6 +66,14 @@ impl Making {
         self.build_for(0)
     }
 
+    /// Builds an empty filter for an input of unknown size, with a capacity that is halved this number of times.
+    pub fn build_smaller(&self, halvings: u32) -> Result<Seen, Failure> {
+        match self.capacity {
+            None => self.build(),
+            Some(lines) => self.build_with((lines >> halvings).max(1), EXPECTED_GROWTH_OF_KNOWN),
+        }
+    }
+
     fn build_with(&self, capacity: u64, growth: f64) -> Result<Seen, Failure> {
         let cannot = |error| Failure::new(format!("cannot allocate the filter: {error}"));
         let capacity = usize::try_from(capacity).map_err(|error| cannot(error.to_string()))?;

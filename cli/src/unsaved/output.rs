@@ -85,7 +85,7 @@ struct Note {
     seed: [u64; 2],
     terminator: u8,
     folds_cr: bool,
-    field: Option<(usize, u8)>,
+    field: Option<Field>,
 }
 
 fn seed_of(hash: &LineHash) -> [u64; 2] {
@@ -144,7 +144,7 @@ impl Noting {
             seed: seed_of(hash),
             terminator,
             folds_cr,
-            field: field.map(|field| (field.number, field.delimiter)),
+            field,
         };
         let at = Mutex::new(At { note, file: None, written: about.len() });
         Some(Noting { path: note_of(&keeper.real_path()), output, at })
@@ -302,13 +302,14 @@ impl Note {
         let rules = Rules {
             terminator: self.terminator,
             folds_cr: self.folds_cr,
-            field: self.field.map(|(number, delimiter)| Field { number, delimiter }),
+            field: self.field,
             longest: LONGEST,
         };
         let hash = *seen.hasher();
         let reader = Box::new(file.take(end - self.length));
         let mut cutter = Cutter::new(Opened { reader, is_live: false }, rules, hash, false);
-        let (mut chunk, mut scratch, mut lines) = (Chunk::default(), Scratch::default(), 0);
+        let (mut chunk, mut lines) = (Chunk::default(), 0);
+        let (mut scratch, mut field) = (Scratch::default(), Vec::new());
         loop {
             match cutter.fill(&mut chunk) {
                 Ok(()) => {}
@@ -316,9 +317,10 @@ impl Note {
                 Err(Over::Unreadable(error)) => return Err(cannot(&error)),
                 Err(Over::Failed(failure)) => return Err(failure),
             }
-            let of_line =
-                |line| hash.of_key(hash.comparison().key(rules.compared(line).0, &mut scratch).0);
-            let hashes = chunk.iter().map(of_line);
+            let hashes = chunk.iter().map(|line| {
+                let (part, _) = rules.compared(line, &mut field);
+                hash.of_key(hash.comparison().key(part, &mut scratch).0)
+            });
             let hashes: Vec<_> = hashes.chain(chunk.long.iter().map(|line| line.hash)).collect();
             lines += hashes.len() as u64;
             if seen.insert_if_absent_many(&hashes).iter().any(Result::is_err) {

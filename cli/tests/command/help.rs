@@ -46,10 +46,13 @@ fn the_examples_of_the_help_run() {
     let place = Place::new();
     place.write("access.log", b"a\nb\na\n");
     place.write("big.txt.zst", zstd::encode_all(&b"a\na\n"[..], 1).unwrap());
+    let records = zstd::encode_all(&b"{\"url\":1}\n{\"url\": 1}\n"[..], 1).unwrap();
+    place.write("crawl.jsonl.zst", records);
     place.write("candidates.txt", b"http://a.example/\nhttp://b.example/\n");
     place.assert_outputs(&[
         ("dedup access.log", b"", b"a\nb\n"),
         ("dedup --url --state seen.koel", b"http://A.example/\n", b"http://A.example/\n"),
+        ("dedup --json-field url crawl.jsonl.zst", b"", b"{\"url\":1}\n"),
         ("dedup --lossless --output unique.txt big.txt.zst", b"", b""),
         ("dedup --count access.log", b"", b"2\n"),
         ("query seen.koel --invert candidates.txt", b"", b"http://b.example/\n"),

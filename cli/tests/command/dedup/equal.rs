@@ -1,5 +1,5 @@
-//! When two lines are equal: `--url`, `--ignore-case` and `--field`. A state remembers how its lines are compared. A
-//! table of the README and of `koel dedup --help` says which URLs are equal by which rules.
+//! When two lines are equal: `--url`, `--ignore-case`, `--field` and `--json-field`. A state remembers how its lines are
+//! compared. A table of the README and of `koel dedup --help` says which URLs are equal by which rules.
 
 use crate::common::*;
 
@@ -124,6 +124,100 @@ fn a_state_is_made_of_lines_and_used_with_a_field() {
     ]);
 }
 
+/// Records of a crawl.
+const RECORDS: &str = r#"{"url":"http://a.example/","id":1,"meta":{"lang":"en"}}
+{"id": 1, "url": "http:\/\/a.example\/", "meta": {"lang": "de"}}
+{"id":"1","url":"HTTP://A.example/#top","meta":{"lang":"\u0065n"}}
+{"id":1.0,"id":2,"\u0075rl":"\u0068ttp://a.example/"}
+"#;
+
+#[test]
+fn records_are_compared_by_a_field_of_json() {
+    let place = Place::new();
+    let picked = |numbers: &[usize]| -> Vec<u8> {
+        numbers.iter().flat_map(|number| lines_of(RECORDS.as_bytes())[*number].to_vec()).collect()
+    };
+    for (words, numbers) in [
+        ("dedup --json-field url", &[0, 2][..]),
+        ("dedup --json-field url --threads 4", &[0, 2]),
+        ("dedup --json-field url --repeated", &[1, 3]),
+        ("dedup --json-field url --lossless --rate 0.3", &[0, 2]),
+        ("dedup --json-field url --limit 1", &[0]),
+        // A number is compared as it is written, and the first of two counts.
+        ("dedup --json-field id", &[0, 3]),
+        // The last line has no such field.
+        ("dedup --json-field meta.lang", &[0, 1, 3]),
+        // An object is compared as it is written.
+        ("dedup --json-field meta", &[0, 1, 2, 3]),
+        ("dedup --json-field no-such-field", &[0, 1, 2, 3]),
+    ] {
+        place.row(words, RECORDS, 0, picked(numbers), "");
+    }
+    place.row("dedup --json-field url --url", RECORDS, 0, picked(&[0]), "");
+    place.row("dedup --json-field meta.lang -i -c", RECORDS, 0, "3\n", "");
+    place.row(
+        "dedup --json-field a\\.b.c",
+        "{\"a.b\":{\"c\":1}}\n{\"a.b\":{\"c\": 1}}\r\n",
+        0,
+        "{\"a.b\":{\"c\":1}}\n",
+        "",
+    );
+    place.row("dedup --zero --json-field a", "{\n\"a\":1}\0{\"a\":1\n}\0", 0, "{\n\"a\":1}\0", "");
+}
+
+#[test]
+fn lines_without_the_field_of_json_are_compared_as_a_whole_and_counted() {
+    let place = Place::new();
+    for (input, output, without) in [
+        ("{\"b\":1}\n{\"b\":2}\n{\"b\":1}\n", "{\"b\":1}\n{\"b\":2}\n", 3),
+        // Null is what parsers answer if there is no field.
+        (
+            "{\"a\":null,\"b\":1}\n{\"a\":null,\"b\":2}\n",
+            "{\"a\":null,\"b\":1}\n{\"a\":null,\"b\":2}\n",
+            2,
+        ),
+        ("{\"a\":\"\"}\n{\"a\":\"\",\"b\":2}\n", "{\"a\":\"\"}\n", 0),
+        // No objects, no JSON, and lines that are cut off.
+        ("[\"a\",1]\n[\"a\",2]\n", "[\"a\",1]\n[\"a\",2]\n", 2),
+        ("no JSON\n\n\n{a:1}\n", "no JSON\n\n{a:1}\n", 4),
+        (
+            "{\"a\":1\n{\"a\":\"1\n{\"a\"\n{\"a\":1}\n",
+            "{\"a\":1\n{\"a\":\"1\n{\"a\"\n{\"a\":1}\n",
+            3,
+        ),
+        // What follows the field is not read.
+        ("{\"a\":1,\n{\"a\":1,no JSON\n", "{\"a\":1,\n", 0),
+        // The text of a string may equal a whole line.
+        ("x\n{\"a\":\"x\"}\n{\"a\":\"\\u0078\"}\n", "x\n", 1),
+    ] {
+        let ran = place.ok("dedup --json --json-field a", input);
+        assert_same(&ran.stdout, output.as_bytes(), input);
+        has(&json(&ran), json!({ "without_field": without, "not_urls": null }));
+    }
+    let Some(ran) = place.shown_on("dedup --json-field a", b"{\"b\":1}\nno JSON\n") else { return };
+    ran.has("; 2 do not have the field; ");
+}
+
+#[test]
+fn a_state_of_lines_is_used_with_a_field_of_json() {
+    let place = Place::new();
+    place.assert_outputs(&[
+        ("add --url urls.koel", b"http://a.example/\nhttp://b.example/\n", b""),
+        ("query -c --json-field url urls.koel", RECORDS.as_bytes(), b"4\n"),
+        ("query -v -c --json-field url urls.koel", b"{\"url\":\"http://c.example\"}\n{}\n", b"2\n"),
+        ("forget --json-field url urls.koel", RECORDS.as_bytes(), b""),
+        ("query urls.koel", b"http://b.example\nhttp://c.example\n", b"http://b.example\n"),
+        ("add --json-field a.url urls.koel", b"{\"a\":{\"url\":\"http://c.example\"}}\n", b""),
+        ("query urls.koel", b"http://c.example/\n", b"http://c.example/\n"),
+        ("dedup -s ids.koel --json-field id", b"{\"id\":7}\n{\"id\":\"7\"}\n", b"{\"id\":7}\n"),
+        ("query ids.koel", b"7\n8\n", b"7\n"),
+    ]);
+    place.assert_refused(&[
+        ("{dedup -s,add} ids.koel --json-field url {--url,-i}", "this state compares lines, byte"),
+        ("{dedup -s,add} urls.koel --json-field url -i", "this state compares URLs"),
+    ]);
+}
+
 #[test]
 fn options_tell_what_else_makes_no_difference() {
     let place = Place::new();
@@ -170,6 +264,15 @@ fn a_state_that_compares_otherwise_and_fields_that_are_none_are_refused() {
         ("add --sort-query bytes.koel", "--url"),
         ("{dedup,add new.koel} --ignore-case --url", "cannot be used with"),
         ("dedup --field {0,x}", "a number from 1"),
+        (
+            "{dedup,query s,add s,forget s} --json-field {.,a.,.a,a..b}",
+            "it must be a name, or names",
+        ),
+        ("dedup --json-field a\\b", "\\. is a dot in a name"),
+        (
+            "dedup --json-field a --{field 1,delimiter ;}",
+            "'--json-field <NAME>' cannot be used with",
+        ),
         ("dedup --field 1 --delimiter{ ab,=}", "one byte"),
         ("dedup --delimiter ;", "--field"),
         ("{dedup,add new.koel} --field 1 --delimiter \\n", "a newline, which ends the lines"),

@@ -278,6 +278,10 @@ fn long_lines_are_compared_as_short_lines_are() {
     let carriage = [&long[..long.len() - 1], b"\r\n"].concat();
     let capital = long.to_ascii_uppercase();
     let field = |word: &str| [word.as_bytes(), b"\t", &long].concat();
+    let record = |id: &str| {
+        let text = &long[..long.len() - 1];
+        [b"{\"text\":\"", text, b"\",\"id\":", id.as_bytes(), b"}\n"].concat()
+    };
     let urls = [&field("HTTP://a.example:80"), &b"http://a.example/\n"[..], &long, &long].concat();
     // What is compared of a long line may be short, and the other way round.
     for (options, some, different) in [
@@ -289,6 +293,14 @@ fn long_lines_are_compared_as_short_lines_are() {
         ("--field 1 -i", [&field("\u{c4}"), "\u{e4}\tb\n".as_bytes()].concat(), 1),
         ("--field 2", [field("a"), field("b")].concat(), 1),
         ("--url --field 1", urls, 2),
+        (
+            "--json-field id",
+            [record("1"), record("\"\\u0031\""), b"{\"id\":1}\n".to_vec()].concat(),
+            1,
+        ),
+        ("--json-field id", [record("1"), record("2"), record("2")].concat(), 2),
+        ("--json-field text", [record("1"), record("2")].concat(), 1),
+        ("--json-field no-such-field", [record("1"), record("2"), record("2")].concat(), 2),
     ] {
         let ran = place.ok(&format!("dedup {options}"), some);
         assert_eq!(lines_of(&ran.stdout).len(), different, "{options}");
@@ -307,7 +319,7 @@ fn long_lines_are_compared_as_short_lines_are() {
 #[test]
 fn long_lines_take_no_more_memory_than_short_ones() {
     let place = Place::new();
-    for options in ["", "--state seen.koel", "--field 2"] {
+    for options in ["", "--state seen.koel", "--field 2", "--json-field a"] {
         let mut going = place.start(&format!("dedup --threads 1 {options}"));
         for _ in 0..rounds(100, 1_000) {
             going.feed(&[b'x'; 1 << 20]);

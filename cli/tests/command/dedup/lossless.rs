@@ -136,6 +136,7 @@ fn the_summary_says_what_is_equal() {
         ("--url --sort-query", format!("as URLs (--url --sort-query){cr}")),
         ("--url --keep-cr", "as URLs (--url)".into()),
         ("--field 3 --delimiter ,", format!("by field 3, byte by byte{cr}")),
+        ("--json-field a.b", format!("by JSON field a.b, byte by byte{cr}")),
         ("--url --field 3", format!("by field 3, as URLs (--url){cr}")),
     ] {
         has(&place.json(&format!("dedup {options}"), "a\na\n"), json!({ "compared": compared }));

@@ -129,6 +129,54 @@ fn where_nobody_looks_there_is_no_summary_but_errors_and_warnings() {
 }
 
 #[test]
+fn an_estimate_is_about_what_a_run_takes_and_needs_no_input() {
+    let place = Place::new();
+    for (lines, options) in [
+        (1, ""),
+        (20_000, "--rate 1e-4"),
+        (300_000, "--capacity 1M --rate 0.01"),
+        (300_000, "--forget-after 1h"),
+        (rounds(2_500_000, 12_000_000), ""),
+        (2_700_000, "--capacity 2700000 --rate 1e-4"),
+    ] {
+        let words = format!("dedup --json --estimate {lines} {options}");
+        let estimate: Value = serde_json::from_slice(&place.ok(&words, "").stdout).expect("JSON");
+        place.ok(&format!("add {options} seen.koel"), numbered(0..lines));
+        let is = place.info("seen.koel");
+        for field in ["memory_bytes", "file_bytes"] {
+            let [about, is] = [&estimate, &is].map(|of| of[field].as_f64().expect("a number"));
+            assert!((about / is - 1.0).abs() < 0.05, "{words}: {field} is {is}, not {about}");
+        }
+        for field in ["fingerprint_bits", "rate_expected"] {
+            assert_eq!(estimate[field], is[field], "{words}");
+        }
+        fs::remove_file(place.path("seen.koel")).unwrap();
+    }
+    // A filter that fits into no memory, and more lines than are planned for.
+    let huge = place.ok("dedup --estimate 1T --capacity 1T", "");
+    assert!(
+        huge.text().starts_with("1,000,000,000,000 distinct lines\n  memory  "),
+        "{}",
+        huge.text()
+    );
+    for (words, said) in [
+        ("--estimate 1M --capacity 1M", "at most 7.2e-9, up to 4,000,000 lines\n"),
+        ("--estimate 1G --capacity 1M", "; --capacity plans for more\n"),
+    ] {
+        let ran = place.ok(&format!("dedup {words}"), "");
+        assert!(ran.text().contains(said), "{words}: {}", ran.text());
+    }
+    place.assert_refused(&[
+        ("dedup --estimate {0,-1,x}", "'--estimate <LINES>'"),
+        (
+            "dedup --estimate 5 {file,--state s,--output o,--max-memory 1M,--count,--lossless}",
+            "cannot be used",
+        ),
+    ]);
+    assert!(place.names().is_empty());
+}
+
+#[test]
 fn json_has_every_field() {
     let place = Place::new();
     let json = place.json("dedup --state seen.koel - missing", "a\nb\r\na\n");

@@ -231,6 +231,7 @@ fn lines_are_taken_in_by_the_options_of_the_run_that_was_killed() {
     for (words, then, first, second) in [
         ("--zero", "--zero --field 2", &b"aa\0"[..], &b"bb\0cc\0"[..]),
         ("--field 2 --delimiter ,", "", b"1,aa\n", b"2,bb\n3,cc\n"),
+        ("--json-field a.b", "", b"{\"a\":{\"b\":1}}\n", b"{\"a\":{\"b\":2}}\n{\"a\":3}\n"),
         ("--url --sort-query", "", b"http://a/?b&a\n", b"http://a/?c&a\nhttp://a/?d&a\n"),
         ("--ignore-case", "", "\u{c4}a\n".as_bytes(), "\u{c4}b\n\u{c4}c\n".as_bytes()),
         ("--keep-cr", "", b"a\r\n", b"b\r\nc\r\n"),

@@ -117,7 +117,8 @@ impl<L: Lease> Shard<'_, L> {
     /// Whether any lane of two buckets matches the item, given their first words.
     #[inline(always)]
     pub fn matches(self, place: Place, heads: [u64; 2]) -> bool {
-        self.lease.either_holds(self.lanes(), heads, self.both_tails(place), place.fp)
+        self.may_hold(heads, place.fp)
+            && self.lease.either_holds(self.lanes(), heads, self.both_tails(place), place.fp)
     }
 
     /// Reads the second words of two wide buckets. Both are read: which bucket has the head is random, so a branch on
@@ -156,7 +157,16 @@ impl<L: Lease> Shard<'_, L> {
     #[inline]
     pub fn holds(self, first: Words, second: Words, fp: Fingerprint) -> bool {
         let (heads, tails) = ([first.heads, second.heads], [first.tails, second.tails]);
-        self.lease.either_holds(self.lanes(), heads, tails, fp)
+        self.may_hold(heads, fp) && self.lease.either_holds(self.lanes(), heads, tails, fp)
+    }
+
+    /// Whether two wide buckets have the item's head. (An item that is inserted is usually absent, and so is its head:
+    /// then nothing is left to compare.)
+    #[inline(always)]
+    fn may_hold(self, heads: [u64; 2], fp: Fingerprint) -> bool {
+        let [first, second] = heads;
+        let matching = |heads| self.lease.matching(self.lanes(), heads, fp);
+        !L::WIDE || !matching(first).or(matching(second)).is_empty()
     }
 
     /// Counts the copies of the item.

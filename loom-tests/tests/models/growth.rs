@@ -124,7 +124,7 @@ fn an_item_is_removed_once_on_either_side_of_a_split() {
         split_root(grove, &race.0);
         take(grove, race);
     };
-    Model::blocking(1_800, 3).in_short(1, 65).run_each(
+    Model::blocking(150, 3).run_each(
         [0, 1],
         |grove, half| (in_whole(grove, half), Winners::default()),
         &[split_and_take, take],
@@ -137,7 +137,7 @@ fn an_item_is_removed_once_on_either_side_of_a_split() {
 
 #[test]
 fn an_item_is_removed_during_a_split() {
-    let model = Model::blocking(700, 3).in_short(2, 280);
+    let model = Model::blocking(80, 3);
     model.run_each([0, 1], in_whole, &[split_root, remove], removed);
 }
 

@@ -453,7 +453,7 @@ impl<S: PersistentHasher> fmt::Debug for DurableFilter<S> {
     }
 }
 
-/// The filter of a [`DurableFilter`](crate::DurableFilter), for its figures and lookups. Nothing can be changed through
+/// The filter of a [`DurableFilter`], for its figures and lookups. Nothing can be changed through
 /// it.
 ///
 /// Its methods are those of [`ConcurrentCuckooFilter`] with the same names. Its lookups do not wait for the record of a

@@ -12,7 +12,7 @@ use crate::layout::stagger::Stagger;
 use crate::layout::stamps::Moment;
 use crate::layout::stamps::{ByStamp, STAMPS};
 use crate::shard::Shard;
-use crate::shard::lease::permanent::Permanent;
+use crate::shard::lease::Permanent;
 use crate::shard::merge::Merged;
 use crate::sync::RwLockReadGuard;
 use crate::table::Table;

@@ -81,8 +81,7 @@ use std::panic::RefUnwindSafe;
 /// at every attempt. The other operations lock one or two of the filter's segments, of 512 buckets
 /// each, for some nanoseconds. If items have to move, they lock the segments of the whole path.
 /// `clear` and [`save`](Self::save) lock a shard (up to 2 MiB) for some hundred microseconds.
-/// `insert_if_absent` of an item that is present, and `remove` of one that is not, change nothing:
-/// they are lookups.
+/// `insert_if_absent` of an item that is present changes nothing: it is a lookup.
 pub struct ConcurrentCuckooFilter<S = RandomState> {
     backend: Backend,
     capacity: usize,

@@ -1,28 +1,28 @@
-//! Leases: whether a shard still owns the items that an operation asks about.
+//! Leases: whether a shard still owns the items that an operation asks about, and what its lanes mean.
 //!
-//! A shard of a fixed filter owns its items for good; its lease is
-//! [`Permanent`](crate::shard::lease::permanent::Permanent). A shard of a growing filter owns them until it is
-//! split; its lease is [`UntilSplit`](crate::backend::growing::until_split::UntilSplit).
-
-pub mod accounts;
-pub mod encoding;
-pub mod permanent;
+//! A shard of a fixed filter owns its items for good: its lease is [`Permanent`]. It compares whole fingerprints, and each
+//! lane is one item. A shard of a growing filter owns its items until it is split: its lease is
+//! [`UntilSplit`](crate::backend::growing::until_split::UntilSplit). Its fingerprints [lose
+//! bits](crate::layout::shrinking), and match more items the more they have lost;
+//! [void](crate::backend::growing::void) lanes are not one item each.
 
 use crate::error::FullKind;
 use crate::layout::SMALL;
-use crate::layout::bucket::Lanes;
-use crate::layout::geometry::Bucket;
-use crate::shard::lease::accounts::Accounts;
-use crate::shard::lease::encoding::Encoding;
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
+use crate::layout::geometry::{Bucket, Geometry};
+use crate::layout::shrinking::merge::MergeMatches;
+use crate::layout::stamps::Moment;
 use crate::sync::AtomicU64;
 use crate::table::Table;
 use crate::table::clock::Clock;
+use crate::table::ticking::Ticking;
+use std::convert::Infallible;
 use std::fmt::Debug;
 
 /// The most full buckets that any search for room lists.
 pub const MAX_NODES: usize = if SMALL { 16 } else { 512 };
 
-pub trait Lease: Encoding + Accounts {
+pub trait Lease: Copy {
     /// The error that the lease has ended, so that the caller has to look up the item's shard again.
     type Lapsed: Debug;
 
@@ -58,6 +58,59 @@ pub trait Lease: Encoding + Accounts {
     /// Returns the clock, if the filter forgets. A caller that holds a lock of the shard reads a time no
     /// earlier than that of any thread that held the lock before.
     fn clock<'t>(&'t self, table: &'t Table) -> Option<&'t Clock>;
+
+    // What the lanes mean.
+
+    /// Whether the shard's buckets are wide.
+    const WIDE: bool;
+
+    /// Whether a lane of two buckets matches an item with this fingerprint. (The second words of narrow buckets are
+    /// zero.)
+    fn either_holds(self, lanes: Lanes, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool;
+
+    /// Returns the lanes of a first word that match an item with this fingerprint: in a wide bucket, by its
+    /// head alone.
+    fn matching(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet;
+
+    /// Returns the lanes of a second word that match it by its tail. Empty lanes may be among them.
+    fn matching_tail(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet;
+
+    /// Returns the lanes of a bucket that agree with an entry of another filter in all bits that neither has
+    /// lost.
+    fn merge_matches(self, lanes: Lanes, words: Words, fp: Fingerprint) -> MergeMatches;
+
+    /// Returns the other bucket of an item that is in `bucket` as `fp`.
+    fn alternate(self, geometry: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket;
+
+    /// Returns, of these lanes that all match one item, the lane that matches the fewest other items, and the
+    /// number of bits that it has lost.
+    fn most_precise(self, words: Words, among: LaneSet) -> Option<(u32, Lane)>;
+
+    // What is recorded of lanes that are not one item each.
+
+    /// Records the removal of an item whose lane has lost `lost` bits. The caller holds the lock of the lane's stripe.
+    #[inline]
+    fn removing(self, _lost: u32) -> Removing {
+        Removing::Lane
+    }
+
+    /// Records that the expired lanes of these buckets are being erased. Returns the number of them that
+    /// their stripe does not count. The caller holds the lock of the stripe.
+    #[inline]
+    fn expiring(self, _words: &[u64], _now: Moment) -> i32 {
+        0
+    }
+}
+
+/// The effect of a removal on the lane that matches its item best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removing {
+    /// The lane goes, and its stripe counts one item less.
+    Lane,
+    /// The lane stays, since other items may need it.
+    OneOfMany,
+    /// The lane stands for no item, and stays.
+    Nothing,
 }
 
 /// The reason why a shard refused an operation.
@@ -77,3 +130,81 @@ impl<E> From<E> for Refusal<E> {
 
 /// The result of an operation that fails if the shard is full or no longer owns the item.
 pub type Answer<T, L> = Result<T, Refusal<<L as Lease>::Lapsed>>;
+
+/// The lease of a fixed filter's shard, which never ends. In a growing filter, work on a whole shard goes by it, too: its
+/// caller makes sure that the shard is not split meanwhile, or does not mind.
+#[derive(Clone, Copy, Debug)]
+pub struct Permanent<const WIDE: bool = false>;
+
+impl<const WIDE: bool> Lease for Permanent<WIDE> {
+    type Lapsed = Infallible;
+
+    const WIDE: bool = WIDE;
+    const IS_PERMANENT: bool = true;
+    const MAX_NODES: usize = MAX_NODES;
+
+    #[inline(always)]
+    fn heads<'t>(&'t self, table: &'t Table, base: usize, bucket: Bucket) -> &'t AtomicU64 {
+        table.word((base + bucket.0 as usize) << u32::from(WIDE))
+    }
+
+    #[inline(always)]
+    fn read_second(&self, table: &Table, base: usize, bucket: Bucket) -> u64 {
+        table.read(2 * (base + bucket.0 as usize) + 1)
+    }
+
+    #[inline(always)]
+    fn version<'t>(&'t self, table: &'t Table, base: usize, bucket: Bucket) -> &'t AtomicU64 {
+        table.stripes().version(Table::stripe_of(base + bucket.0 as usize))
+    }
+
+    #[inline]
+    fn check(self) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    #[inline]
+    fn check_alone(self) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    #[inline]
+    fn clock<'t>(&'t self, table: &'t Table) -> Option<&'t Clock> {
+        table.ticking().map(Ticking::clock)
+    }
+
+    #[inline(always)]
+    fn either_holds(self, lanes: Lanes, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
+        match WIDE {
+            false => lanes.either_holds(heads, fp),
+            true => lanes.either_holds_whole(heads, tails, fp),
+        }
+    }
+
+    #[inline]
+    fn matching(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
+        lanes.matching::<WIDE>(word, fp)
+    }
+
+    #[inline]
+    fn matching_tail(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
+        lanes.matching_tail(word, fp)
+    }
+
+    #[inline]
+    fn merge_matches(self, lanes: Lanes, words: Words, fp: Fingerprint) -> MergeMatches {
+        let heads = lanes.matching::<WIDE>(words.heads, fp);
+        let covering = if WIDE { heads.and(lanes.matching_tail(words.tails, fp)) } else { heads };
+        MergeMatches { covering, finer: lanes.set_of(0) }
+    }
+
+    #[inline]
+    fn alternate(self, geometry: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket {
+        geometry.alternate(bucket, fp)
+    }
+
+    #[inline]
+    fn most_precise(self, _: Words, among: LaneSet) -> Option<(u32, Lane)> {
+        among.first().map(|lane| (0, lane))
+    }
+}

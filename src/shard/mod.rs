@@ -7,9 +7,7 @@
 //! * [`sweep`](mod@sweep) erases expired items, and [`refresh`](mod@refresh) renews an item's stamp;
 //! * [`merge`](mod@merge) merges the entries of another filter;
 //! * [`whole`] clears, copies and fills the shard as a unit;
-//! * [`lease`] defines for how long a shard owns its items, [`encoding`](lease::encoding) what its lanes mean, and
-//!   [`accounts`](lease::accounts) what is recorded about lanes that do not count as one item;
-//!   [`permanent`](lease::permanent) implements all three for a fixed filter.
+//! * [`lease`] defines for how long a shard owns its items, and what its lanes mean.
 //!
 //! # Rules
 //!
@@ -48,8 +46,7 @@ pub mod write;
 
 use crate::layout::bucket::{Fingerprint, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
-use crate::shard::lease::Lease;
-use crate::shard::lease::permanent::Permanent;
+use crate::shard::lease::{Lease, Permanent};
 use crate::sync::AtomicU64;
 use crate::table::lock::LockGuard;
 use crate::table::stripe::{Locks, Many, StripeSet, Two, WriteSection};

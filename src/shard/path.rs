@@ -197,7 +197,7 @@ mod tests {
     use super::*;
     use crate::layout::bucket::Lanes;
     use crate::layout::geometry::Geometry;
-    use crate::shard::lease::permanent::Permanent;
+    use crate::shard::lease::Permanent;
     use crate::table::Table;
 
     /// Tables so small that the tree of nodes is full of cycles, filled until an item is refused.

@@ -9,7 +9,7 @@ use crate::layout::geometry::Geometry;
 use crate::layout::shrinking::{GROWING_BUCKETS, Lost, Shrinking};
 use crate::layout::stamps::Moment;
 use crate::shard::Shard;
-use crate::shard::lease::permanent::Permanent;
+use crate::shard::lease::Permanent;
 use crate::shard::whole::{clear, fill, read_shard};
 use crate::sync::Gauge;
 use crate::table::Table;

@@ -80,8 +80,7 @@ use crate::layout::geometry::Bucket;
 use crate::layout::geometry::SHARD_STRIPES;
 use crate::layout::shrinking::{Halves, Shrinking};
 use crate::shard::Shard;
-use crate::shard::lease::Lease;
-use crate::shard::lease::permanent::Permanent;
+use crate::shard::lease::{Lease, Permanent};
 use crate::table::stripe::{Locks, StripeSet};
 
 /// The changes that a split makes to the figures of a shard.

@@ -9,9 +9,7 @@ use crate::layout::geometry::{Bucket, Geometry};
 use crate::layout::shrinking::Shrinking;
 use crate::layout::shrinking::merge::MergeMatches;
 use crate::layout::stamps::Moment;
-use crate::shard::lease::Lease;
-use crate::shard::lease::accounts::{Accounts, Removing};
-use crate::shard::lease::encoding::Encoding;
+use crate::shard::lease::{Lease, Removing};
 use crate::sync::AtomicU64;
 use crate::table::Table;
 use crate::table::clock::Clock;
@@ -44,6 +42,7 @@ pub struct WasSplit;
 impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     type Lapsed = WasSplit;
 
+    const WIDE: bool = WIDE;
     const IS_PERMANENT: bool = false;
 
     /// Searches with this limit begin to fail at about 94 % load (16-bit fingerprints). Filling the last few
@@ -84,10 +83,7 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     fn clock<'t>(&'t self, _: &'t Table) -> Option<&'t Clock> {
         self.shared.ticking.as_deref().map(Ticking::clock)
     }
-}
 
-/// Stripes count the lanes that have bits left.
-impl<const WIDE: bool> Accounts for UntilSplit<'_, WIDE> {
     #[inline]
     fn removing(self, lost: u32) -> Removing {
         if lost == 0 {
@@ -104,11 +100,6 @@ impl<const WIDE: bool> Accounts for UntilSplit<'_, WIDE> {
     fn expiring(self, words: &[u64], now: Moment) -> i32 {
         self.site().expiring(&self.shared.shrinking, words, now)
     }
-}
-
-/// Fingerprints lose a bit in each split.
-impl<const WIDE: bool> Encoding for UntilSplit<'_, WIDE> {
-    const WIDE: bool = WIDE;
 
     #[inline(always)]
     fn either_holds(self, _: Lanes, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {

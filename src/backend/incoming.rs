@@ -35,10 +35,27 @@ pub struct IncomingShard<'a> {
 pub struct Ages<'a> {
     /// The time of the copy, in the other filter.
     there: Time,
-    /// The clock of this filter.
+    clocks: Clocks<'a>,
+}
+
+/// The clock of this filter, and what both filters' `elapsed` were at one moment.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct Clocks<'a> {
     here: &'a Ticking,
-    /// What this filter's `elapsed` was when the copy was made.
-    elapsed: u64,
+    elapsed: [u64; 2],
+}
+
+impl<'a> Clocks<'a> {
+    pub fn of(here: &'a Ticking, there: &Ticking) -> Self {
+        let elapsed = |ticking: &Ticking| ticking.present().0.elapsed;
+        loop {
+            let both = [elapsed(here), elapsed(there)];
+            if elapsed(here) == both[0] {
+                return Clocks { here, elapsed: both };
+            }
+        }
+    }
 }
 
 /// The present time of the filter that a copy is merged into.
@@ -46,30 +63,42 @@ pub struct Ages<'a> {
 pub struct Present {
     pub moment: Moment,
     /// The number of ticks that an entry is older here than it was in the other filter.
-    lag: u64,
+    lag: i64,
 }
 
 impl<'a> Ages<'a> {
-    /// The ages in a copy that has just been made at that time.
-    pub fn of(there: Time, here: &'a Ticking) -> Self {
-        Ages { there, here, elapsed: here.present().0.elapsed }
+    /// The ages in a copy of that time.
+    pub fn of(there: Time, clocks: Clocks<'a>) -> Self {
+        Ages { there, clocks }
     }
 
+    /// Where both filters have numbers, these tell how far they are apart. Otherwise, both were at the same tick when
+    /// the union began.
     fn present(&self, (here, moment): (Time, Moment)) -> Present {
-        let ahead =
-            here.number.zip(self.there.number).map(|(here, there)| here.saturating_sub(there));
-        Present { moment, lag: ahead.unwrap_or(here.elapsed.wrapping_sub(self.elapsed)) }
+        let (there, [here_then, there_then]) = (self.there, self.clocks.elapsed);
+        let by_number = here.number.zip(there.number);
+        let lag = match by_number {
+            Some((here, there)) => here.saturating_sub(there).try_into().unwrap_or(i64::MAX),
+            None => {
+                let [here, there] =
+                    [here.elapsed.wrapping_sub(here_then), there.elapsed.wrapping_sub(there_then)];
+                here.wrapping_sub(there).cast_signed()
+            }
+        };
+        Present { moment, lag }
     }
 
     /// Returns the bucket with the lane's entry as old as it is here now, or `None` if it has expired.
     fn aged(&self, lanes: Lanes, words: Words, lane: Lane, now: Present) -> Option<Words> {
-        let age = lanes.age(words, lane, Moment::of_tick(self.there.tick)).saturating_add(now.lag);
+        let age = lanes.age(words, lane, Moment::of_tick(self.there.tick));
+        // Nothing is younger than the present tick.
+        let age = age.cast_signed().saturating_add(now.lag).max(0).cast_unsigned();
         (age <= lanes.remembers().into()).then(|| lanes.with_age(words, lane, age, now.moment))
     }
 
     /// Erases the entries of the copy that have expired here.
     pub fn erase_expired(&self, words: &mut [u64], lanes: Lanes) {
-        let now = self.present(self.here.present());
+        let now = self.present(self.clocks.here.present());
         lanes.replace_each(words, |words| {
             let expired = lanes
                 .taken(words.heads)
@@ -96,7 +125,7 @@ impl IncomingShard<'_> {
     /// Returns the present time to a caller that holds all locks of a shard here.
     pub fn present<L: Lease>(&self, shard: Shard<'_, L>, locked: &impl Locks) -> Present {
         let forever = Present { moment: Moment::FIRST, lag: 0 };
-        self.ages.map_or(forever, |ages| ages.present(shard.present(locked, ages.here)))
+        self.ages.map_or(forever, |ages| ages.present(shard.present(locked, ages.clocks.here)))
     }
 
     pub fn buckets(&self) -> usize {

@@ -12,7 +12,7 @@
 //! ticks, the difference of the numbers is added to its age here; a filter that is behind the other catches up first.
 
 use crate::backend::exchange::Plan;
-use crate::backend::incoming::{Ages, IncomingShard, MergeReport};
+use crate::backend::incoming::{Ages, Clocks, IncomingShard, MergeReport};
 use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
 use crate::error::{UnionError, UnionErrorKind, zeros};
@@ -78,17 +78,19 @@ fn merge_shards(
     let lanes = plan.geometry().lanes();
     let mut words = zeros(plan.geometry().words())?;
     let _no_joins = other.keep_shards();
+    let clocks = backend.ticking().zip(other.ticking());
+    let clocks = clocks.map(|(here, there)| Clocks::of(here, there));
     let mut next = Some(0);
     while let Some(start) = next {
         let Some(copied) = from.copy_shard(&mut next, &mut words) else { break };
         // After the copy: if there is none now, no void lane of the copy stands for an item.
         report.void_there = other.void_items();
-        let ages = backend.ticking().zip(copied.time).map(|(here, there)| {
+        let ages = clocks.zip(copied.time).map(|(clocks, there)| {
             // What has expired there expires here, too, and no entry comes from a later tick.
-            if let Some(number) = there.number {
+            if let Some((number, here)) = there.number.zip(backend.ticking()) {
                 here.tick_to(backend, number);
             }
-            let ages = Ages::of(there, here);
+            let ages = Ages::of(there, clocks);
             ages.erase_expired(&mut words, lanes);
             ages
         });

@@ -530,11 +530,11 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// shard, or of three if the filters grow. All locks of a shard here are held for some thousand entries at a time,
     /// which is some ten microseconds. Lookups do not wait for them.
     ///
-    /// If the filters [forget](Self#forgetting), an item is found here as long as it would be there, or here if
-    /// that is longer. Where ticks have [numbers](Self::tick_to), this filter first advances to the present
-    /// tick of the other one, and the numbers give the ages of the other filter's items; without numbers, the
-    /// present ticks of both are taken for the same. No tick begins meanwhile in either filter; ticks and unions that
-    /// follow one another without end take turns. (After the [last number](Self::tick_to), all ages are the same.)
+    /// If the filters [forget](Self#forgetting), an item is found here as long as it would be there, or here if that is
+    /// longer. Where ticks have [numbers](Self::tick_to), this filter first advances to the present tick of the other
+    /// one, and the numbers give the ages of the other filter's items; without numbers, the ticks of both at the
+    /// beginning are taken for the same. Both may tick meanwhile. (After the [last number](Self::tick_to), all ages are
+    /// the same.)
     ///
     /// # Errors
     ///

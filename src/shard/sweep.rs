@@ -130,6 +130,11 @@ impl<L: Lease> Shard<'_, L> {
         (time, now)
     }
 
+    /// Marks all stripes as swept in this tick. The caller holds all locks of the shard.
+    pub fn mark_swept(self, locked: &impl Locks, now: Moment) {
+        self.own_stripes().for_each(|stripe| self.table.stripes().set_swept(locked, stripe, now));
+    }
+
     #[cold]
     fn sweep_locked(
         self,

@@ -140,3 +140,51 @@ fn a_union_keeps_ages_while_both_filters_tick() {
         }
     }
 }
+
+/// A tick that makes up for many expires everything that was there before. What another filter adds while it passes is
+/// not that old, also in shards that are split meanwhile.
+#[test]
+fn what_a_union_adds_stays_while_a_tick_expires_everything() {
+    const ITEMS: u64 = 100_000;
+    let filter = || {
+        let builder = ConcurrentCuckooFilter::builder().capacity(100).remembers(3);
+        builder.hasher(StableHash::with_seed(1)).growing().build().expect("a filter")
+    };
+    let (here, there) = (filter(), filter());
+    there.tick_to(9);
+    (0..ITEMS).for_each(|item| there.insert(&item).expect("room"));
+    there.tick_to(10);
+    here.tick_to(1);
+    here.begin_tick_to(10);
+    here.union(&there).expect("memory");
+    // These split the shards.
+    (ITEMS..4 * ITEMS).for_each(|item| here.insert(&item).expect("memory"));
+    while !here.tick_in_parts(usize::MAX) {}
+    assert_eq!((0..ITEMS).filter(|item| !here.contains(item)).count(), 0, "items are lost");
+    assert!(here.age(&0u64) == Some(1));
+}
+
+/// Without numbers, both filters are taken to be at the same tick when the union begins.
+#[test]
+fn a_union_without_numbers_keeps_ages_while_both_filters_tick() {
+    for _ in 0..rounds(5, 100) {
+        let filter = || {
+            let builder = ConcurrentCuckooFilter::builder().capacity(400_000).remembers(20);
+            builder.hasher(StableHash::with_seed(1)).build().expect("a filter")
+        };
+        let (here, there) = (filter(), filter());
+        (0..100_000).for_each(|item: u64| there.insert(&item).expect("room"));
+        together(2, |thread| match thread {
+            0 => _ = here.union(&there).expect("room"),
+            _ => (0..8).for_each(|_| {
+                there.tick();
+                here.tick();
+            }),
+        });
+        // The union began after some number of ticks, which may differ by one.
+        let first = here.age(&0u64).expect("it is there");
+        let others = (0..100_000u64).map(|item| here.age(&item).expect("it is there"));
+        let wrong = others.filter(|age| *age != first).count();
+        assert_eq!(wrong, 0, "ages of one union differ");
+    }
+}

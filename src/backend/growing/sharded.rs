@@ -243,6 +243,11 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let shrinking = &self.shared.shrinking;
         let (new, new_locked) = self.allocate(depth)?;
         let upper = (new.shard::<WIDE>(), &new_locked);
+        if shard.is_ticking() {
+            // The shard has been swept. After a tick that expired everything, entries of another filter may have come
+            // that are older than it.
+            upper.0.mark_swept(&new_locked, shard.now());
+        }
         split(shard, locked, upper, shrinking, |Sorted { surplus, newly_void }| {
             let halves = [site, new];
             halves

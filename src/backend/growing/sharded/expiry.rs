@@ -1,10 +1,11 @@
 //! Ticks in the shards of a growing filter that forgets.
 //!
-//! The pass goes through all shards, including those that are made meanwhile. A lane that moves from a shard
-//! to a new one is met in one of the two. Either the pass went through the shard, under its locks, before the
-//! split; or it reaches the shard later, so it has not ended before the split, and reaches the new shard too.
-//! There it waits for the split to end, however early it arrives: a new shard is fully locked before it is
-//! counted, and until its items, its figures and the directory's entries are stored.
+//! The pass goes through all shards, including those that are made meanwhile. A lane that moves from a shard to a new
+//! one is met in one of the two. Either the pass went through the shard, under its locks, before the split; or it
+//! reaches the shard later, so it has not ended before the split, and reaches the new shard too. There it waits for the
+//! split to end, however early it arrives: a new shard is fully locked before it is counted, and until its items, its
+//! figures and the directory's entries are stored. Then it finds the new shard marked: what it has was swept before the
+//! split, and what came since may be older than a tick that expired everything.
 //!
 //! A shard may also move to a place where the pass has been: a split takes the place of a shard that has been joined
 //! to another, and a join moves what the upper half has. So the pass also marks the stripes of unused shards, a thread

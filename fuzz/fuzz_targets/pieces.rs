@@ -1,5 +1,6 @@
 //! Cuts a file into pieces, as the specification says, and loads them. The loader has to accept them
-//! if, and only if, the file is accepted, and to go on after any piece that is not the right one.
+//! if, and only if, the file is accepted; and to go on after a piece that is not the right one, or to begin again if that
+//! is damaged behind its header.
 
 use crate::filters::{Filter, is_as_read, mix, written};
 use crate::repair::{END_WORDS, HEADER_WORDS, OF_PIECES, block_words, sealed};
@@ -16,7 +17,11 @@ pub fn load(bytes: &[u8], filter: Option<&Filter>) {
         seed = mix(seed);
         let next = loader.next();
         if loader.push(&piece.changed(seed)).is_err() {
-            assert_eq!(loader.next(), next);
+            if loader.next() != next {
+                // What follows a header that is believed is damaged: the loader has to begin again.
+                assert_eq!(loader.next(), Some(0));
+                return;
+            }
         } else {
             // A header that is believed: whatever follows may be refused.
             return;

@@ -198,8 +198,8 @@ impl Journals {
     /// Removes the last journals if nothing was recorded in them, and those before are as they were.
     pub fn leave(&self) {
         let mut all = self.all.lock();
-        // If a checkpoint has replaced the state, and then failed, the last tells that the state has the changes of
-        // those before.
+        // If a checkpoint failed after it had replaced the state, the last journal says that the state has the changes
+        // of the earlier journals.
         while let [_, .., last] = &all[..]
             && !last.has_records()
             && last.written().is_some_and(|it| it.header().state == StateId::default())

@@ -310,7 +310,7 @@ impl<S> Builder<S> {
     ///
     /// Returns an error if no capacity was given, if the rate is not strictly between 0 and 1 or is less than 8e-10 (up
     /// to 2e-7 in a filter that forgets, and more in one that grows), if items cannot be [remembered](Self::remembers)
-    /// for so many ticks, if no fingerprint lasts for the expected growth, if one of the settings is for growing
+    /// for that number of ticks, if no fingerprint lasts for the expected growth, if one of the settings is for growing
     /// filters and this one does not grow, or if what the filter begins with does not fit in memory, or in its limit.
     ///
     /// ```

@@ -350,7 +350,8 @@ impl<S> ConcurrentCuckooFilter<S> {
 /// An insert returns [`Full`](crate::Full) if there is no memory, or if the filter would exceed its
 /// [limit](crate::Builder::max_bytes), or if it has as many copies of this item as it takes: as many as a bucket has
 /// slots, or four or five with 8 to 10 bits. (One more comes if all of these were in one bucket, and the item's other
-/// bucket gets room. Nor does it take copies of an item that it cannot tell from one of which it has so many.) **Other
+/// bucket gets room. Items with the same
+/// fingerprint and buckets count as copies of each other.) **Other
 /// items are never the reason**, however many copies it has of some of them.
 ///
 /// There are two exceptions. With less than 12 bits (without those of a window) a filter may refuse some items if
@@ -402,8 +403,9 @@ impl<S> ConcurrentCuckooFilter<S> {
         before.saturating_sub(self.size_in_bytes())
     }
 
-    /// Does a part of what [`shrink`](Self::shrink) does: visits at most so many shards from this cursor on, which is 0
-    /// at first, and gives back what it can there. Returns the cursor of the next part, or `None` after the last.
+    /// Does a part of what [`shrink`](Self::shrink) does: visits at most `most_shards` shards, beginning at `cursor`,
+    /// which is 0 at first, and gives back what it can there. Returns the cursor of the next part, or `None` after the
+    /// last.
     ///
     /// This is for event loops, which have little time for each turn. A shard that is given back takes some two hundred
     /// microseconds, and any other less than one. One visit may give back several: at most one for each bit of

@@ -323,10 +323,10 @@ impl<S> ConcurrentCuckooFilter<S> {
     ///
     /// From now on, what is inserted belongs to the new tick, and whatever changes the filter, or counts or dates an
     /// item, does what it would do if the tick had passed, however far its parts have come: two filters to which the
-    /// same is done in the same order are equal. Only [`contains`](Self::contains) and what tells figures of the whole
-    /// filter, such as [`len`](Self::len), may still meet what has expired; and so may what goes by such figures, in a
-    /// growing filter that is far larger than planned or has items with all the copies that they may have. A batch
-    /// during which a tick begins may go on as before it.
+    /// same is done in the same order are equal. Only [`contains`](Self::contains) and figures of the whole filter,
+    /// such as [`len`](Self::len), may still count items that have expired. Decisions that depend on these figures may,
+    /// too, in a growing filter that is far larger than planned or has items with all the copies that they may have. A
+    /// batch during which a tick begins may go on as before it.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
@@ -367,7 +367,7 @@ impl<S> ConcurrentCuckooFilter<S> {
         begun.unwrap_or(0)
     }
 
-    /// Goes on with a tick that is passing, through at most so many segments. Returns `true` if none is
+    /// Goes on with a tick that is passing, through at most `most_segments` segments. Returns `true` if none is
     /// passing any more.
     ///
     /// This is for event loops, which have little time for each turn. A segment takes about a

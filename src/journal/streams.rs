@@ -1,6 +1,6 @@
 //! In which order changes are recorded, and which journal each of them goes to.
 //!
-//! The hashes are divided into equal ranges, one for each *stream*. Whoever changes an item holds the lock of its
+//! The hashes are divided into equal ranges, one for each *stream*. A thread that changes an item holds the lock of its
 //! stream from before the change until the record is written. So the records of an item are in the order of its
 //! changes, and threads that change items of different streams do not wait for each other.
 //!

@@ -14,11 +14,8 @@
 //! The lock of `progress` is the last that a thread acquires, and no thread waits for anything while holding
 //! it. So reading the time never blocks for long, whatever a tick has to wait for as it begins.
 
-mod target;
-
-pub use target::SweepTarget;
-
 use crate::layout::SMALL;
+use crate::layout::bucket::Lanes;
 use crate::layout::stamps::{Moment, STAMPS};
 use crate::sync::{Backoff, Mutex, nap};
 use crate::table::clock::Clock;
@@ -27,6 +24,24 @@ use std::panic::RefUnwindSafe;
 
 /// The number of segments that a thread works on before it asks for more: 256 KiB, or 512 of wide buckets.
 const PORTION: usize = if SMALL { 2 } else { 64 };
+
+/// A filter that ticks pass through.
+pub trait SweepTarget: Sync {
+    fn lanes(&self) -> Lanes;
+
+    /// Begins a tick: calls `set`, which sets the clock and returns the time, or returns `None` if no tick
+    /// begins.
+    fn begin(&self, set: impl FnOnce() -> Option<Moment>);
+
+    /// Returns the number of segments now. It may grow later, but never shrinks.
+    fn segments(&self) -> usize;
+
+    /// Erases the expired lanes of these segments, except where a writer has done so.
+    fn sweep(&self, segments: Range<usize>, now: Moment);
+
+    /// Ends the tick. No expired lane is left.
+    fn finish_tick(&self, now: Moment);
+}
 
 /// The time at which a filter was copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! `koel dedup --estimate`: how much memory and disk a number of lines will take.
 //!
-//! A filter of so many lines may not fit into memory, so a smaller one is filled and measured. A filter that grows
+//! A filter of that size may not fit into memory, so a smaller one is filled and measured. A filter that grows
 //! consists of many small tables. One with half of the tables takes half of the memory for half of the lines, and so
 //! does one that has grown by one doubling less.
 

@@ -131,8 +131,8 @@ impl Reader {
         Ok(done)
     }
 
-    /// Returns how many changes there are behind the ends of the streams, which are after so many records of each.
-    /// There are some only if something is damaged.
+    /// Returns the number of changes behind the ends of the streams, given the number of records before each end. It is
+    /// 0 unless the journal is damaged.
     pub fn lost(&self, ends: impl Iterator<Item = usize>) -> io::Result<u64> {
         let mut records = [[0u64; 2]; PAGE_RECORDS];
         // Damaged ones count, but not the one that a process had not finished when it was killed.

@@ -1,5 +1,4 @@
 use super::*;
-use crate::layout::bucket::Lanes;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread::{scope, yield_now};

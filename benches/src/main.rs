@@ -53,7 +53,11 @@ fn main() -> ExitCode {
     LazyLock::force(&MACHINE);
     let mut words = std::env::args().skip(1);
     let bench = words.next().unwrap_or_default();
-    let arguments = Arguments::new(words);
+    let mut arguments = Arguments::new(words);
+    if arguments.flag("--help") {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
     let run: fn(Arguments) -> Result<()> = match &*bench {
         "dropped" => dropped::run,
         "durable" => durable::run,

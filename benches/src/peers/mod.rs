@@ -13,8 +13,8 @@ use crate::kit::machine::{MACHINE, about, share};
 use crate::kit::memory;
 use growing::Steps;
 use report::{Grown, Held, LIMIT, Row, size_name};
-use sets::{AtomicBloom, AtomicCuckoo, Autoscale, BloomLib, Cuckoofilter, DashSet};
-use sets::{KOEL, Koel, Locked, Peer, Quotient};
+use sets::{AtomicBloom, AtomicCuckoo, Autoscale, BloomLib, CuckooClock, Cuckoofilter};
+use sets::{DashSet, InFile, KOEL, Koel, Locked, Peer, Quotient};
 use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
@@ -36,6 +36,8 @@ fn all() -> Vec<Entry> {
         entry::<Koel<true>>(),
         entry::<AtomicBloom>(),
         entry::<AtomicCuckoo>(),
+        entry::<CuckooClock>(),
+        entry::<InFile>(),
         entry::<DashSet>(),
         entry::<Locked<Cuckoofilter, 64>>(),
         entry::<Locked<Autoscale, 64>>(),

@@ -5,10 +5,12 @@
 //! are behind locks, as a user would share them.
 
 use crossbeam_utils::CachePadded;
+use cuckoo_clock::config::CuckooConfiguration;
 use foldhash::quality::{FixedState, FoldHasher};
 use koel::ConcurrentCuckooFilter;
 use parking_lot::{Mutex, MutexGuard};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::num::NonZeroUsize;
 
 pub const KOEL: &str = "koel";
 pub const KOEL_GROWING: &str = "koel (growing)";
@@ -43,6 +45,10 @@ pub trait Peer: Sync + Sized {
     /// Returns the bytes that the peer touches, if it allocates more than that.
     fn says_it_holds(&self) -> Option<usize> {
         None
+    }
+    /// Returns the bytes of a file that the peer has mapped.
+    fn mapped(&self) -> usize {
+        0
     }
     /// Returns the number of keys without room.
     fn insert_many(&self, _: &[u64]) -> u64 {
@@ -175,6 +181,7 @@ macro_rules! set {
 
 pub type AtomicBloom = fastbloom::AtomicBloomFilter<FixedState>;
 pub type AtomicCuckoo = atomic_cuckoo_filter::CuckooFilter<KeyHasher>;
+pub type CuckooClock = cuckoo_clock::CuckooFilter<FixedState>;
 pub type DashSet = dashmap::DashSet<u64, FixedState>;
 
 set!(
@@ -215,6 +222,31 @@ set!(
     |set, key| Some(set.remove(&key))
 );
 
+// A mutex per bucket. An insert that finds no room has thrown another item out. It does not say whether an item was
+// there, so racing threads may both be told that it was new.
+set!(
+    Peer,
+    CuckooClock,
+    [],
+    "cuckoo-clock",
+    RATE,
+    false,
+    |items| {
+        let builder = CuckooConfiguration::builder(slots_for(items))
+            .bucket_size(NonZeroUsize::new(4).expect("four"));
+        let builder = builder.fingerprint_bits(16.try_into().expect("a number of bits"));
+        cuckoo_clock::CuckooFilter::new(builder.build().expect("a valid setup"), hasher())
+    },
+    |set, key| set.insert(&key).is_none(),
+    |set, key| set.contains(&key),
+    |set, key| if set.contains(&key) {
+        Some(false)
+    } else {
+        set.insert(&key).is_none().then_some(true)
+    },
+    |set, key| Some(set.remove(&key))
+);
+
 set!(
     Peer,
     DashSet,
@@ -231,6 +263,52 @@ set!(
     |set, key| Some(set.insert(key)),
     |set, key| Some(set.remove(&key).is_some())
 );
+
+/// A filter in a mapped file, behind a lock for readers and writers. The file has no name any more, so it goes with the
+/// filter.
+pub struct InFile(cuckoofilter_mmap::ConcurrentCuckooFilter<u64>, usize);
+
+impl Peer for InFile {
+    const RATE: f64 = RATE;
+    const GROWS: bool = false;
+
+    fn name() -> String {
+        "cuckoofilter-mmap".into()
+    }
+
+    fn build(items: u64) -> Self {
+        let folder = tempfile::tempdir().expect("a folder for the file");
+        let builder = cuckoofilter_mmap::CuckooFilter::<u64>::builder(slots_for(items));
+        let filter = builder.build(folder.path().join("filter")).expect("a file");
+        let bytes = filter.capacity() * 2;
+        InFile(cuckoofilter_mmap::ConcurrentCuckooFilter::new(filter), bytes)
+    }
+
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.0.insert(&key).is_ok()
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+
+    /// Its insert looks into one of the two buckets only, so it may take what is there for new.
+    #[inline]
+    fn claim(&self, key: u64) -> Option<bool> {
+        if self.contains(key) { Some(false) } else { self.0.insert(&key).ok() }
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> Option<bool> {
+        self.0.delete(&key).ok()
+    }
+
+    fn mapped(&self) -> usize {
+        self.1
+    }
+}
 
 /// A single-threaded filter that takes hashes. Its operations return what those of a [`Peer`] do.
 pub trait Sequential: Send {

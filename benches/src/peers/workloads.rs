@@ -222,8 +222,8 @@ pub fn run<P: Peer>(plan: &Plan, crawl: &Streams) -> (Vec<Sample>, usize) {
 
 /// Measures the bytes that a set holds.
 fn held_by<P: Peer>(peer: P) -> usize {
-    let said = peer.says_it_holds();
-    memory::touched(memory::held(peer), said)
+    let (said, mapped) = (peer.says_it_holds(), peer.mapped());
+    memory::touched(memory::held(peer), said) + mapped
 }
 
 fn fill_look_delete<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) -> usize {

@@ -20,6 +20,7 @@ pub fn chosen_seed() -> u64 {
     number("KOEL_SEED").unwrap_or(0)
 }
 
-fn number(variable: &str) -> Option<u64> {
+/// Returns a number from the environment.
+pub fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|number| number.parse().expect("a number"))
 }

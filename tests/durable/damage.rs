@@ -178,32 +178,48 @@ fn a_damaged_journal_is_refused_or_counts_up_to_the_damage() {
     let (state, journal) = (fs::read(&path).expect("a file"), journal(folder.path()));
     let name = journal.file_name().expect("a name").to_str().expect("text");
     let right = fs::read(&journal).expect("a file");
-    let used: Vec<usize> = (0..right.len()).filter(|at| right[*at] != 0).collect();
+    // Up to the first record that is still blank. A short run takes a bit of some bytes that are not zero.
+    let end = right.iter().rposition(|byte| *byte != 0).expect("records") + 17;
     let mut lost = [0; 2];
-    for at in used.into_iter().step_by(rounds(37, 1)) {
-        for cut in [false, true] {
-            let mut bytes = right.clone();
-            match cut {
-                true => bytes.truncate(at),
-                false => bytes[at] ^= 1 << (at % 8),
-            }
-            let place = placed(&state, name, &bytes);
-            let seen = match open(&place.path().join("seen.koel")) {
-                Ok(seen) => seen,
-                Err(error) => {
-                    assert!(at < 64, "{at}: {error}");
-                    assert_eq!(error.kind(), DurableErrorKind::Journal);
-                    continue;
-                }
-            };
-            // A damaged record takes those of its stream behind it, and is counted with them.
-            assert_eq!(seen.lost_changes() > 0, !cut, "{at}");
-            assert!((60..1_000u64).all(|item| !seen.contains(&item)));
-            let there = (0..60u64).filter(|item| seen.contains(item)).count();
-            lost[usize::from(cut)] += usize::from(there != 50);
+    let mut damaged = [0; 2];
+    let bits = (0..end).flat_map(|at| (0..9).map(move |bit| (at, bit)));
+    let bits = bits.filter(|(at, bit)| {
+        rounds(right[*at] != 0 && at % 37 == 0 && (*bit == at % 8 || *bit == 8), true)
+    });
+    for (at, bit) in bits {
+        // For the ninth, the file ends here.
+        let cut = bit == 8;
+        let mut bytes = right.clone();
+        match cut {
+            true => bytes.truncate(at),
+            false => bytes[at] ^= 1 << bit,
         }
+        damaged[usize::from(cut)] += 1;
+        let place = placed(&state, name, &bytes);
+        let seen = match open(&place.path().join("seen.koel")) {
+            Ok(seen) => seen,
+            Err(error) => {
+                assert!(at < 64, "{at}: {error}");
+                assert_eq!(error.kind(), DurableErrorKind::Journal);
+                continue;
+            }
+        };
+        // A damaged record takes those of its stream behind it, and is counted with them.
+        if right[at] != 0 {
+            assert_eq!(seen.lost_changes() > 0, !cut, "{at}");
+        }
+        assert!((60..1_000u64).all(|item| !seen.contains(&item)));
+        let there = (0..60u64).filter(|item| seen.contains(item)).count();
+        let is_short = there != 50;
+        assert!(!is_short || cut || seen.lost_changes() > 0, "{at}: lost in silence");
+        lost[usize::from(cut)] += usize::from(is_short);
     }
     assert!(lost.iter().all(|lost| *lost > 0), "{lost:?}");
+    let [flipped, cut] = damaged;
+    println!(
+        "checked: {flipped} journals with one bit flipped, {cut} that were cut off: 0 items that nobody added, 0 \
+         bits that took a change in silence"
+    );
 }
 
 /// Whether it is damaged or blank, what comes after it is counted.

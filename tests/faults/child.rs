@@ -124,7 +124,7 @@ fn fill<K: Kind>(folder: &Path) -> ! {
         pages += 1 + pages / 8;
     }
     assert!(fs::read(&path).expect("the file") == bytes);
-    println!("the disk was full {full} times");
+    println!("checked: {full} saves that filled a disk: 0 files that are neither old nor new");
     exit(0);
 }
 

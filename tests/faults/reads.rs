@@ -57,7 +57,7 @@ fn refuse_everything<K: Kind>() {
             check(call, "retval=0", &format!("Incomplete, in place: false: {path}: "));
         }
     }
-    println!("    {}: {refused} refusals", K::NAME);
+    println!("checked: {refused} failing calls of a load: 0 that were not reported");
     assert!(refused >= 11);
     assert!(!scene.has_unfinished());
 }
@@ -99,6 +99,8 @@ fn get_little_at_a_time<K: Kind>() {
             }
         }
     }
-    println!("    {}: {interrupted} interruptions, {short} short reads", K::NAME);
+    println!(
+        "checked: {interrupted} interrupted calls of a load, {short} short reads: 0 loads that failed"
+    );
     assert!(interrupted >= 4 && short >= 10);
 }

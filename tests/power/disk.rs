@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes that a disk writes as a whole.
-const SECTOR: usize = 512;
+const SECTORS: [usize; 2] = [512, 4_096];
 
 /// Names and the numbers of their files.
 type Names = BTreeMap<String, u64>;
@@ -32,6 +32,8 @@ pub struct Disk {
     files: BTreeMap<u64, File>,
     /// Their bytes at their last sync.
     synced: BTreeMap<u64, Vec<u8>>,
+    /// The bytes of a journal that was removed.
+    gone: Vec<u8>,
 }
 
 /// What a power failure has left.
@@ -66,8 +68,9 @@ impl Disk {
     /// Has this folder from now on. All that is there is synced.
     pub fn insert(folder: &Path) {
         let number = folder.metadata().expect("a folder").ino();
-        let (files, synced) = Default::default();
-        let mut new = Disk { folder: folder.into(), number, names: Vec::new(), files, synced };
+        let (files, synced, gone) = Default::default();
+        let mut new =
+            Disk { folder: folder.into(), number, names: Vec::new(), files, synced, gone };
         new.list();
         new.synced = new.files.iter().map(|(number, file)| (*number, read(file))).collect();
         *disk() = Some(new);
@@ -108,6 +111,9 @@ impl Disk {
         self.list();
         self.names.drain(..self.names.len() - 1);
         let kept: Vec<u64> = self.names[0].values().copied().collect();
+        if let Some((_, gone)) = self.files.iter().find(|(number, _)| !kept.contains(number)) {
+            self.gone = read(gone);
+        }
         self.files.retain(|number, _| kept.contains(number));
         self.synced.retain(|number, _| kept.contains(number));
     }
@@ -144,6 +150,8 @@ impl Disk {
             }
         }
         let odds = [0, 1, 5, 9, 10][random.below(5) as usize];
+        let sector = SECTORS[random.below(2) as usize];
+        let has_stale = random.below(4) == 0;
         let mut left = BTreeMap::new();
         for (name, number) in names {
             let old = self.synced.get(&number).map_or(&[][..], Vec::as_slice);
@@ -153,24 +161,28 @@ impl Disk {
                 0 => old.len(),
                 1 => new.len(),
                 _ => {
-                    shorter
-                        + SECTOR
-                            * random.below(
-                                1 + (old.len().max(new.len()) - shorter).div_ceil(SECTOR) as u64,
-                            ) as usize
+                    let more = (old.len().max(new.len()) - shorter).div_ceil(sector);
+                    shorter + sector * random.below(1 + more as u64) as usize
                 }
             };
             let mut bytes = vec![0; length.min(old.len().max(new.len()))];
-            for (at, sector) in bytes.chunks_mut(SECTOR).enumerate() {
+            // Where a journal has grown, there may be what the disk had there before. It grows when its header is synced.
+            if has_stale && !old.is_empty() && name.contains("journal") {
+                let stale = old.len()..bytes.len().min(self.gone.len());
+                if !stale.is_empty() {
+                    bytes[stale.clone()].copy_from_slice(&self.gone[stale]);
+                }
+            }
+            for (at, left) in bytes.chunks_mut(sector).enumerate() {
                 let from = if random.below(10) < odds { &new[..] } else { old };
-                let from = from.get(at * SECTOR..).unwrap_or_default();
-                let count = from.len().min(sector.len());
-                sector[..count].copy_from_slice(&from[..count]);
+                let from = from.get(at * sector..).unwrap_or_default();
+                let count = from.len().min(left.len());
+                left[..count].copy_from_slice(&from[..count]);
             }
             left.insert(name, bytes);
         }
         let about = format!(
-            "names {some} of {}{}, {odds} of 10 sectors, files {:?}",
+            "names {some} of {}{}, {odds} of 10 sectors of {sector} bytes, files {:?}",
             self.names.len(),
             if in_order { "" } else { " each for itself" },
             left.iter().map(|(name, bytes)| (name, bytes.len())).collect::<Vec<_>>()

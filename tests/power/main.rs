@@ -2,7 +2,7 @@
 //!
 //! The program has its own `fsync`, `fdatasync`, `rename` and `unlink`, which the standard library calls. So it knows
 //! which bytes of which files, and which names, a disk has to have: those of the last sync. An *image* has these, and
-//! any part of what was written since, by sectors, and of the names that were changed since. It is opened as after a
+//! any part of what was written since, by sectors of 512 or 4,096 bytes, and of the names that were changed since. It is opened as after a
 //! power failure, and must have every change that was answered and synced, and none that was not begun.
 #![cfg(all(target_os = "linux", feature = "durable"))]
 
@@ -49,7 +49,11 @@ fn a_power_failure_takes_nothing_that_was_synced() {
         let (of_filter, changes) = live(number, images - made);
         (made, events, number) = (made + of_filter, events + changes, number + 1);
     }
-    println!("{made} images of {} filters, {events} changes", number - base);
+    println!(
+        "checked: {made} images of {} filters, {events} changes: 0 synced answers lost, 0 items that nobody added, \
+         0 items with two winners, 0 states that did not open",
+        number - base
+    );
 }
 
 /// Lets a filter live through some power failures. Returns how many images were checked, and how many changes they had.

@@ -7,6 +7,7 @@
 mod common;
 
 mod races;
+mod soak;
 mod stress;
 mod ticks;
 mod turns;

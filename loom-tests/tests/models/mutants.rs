@@ -18,6 +18,7 @@ fn must_fail(model: &str, mutant: &str, message: &str) {
     let (succeeded, output) = run(model, &[(MUTANT, mutant), ("KOEL_LONG_TESTS", "1")]);
     assert!(!succeeded, "{model} does not notice that {mutant}:\n{output}");
     assert!(output.contains(message), "{mutant}: not for its own reason:\n{output}");
+    println!("checked: 1 failures of models on a mutant");
 }
 
 /// Runs a model in a process of its own, if it is large. Each execution takes new memory from the system for
@@ -31,6 +32,7 @@ pub fn alone(module: &str, test: &str, model: impl FnOnce()) {
     let (_, module) = module.split_once("::").expect("the crate, and a module in it");
     let (succeeded, output) = run(&format!("{module}::{test}"), &[(ALONE, "1")]);
     assert!(succeeded, "{output}");
+    output.lines().filter(|line| line.starts_with("checked: ")).for_each(|line| println!("{line}"));
 }
 
 /// Runs a model in a process of its own. Returns whether it passed, and what it said.

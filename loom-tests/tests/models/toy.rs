@@ -255,7 +255,7 @@ impl Model {
         for case in cases {
             let (mut threads, shards) = (threads.to_vec(), self.shards);
             // The last thread is loom's first one, and loom explores the two cases differently.
-            for round in ["forwards", "backwards"] {
+            for _ in ["forwards", "backwards"] {
                 let executions = Arc::new(AtomicUsize::new(0));
                 let (setup, at_rest) = (Arc::clone(&setup), Arc::clone(&at_rest));
                 let mut builder = loom::model::Builder::new();
@@ -279,7 +279,7 @@ impl Model {
                     world.check();
                 });
                 let executions = executions.load(Ordering::Relaxed);
-                println!("{round}: {executions} executions");
+                println!("checked: {executions} executions of models");
                 let is_enough = executions >= self.floor;
                 assert!(is_enough, "only {executions} executions: nothing was explored");
                 threads.reverse();

@@ -210,9 +210,8 @@ pub use stats::Stats;
 #[doc(hidden)]
 pub mod files {
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    pub use crate::durable::beside::{has_changes, journals_of, replace_state};
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    pub use crate::durable::{Claim, ClaimError};
+    pub use crate::durable::{Claim, has_changes, journals_of};
+    pub use crate::filter::files::replace_state;
     pub use crate::snapshot::replace::NewFile;
     #[cfg(unix)]
     pub use crate::snapshot::replace::copy_permissions;
@@ -237,7 +236,7 @@ pub mod internals {
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
     pub use crate::layout::shrinking::Shrinking;
-    pub use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
+    pub use crate::layout::sizing::{Layout, rate_of_a_lane};
     pub use crate::layout::stagger::Stagger;
     pub use crate::layout::stamps::Moment;
     pub use crate::shard::Shard;

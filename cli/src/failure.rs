@@ -1,6 +1,5 @@
 //! Errors, in words for the user of the command.
 
-use koel_state::claim::ClaimError;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -28,12 +27,6 @@ impl Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-impl From<ClaimError> for Failure {
-    fn from(error: ClaimError) -> Self {
-        Failure(without_numbers(error))
     }
 }
 

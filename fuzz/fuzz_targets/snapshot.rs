@@ -75,7 +75,7 @@ fn read(bytes: &[u8], is_sealed: bool) {
             if is_same {
                 ask_the_file(&filter, &PATH, bytes);
             }
-            assert!(!is_fair || open(&PATH).info().items == filter.len());
+            assert!(!is_fair || open(&PATH).info().stats.items == filter.len());
         }
         operate(&filter, bytes);
     }

@@ -6,7 +6,6 @@ use koel::{
     BuildErrorKind, DurableError, DurableErrorKind, Full, FullKind, SnapshotError,
     SnapshotErrorKind, UnionError, UnionErrorKind,
 };
-use koel_state::claim::ClaimError;
 use libc::{EAGAIN, EINVAL, EISDIR, ENOENT};
 use pyo3::exceptions::{
     PyBlockingIOError, PyFileNotFoundError, PyMemoryError, PyOSError, PyOverflowError, PyValueError,
@@ -92,10 +91,10 @@ pub fn of_durable(error: &DurableError, file: Option<&Path>) -> PyErr {
     }
 }
 
-pub fn of_claim(error: &ClaimError, path: &Path) -> PyErr {
+pub fn of_claim(error: &SnapshotError, path: &Path) -> PyErr {
     let text = without_path(&error.to_string(), Some(path));
     match error.io_error().and_then(io::Error::raw_os_error) {
-        _ if error.is_taken() => of_system(EAGAIN, text, Some(path)),
+        _ if error.kind() == SnapshotErrorKind::Busy => of_system(EAGAIN, text, Some(path)),
         Some(number) => of_system(number, text, Some(path)),
         None => of_system(EINVAL, text, Some(path)),
     }

@@ -1,13 +1,13 @@
 //! The backend of a filter of fixed size: one table that never grows.
 
-use crate::backend::exchange::{Copied, Loaded, Plan};
+use crate::backend::exchange::{Copied, Loaded, Memory};
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::{Located, Shards};
 use crate::error::{BuildError, Full, FullKind, NoMemory, UnionError};
 use crate::layout::bucket::{Fingerprint, Lanes};
 use crate::layout::geometry::{Bucket, Geometry, Mixed, Place, Spot};
 use crate::layout::roots::{Parts, Roots};
-use crate::layout::sizing::rate_at;
+use crate::layout::sizing::{Layout, rate_at};
 use crate::layout::stagger::Stagger;
 use crate::layout::stamps::Moment;
 use crate::layout::stamps::{ByStamp, STAMPS};
@@ -26,22 +26,23 @@ const SAMPLE: usize = 16;
 /// The table of a filter of fixed size.
 pub struct Fixed<const WIDE: bool> {
     table: Table,
+    capacity: usize,
 }
 
 impl<const WIDE: bool> Fixed<WIDE> {
-    pub(crate) fn new(geometry: Geometry) -> Result<Self, BuildError> {
+    pub(crate) fn new(Layout { geometry, capacity, .. }: Layout) -> Result<Self, BuildError> {
         let table = Table::new(geometry).map_err(NoMemory)?;
-        Ok(Fixed { table: table.of_fixed_filter() })
+        Ok(Fixed { table: table.of_fixed_filter(), capacity })
     }
 
-    pub fn restore(loaded: Loaded) -> Result<Self, usize> {
-        // Files of fixed filters load as `Shards` only.
-        let Loaded::Shards { table, time, .. } = loaded else { return Err(0) };
+    pub fn restore(capacity: usize, loaded: Loaded) -> Result<Self, usize> {
+        // A filter of fixed size has one table.
+        let Memory::Table(table) = loaded.memory else { return Err(0) };
         let table = table.of_fixed_filter();
-        if let Some((ticking, time)) = table.ticking().zip(time) {
+        if let Some((ticking, time)) = table.ticking().zip(loaded.time) {
             ticking.continue_from(time);
         }
-        Ok(Fixed { table })
+        Ok(Fixed { table, capacity })
     }
 
     /// Returns its shards as roots, which are never split.
@@ -75,8 +76,12 @@ impl<const WIDE: bool> Fixed<WIDE> {
 
 /// What a filter that does not grow answers.
 impl<const WIDE: bool> Fixed<WIDE> {
-    pub fn plan(&self) -> Plan {
-        Plan::Fixed(self.geometry().clone())
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub fn layout(&self) -> Layout {
+        Layout::fixed(self.geometry().clone(), self.capacity)
     }
 
     pub fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {

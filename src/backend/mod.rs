@@ -27,14 +27,14 @@ pub mod incoming;
 pub mod shards;
 pub mod union;
 
-use crate::backend::exchange::{Loaded, Plan};
+use crate::backend::exchange::Loaded;
 use crate::backend::fixed::Fixed;
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::shards::Shards;
 use crate::error::{BuildError, Full};
 use crate::layout::bucket::Lanes;
-use crate::layout::geometry::{Geometry, Mixed};
-use crate::layout::sizing::GrowthPlan;
+use crate::layout::geometry::Mixed;
+use crate::layout::sizing::Layout;
 use crate::layout::stamps::Moment;
 use crate::stats::Stats;
 use crate::sync::RwLockReadGuard;
@@ -172,26 +172,19 @@ impl Backend {
 }
 
 impl Backend {
-    pub(crate) fn fixed(geometry: Geometry) -> Result<Self, BuildError> {
-        Ok(match geometry.lanes().is_wide() {
-            false => Backend::Narrow(Form::Fixed(Fixed::new(geometry)?)),
-            true => Backend::Wide(Form::Fixed(Fixed::new(geometry)?)),
-        })
-    }
-
-    pub(crate) fn growing(plan: GrowthPlan) -> Result<Self, BuildError> {
-        Ok(match plan.geometry.lanes().is_wide() {
-            false => Backend::Narrow(Form::Growing(Sharded::new(plan)?)),
-            true => Backend::Wide(Form::Growing(Sharded::new(plan)?)),
+    pub(crate) fn new(layout: Layout) -> Result<Self, BuildError> {
+        Ok(match layout.lanes().is_wide() {
+            false => Backend::Narrow(Form::new(layout)?),
+            true => Backend::Wide(Form::new(layout)?),
         })
     }
 
     /// Makes the backend of a filter from a file or pieces. The error is the number of bytes that could not
     /// be allocated.
-    pub fn restore(plan: Plan, loaded: Loaded) -> Result<Self, usize> {
-        Ok(match plan.geometry().lanes().is_wide() {
-            false => Backend::Narrow(Form::restore(plan, loaded)?),
-            true => Backend::Wide(Form::restore(plan, loaded)?),
+    pub fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
+        Ok(match layout.lanes().is_wide() {
+            false => Backend::Narrow(Form::restore(layout, loaded)?),
+            true => Backend::Wide(Form::restore(layout, loaded)?),
         })
     }
 
@@ -200,9 +193,13 @@ impl Backend {
         on_shards!(self, shards => shards.ticking())
     }
 
-    /// Returns the layout, as it is written to a file.
-    pub fn plan(&self) -> Plan {
-        on_shards!(self, shards => shards.plan())
+    pub fn capacity(&self) -> usize {
+        on_shards!(self, shards => shards.capacity())
+    }
+
+    /// Returns the layout, with the present limit of the memory.
+    pub fn layout(&self) -> Layout {
+        on_shards!(self, shards => shards.layout())
     }
 
     pub fn grows(&self) -> bool {
@@ -220,7 +217,7 @@ impl Backend {
 
     /// Returns the number of shards.
     pub fn shards(&self) -> usize {
-        self.buckets() / self.plan().geometry().buckets() as usize
+        self.buckets() / self.layout().geometry.buckets() as usize
     }
 
     pub fn items(&self) -> usize {
@@ -282,36 +279,28 @@ impl Backend {
     }
 
     /// Returns all figures. The size excludes that of the filter itself.
-    pub fn stats(&self, capacity: usize) -> Stats {
-        let (plan, buckets) = (self.plan(), self.buckets());
-        let (geometry, lanes) = (plan.geometry(), plan.geometry().lanes());
-        let shards = buckets / geometry.buckets() as usize;
+    pub fn stats(&self) -> Stats {
         Stats {
-            grows: plan.grows(),
-            items: self.items(),
-            capacity,
-            slots: buckets * lanes.slots(),
-            fingerprint_bits: lanes.fingerprint_bits(),
-            slots_per_bucket: lanes.slots(),
-            shards,
-            segments: shards * geometry.stripes() as usize,
             size_in_bytes: self.heap_bytes(),
             false_positive_rate: self.rate(),
-            false_positive_rate_at_capacity: plan.rate_at_capacity(capacity),
-            max_bytes: plan.max_bytes(),
-            splits: shards - geometry.shards(),
             directory_depth: on_shards!(self, shards => shards.level()),
-            growth: shards as f64 / geometry.shards() as f64,
-            expected_growth: plan.expected_growth(),
+            ..self.layout().stats(self.shards(), self.items())
         }
     }
 }
 
 impl<const WIDE: bool> Form<WIDE> {
-    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, usize> {
-        Ok(match plan {
-            Plan::Fixed(_) => Form::Fixed(Fixed::restore(loaded)?),
-            Plan::Growing(plan) => Form::Growing(Sharded::restore(plan, loaded)?),
+    fn new(layout: Layout) -> Result<Self, BuildError> {
+        Ok(match layout.grows {
+            false => Form::Fixed(Fixed::new(layout)?),
+            true => Form::Growing(Sharded::new(layout)?),
+        })
+    }
+
+    fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
+        Ok(match layout.grows {
+            false => Form::Fixed(Fixed::restore(layout.capacity, loaded)?),
+            true => Form::Growing(Sharded::restore(layout, loaded)?),
         })
     }
 }

@@ -11,46 +11,40 @@
 //! Each copy has its time, and an entry is added with the age that it has then. Where both filters number their
 //! ticks, the difference of the numbers is added to its age here; a filter that is behind the other catches up first.
 
-use crate::backend::exchange::Plan;
 use crate::backend::incoming::{Ages, Clocks, IncomingShard, MergeReport};
 use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
 use crate::error::{UnionError, UnionErrorKind, zeros};
+use crate::layout::sizing::Layout;
 
 /// Merges the entries of another filter into this one. Returns the number of entries added. The hashers have
 /// to be the same, and the filters have to be [alike](check).
 pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, UnionError> {
-    let plan = other.plan();
+    let layout = other.layout();
     let mut report = MergeReport::default();
     on_shards!(other, shards => {
-        merge_shards(backend, (other, shards), &plan, &mut report)?;
+        merge_shards(backend, (other, shards), &layout, &mut report)?;
     });
     report.result().map(|()| report.added)
 }
 
 /// Checks that the filters have the same kind, window, size and layout.
 pub fn check(backend: &Backend, other: &Backend) -> Result<(), UnionError> {
-    let plans = [backend.plan(), other.plan()];
-    let [one, other] = plans.each_ref().map(|plan| plan.geometry());
-    let [lanes, other_lanes] = [one.lanes(), other.lanes()];
-    let (is_one_size, is_one_layout) = match &plans {
+    let [one, other] = [backend.layout(), other.layout()];
+    let are_lanes_alike = one.lanes() == other.lanes();
+    let (is_one_size, is_one_layout) = if one.grows {
+        let [mine, theirs] = [&one, &other].map(|layout| layout.shrinking::<false>().suffix_bits());
         // Different roots divide the hashes at different places, so the entries of one filter fit no shard of
         // the other.
-        [Plan::Growing(first), Plan::Growing(second)] => {
-            let [mine, theirs] =
-                [first, second].map(|plan| plan.shrinking::<false>().suffix_bits());
-            (first.roots() == second.roots(), lanes == other_lanes && mine == theirs)
-        }
-        _ => {
-            let are_sizes_alike =
-                (one.shards(), one.buckets()) == (other.shards(), other.buckets());
-            (lanes != other_lanes || are_sizes_alike, lanes == other_lanes)
-        }
+        (one.roots() == other.roots(), are_lanes_alike && mine == theirs)
+    } else {
+        let size = |layout: &Layout| (layout.geometry.shards(), layout.geometry.buckets());
+        (!are_lanes_alike || size(&one) == size(&other), are_lanes_alike)
     };
-    let (kind, text) = if plans[0].grows() != plans[1].grows() {
+    let (kind, text) = if one.grows != other.grows {
         let text = "one of the filters grows and the other does not: build both with .growing(), or neither";
         (UnionErrorKind::DifferentKind, text)
-    } else if lanes.remembers() != other_lanes.remembers() {
+    } else if one.lanes().remembers() != other.lanes().remembers() {
         let text = "the filters remember items for different numbers of ticks: build both with one \
                     .remembers(ticks)";
         (UnionErrorKind::DifferentWindow, text)
@@ -72,11 +66,11 @@ pub fn check(backend: &Backend, other: &Backend) -> Result<(), UnionError> {
 fn merge_shards(
     backend: &Backend,
     (other, from): (&Backend, &impl Shards),
-    plan: &Plan,
+    layout: &Layout,
     report: &mut MergeReport,
 ) -> Result<(), UnionError> {
-    let lanes = plan.geometry().lanes();
-    let mut words = zeros(plan.geometry().words())?;
+    let lanes = layout.lanes();
+    let mut words = zeros(layout.geometry.words())?;
     let _no_joins = other.keep_shards();
     let clocks = backend.ticking().zip(other.ticking());
     let clocks = clocks.map(|(here, there)| Clocks::of(here, there));

@@ -10,10 +10,9 @@
 //! A child that a process forks shares the lock until it closes the file, and the claim stays its parent's:
 //! when the child drops it, the file is not removed.
 
+use crate::journal::read::untrusted;
+use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::replace::{beside, folder_of, follow, is_at};
-use rustix::fs::OFlags;
-use std::error::Error;
-use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -22,10 +21,10 @@ use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a process that waits looks whether the file is free.
+/// The interval at which a waiting process checks whether the file is free.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// More bytes than a claim has.
+/// An upper bound of the number of bytes in a claim.
 const MOST: u64 = 32;
 
 /// Exclusive use of a filter's file, until it is dropped.
@@ -35,27 +34,33 @@ pub struct Claim {
     state: PathBuf,
     path: PathBuf,
     file: File,
-    /// The process that laid it.
+    /// The process that made the claim.
     process: u32,
 }
 
 impl Claim {
-    /// Claims the file at a path, which need not exist yet. Waits so long for another process.
+    /// Claims the file at a path, which need not exist yet. Waits for another process for at most this time.
     ///
     /// # Errors
     ///
-    /// Returns an error if another process uses the file all that time, or if the claim cannot be laid.
-    pub fn lay(state: &Path, wait: Duration) -> Result<Claim, ClaimError> {
+    /// Returns an error if another process uses the file all that time ([`Busy`](SnapshotErrorKind::Busy)), or if the
+    /// claim cannot be laid.
+    pub fn lay(name: &Path, wait: Duration) -> Result<Claim, SnapshotError> {
+        Self::beside(name, wait).map_err(|error| error.of_file(name))
+    }
+
+    fn beside(name: &Path, wait: Duration) -> Result<Claim, SnapshotError> {
         let until = Instant::now() + wait;
-        let name = state;
         let state = real_path_of(name)?;
-        let path = beside(&state, ".koel-claim").ok_or_else(|| no_file_name(name))?;
-        let doing = format!("cannot create its lock file {}: ", path.display());
-        let cannot = ClaimError::io(name, doing);
+        let path = beside(&state, ".koel-claim").ok_or_else(no_file_name)?;
+        let cannot = |error| {
+            let doing = format!("cannot create its lock file {}: {error}", path.display());
+            SnapshotError::of_system(doing, error)
+        };
         let in_the_way = || {
             let what =
                 "is in the way, where its lock file has to be, and is no lock file; remove it";
-            ClaimError::new(name, format_args!("{} {what}", path.display()))
+            SnapshotError::new(SnapshotErrorKind::Io, format!("{} {what}", path.display()))
         };
         // The previous owner may remove the file between two steps, so try again.
         let mut tries = 0;
@@ -63,13 +68,13 @@ impl Claim {
             tries += 1;
             let mut file = match open(&path) {
                 Ok(file) => file,
-                // What cannot be opened as a file, because it is none.
+                // Something that is not a file cannot be opened like one.
                 Err(_) if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file()) => {
                     return Err(in_the_way());
                 }
                 Err(error) => return Err(cannot(error)),
             };
-            let about = file.metadata().map_err(&cannot)?;
+            let about = file.metadata().map_err(cannot)?;
             if !about.is_file() || about.nlink() > 1 {
                 return Err(in_the_way());
             }
@@ -80,7 +85,7 @@ impl Claim {
                     tries = 0;
                     continue;
                 }
-                Err(TryLockError::WouldBlock) => return Err(taken(name, owner(&file))),
+                Err(TryLockError::WouldBlock) => return Err(taken_by(owner(&file))),
                 Err(TryLockError::Error(error)) => return Err(cannot(error)),
             }
             if is_at(&file, &path).is_ok_and(|it_is| it_is) {
@@ -93,7 +98,8 @@ impl Claim {
                 return Ok(Claim { state, path, file, process: process::id() });
             }
         }
-        Err(ClaimError::taken(name, "other processes keep claiming it; try again later"))
+        let what = "other processes keep claiming it; try again later";
+        Err(SnapshotError::new(SnapshotErrorKind::Busy, what))
     }
 
     /// Returns the path of the claimed file, without links.
@@ -102,63 +108,10 @@ impl Claim {
         self.state.clone()
     }
 
-    /// Returns `true` if this process laid it, and not one that has forked since.
+    /// Returns `true` if this process made the claim, and is not a child of the one that did.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.process == process::id()
-    }
-}
-
-/// Why a file could not be claimed. Its text names the file and says what to do.
-#[derive(Debug)]
-pub struct ClaimError {
-    text: String,
-    /// Whether another process uses the file.
-    is_taken: bool,
-    cause: Option<io::Error>,
-}
-
-impl ClaimError {
-    fn new(state: &Path, what: impl fmt::Display) -> Self {
-        let text = format!("{}: {what}", state.display());
-        ClaimError { text, is_taken: false, cause: None }
-    }
-
-    fn taken(state: &Path, what: impl fmt::Display) -> Self {
-        ClaimError { is_taken: true, ..ClaimError::new(state, what) }
-    }
-
-    /// The error of the system. `doing` says what failed.
-    fn io(state: &Path, doing: impl fmt::Display) -> impl Fn(io::Error) -> Self {
-        let doing = format!("{doing}");
-        move |error| {
-            let error_of = ClaimError::new(state, format_args!("{doing}{error}"));
-            ClaimError { cause: Some(error), ..error_of }
-        }
-    }
-
-    /// Returns `true` if another process uses the file.
-    #[must_use]
-    pub fn is_taken(&self) -> bool {
-        self.is_taken
-    }
-
-    /// Returns the error of the system, if the system reported one.
-    #[must_use]
-    pub fn io_error(&self) -> Option<&io::Error> {
-        self.cause.as_ref()
-    }
-}
-
-impl fmt::Display for ClaimError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl Error for ClaimError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.io_error().map(|error| error as _)
     }
 }
 
@@ -173,9 +126,8 @@ impl Drop for Claim {
 
 /// Opens or creates a claim, without following a link and without waiting for the other end of a pipe.
 fn open(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(flags);
+    options.read(true).custom_flags(untrusted());
     // A file left by another user may be read-only, but can be locked.
     let writable = options.clone().write(true).create(true).truncate(false).open(path);
     writable.or_else(|error| options.open(path).or(Err(error)))
@@ -193,7 +145,7 @@ fn is_claim(mut file: &File) -> bool {
     is_claim && file.rewind().is_ok()
 }
 
-/// Returns the process whose claim this is, if it says so.
+/// Returns the process in a claim, if there is one.
 fn owner(claim: &File) -> Option<u32> {
     let mut process = String::new();
     let _ = Read::take(claim, MOST).read_to_string(&mut process);
@@ -201,37 +153,35 @@ fn owner(claim: &File) -> Option<u32> {
 }
 
 /// The error of a file that is in use, by this process if its number is known.
-fn taken(state: &Path, by: Option<u32>) -> ClaimError {
-    let other = match by {
-        Some(number) if number == process::id() => {
-            return ClaimError::taken(state, "this process is using it already");
-        }
-        Some(number) => format!("process {number}"),
-        None => "another process".into(),
+fn taken_by(owner: Option<u32>) -> SnapshotError {
+    let other = match owner {
+        Some(number) if number == process::id() => "this process is using it already".into(),
+        Some(number) => format!("process {number} {TAKEN}"),
+        None => format!("another process {TAKEN}"),
     };
-    let what = format_args!("{other} is using it; wait for it to end, or use another file");
-    ClaimError::taken(state, what)
+    SnapshotError::new(SnapshotErrorKind::Busy, other)
 }
 
-fn no_file_name(state: &Path) -> ClaimError {
-    ClaimError::new(state, "this is not the name of a file")
+const TAKEN: &str = "is using it; wait for it to end, or use another file";
+
+fn no_file_name() -> SnapshotError {
+    SnapshotError::new(SnapshotErrorKind::NotAFile, "this is not the name of a file")
 }
 
 /// Returns the path of a state without links, which is the same for all names of it. It need not be there.
-fn real_path_of(name: &Path) -> Result<PathBuf, ClaimError> {
+fn real_path_of(name: &Path) -> Result<PathBuf, SnapshotError> {
+    let plain = |error: io::Error| SnapshotError::of_system(error.to_string(), error);
     match fs::canonicalize(name) {
-        Ok(real) => Ok(real),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let state =
-                follow(name).map_err(|error| ClaimError::io(name, "")(error.into_io_error()))?;
+            let state = follow(name)?;
             let folder = folder_of(&state);
-            let real = fs::canonicalize(folder).map_err(ClaimError::io(
-                name,
-                format_args!("cannot use its folder {}: ", folder.display()),
-            ))?;
-            Ok(real.join(state.file_name().ok_or_else(|| no_file_name(name))?))
+            let real = fs::canonicalize(folder).map_err(|error| {
+                let what = format!("cannot use its folder {}: {error}", folder.display());
+                SnapshotError::of_system(what, error)
+            })?;
+            Ok(real.join(state.file_name().ok_or_else(no_file_name)?))
         }
-        Err(error) => Err(ClaimError::io(name, "")(error)),
+        real => real.map_err(plain),
     }
 }
 

@@ -1,6 +1,5 @@
 //! Why a durable filter did not change.
 
-use crate::durable::claim::ClaimError;
 use crate::error::{BuildError, BuildErrorKind, Full, FullKind};
 use crate::snapshot::{SnapshotError, SnapshotErrorKind};
 use std::borrow::Cow;
@@ -19,16 +18,9 @@ struct Inner {
     kind: DurableErrorKind,
     text: Cow<'static, str>,
     path: Option<PathBuf>,
-    cause: Cause,
-}
-
-#[derive(Debug)]
-enum Cause {
-    None,
-    /// Shared by all errors of a sync that failed.
-    System(Arc<io::Error>),
-    State(SnapshotError),
-    Claim(ClaimError),
+    /// The system's error, which all errors of a sync that failed share.
+    cause: Option<Arc<io::Error>>,
+    is_in_use: bool,
 }
 
 /// The kinds of [`DurableError`].
@@ -63,23 +55,23 @@ pub enum DurableErrorKind {
 
 impl DurableError {
     pub(super) fn new(kind: DurableErrorKind, text: impl Into<Cow<'static, str>>) -> Self {
-        Self::with(kind, text, None, Cause::None)
+        Self::with(kind, text, None, None)
     }
 
     fn with(
         kind: DurableErrorKind,
         text: impl Into<Cow<'static, str>>,
         path: Option<&Path>,
-        cause: Cause,
+        cause: Option<Arc<io::Error>>,
     ) -> Self {
         let (text, path) = (text.into(), path.map(Path::to_path_buf));
-        DurableError(Arc::new(Inner { kind, text, path, cause }))
+        DurableError(Arc::new(Inner { kind, text, path, cause, is_in_use: false }))
     }
 
     /// The error when the journal cannot be made longer.
     pub(super) fn no_space(error: io::Error) -> Self {
         let text = format!("the journal cannot be made longer, so nothing has changed: {error}");
-        Self::with(DurableErrorKind::NoSpace, text, None, Cause::System(Arc::new(error)))
+        Self::with(DurableErrorKind::NoSpace, text, None, Some(Arc::new(error)))
     }
 
     /// The error when the journal cannot be synced.
@@ -88,14 +80,14 @@ impl DurableError {
             "the journal cannot be synced: {error}; what has changed since the last sync would not survive \
              a power failure, so end this process and open the filter again"
         );
-        Self::with(DurableErrorKind::NotSynced, text, None, Cause::System(error))
+        Self::with(DurableErrorKind::NotSynced, text, None, Some(error))
     }
 
     /// The error of an operation on the journal, or on the state with its journals, at this path.
     pub(super) fn journal(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
         move |error| {
             let text = format!("{}: {doing}: {error}", path.display());
-            let cause = Cause::System(Arc::new(error));
+            let cause = Some(Arc::new(error));
             Self::with(DurableErrorKind::Journal, text, Some(path), cause)
         }
     }
@@ -107,18 +99,26 @@ impl DurableError {
              the changes with it",
             journal.display()
         );
-        Self::with(DurableErrorKind::OtherState, text, Some(journal), Cause::None)
+        Self::with(DurableErrorKind::OtherState, text, Some(journal), None)
     }
 
     /// The error of two journals with one key, both with changes.
-    pub(super) fn copied_journal([one, other]: [PathBuf; 2]) -> Self {
+    pub(super) fn copied_journal(one: &Path, other: &Path) -> Self {
         let text = format!(
             "{} and {} are copies of one journal, and both have changes; leave the newer one here, and move \
              the other elsewhere",
             one.display(),
             other.display()
         );
-        Self::with(DurableErrorKind::CopiedJournal, text, Some(&one), Cause::None)
+        Self::with(DurableErrorKind::CopiedJournal, text, Some(one), None)
+    }
+
+    /// The error of a state that cannot be claimed.
+    pub(super) fn of_claim(error: SnapshotError) -> Self {
+        let is_in_use = error.kind() == SnapshotErrorKind::Busy;
+        let (kind, text) = (DurableErrorKind::InUse, error.to_string().into());
+        let cause = error.into_cause().map(Arc::new);
+        DurableError(Arc::new(Inner { kind, text, path: None, cause, is_in_use }))
     }
 
     /// Returns the kind of this error.
@@ -130,7 +130,7 @@ impl DurableError {
     /// Returns `true` if another process has the state open, so that it may be free later.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
-        matches!(&self.0.cause, Cause::Claim(error) if error.is_taken())
+        self.0.is_in_use
     }
 
     /// Returns the path of the file that could not be used, or of the first of two.
@@ -142,12 +142,7 @@ impl DurableError {
     /// Returns the system's error, if there is one.
     #[must_use]
     pub fn io_error(&self) -> Option<&io::Error> {
-        match &self.0.cause {
-            Cause::None => None,
-            Cause::System(error) => Some(error),
-            Cause::State(error) => error.io_error(),
-            Cause::Claim(error) => error.io_error(),
-        }
+        self.0.cause.as_deref()
     }
 }
 
@@ -167,14 +162,7 @@ impl From<SnapshotError> for DurableError {
     fn from(error: SnapshotError) -> Self {
         let (kind, text) = (DurableErrorKind::State(error.kind()), error.to_string());
         let path = error.path().map(Path::to_path_buf);
-        DurableError::with(kind, text, path.as_deref(), Cause::State(error))
-    }
-}
-
-impl From<ClaimError> for DurableError {
-    fn from(error: ClaimError) -> Self {
-        let text = error.to_string();
-        DurableError::with(DurableErrorKind::InUse, text, None, Cause::Claim(error))
+        DurableError::with(kind, text, path.as_deref(), error.into_cause().map(Arc::new))
     }
 }
 

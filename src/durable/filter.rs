@@ -1,12 +1,18 @@
 //! The filter, its operations and their records.
+//!
+//! A batch is sorted by streams. Each stream is locked for some hundred items at a time.
 
+use crate::backend::on_shards;
+use crate::durable::checkpoint::Shared;
 use crate::durable::error::DurableError;
-use crate::durable::journals::Shared;
 use crate::durable::keeper::Keeper;
 use crate::error::{BuildError, Full};
 use crate::filter::ConcurrentCuckooFilter;
-use crate::journal::file::write::Writer;
-use crate::journal::streams::{Change, Sink, Streams};
+use crate::filter::batch::{
+    Insert, InsertIfAbsent, InsertOrRefresh, Item, Operation, Refresh, Remove, Sorted, act_on,
+};
+use crate::journal::streams::{Change, MAX_RESERVED, STREAMS, Sink, Streams};
+use crate::journal::write::Writer;
 use crate::key::{Key, Prehashed};
 use crate::layout::geometry::Mixed;
 use crate::snapshot::{SaveReport, SnapshotError};
@@ -76,7 +82,7 @@ pub struct DurableFilter<S: PersistentHasher = StableHash> {
     pub(super) keeper: Keeper,
     /// Whether items have an age, so that a refresh is a change.
     pub(super) forgets: bool,
-    /// How many changes were lost behind damage.
+    /// The number of changes that were lost behind damage.
     pub(super) lost: u64,
 }
 
@@ -103,9 +109,10 @@ impl<S: PersistentHasher> DurableFilter<S> {
         Ok(answer)
     }
 
-    /// Returns when what was seen of an item is on record. In a child, whoever holds its stream may not be there.
+    /// Waits until the change of an item that a lookup may have seen is on record. Not in a child, where the thread that
+    /// holds its stream does not exist.
     #[inline]
-    pub(super) fn until_recorded(&self, hash: Mixed) {
+    fn until_recorded(&self, hash: Mixed) {
         let streams = &self.shared.streams;
         if streams.is_busy(hash) && !self.keeper.is_of_parent() {
             streams.until_free(hash);
@@ -278,8 +285,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         if self.keeper.is_of_parent() { 0 } else { self.shared.filter.shrink() }
     }
 
-    /// Does something to all items, and records it in all streams. Tries again after a tick that is passing if it
-    /// was not done.
+    /// Changes all items, and records that in all streams. If `act` returns `false`, because a tick is passing, tries
+    /// again after that tick.
     fn of_all(
         &self,
         change: Change,
@@ -287,8 +294,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         mut act: impl FnMut() -> bool,
     ) -> Result<(), DurableError> {
         loop {
-            // Neither is there a second writer while this is held.
-            let _no_checkpoint = self.keeper.pause();
+            // So there is no second writer either.
+            let _no_checkpoint = self.shared.journals.pause();
             let mut held = self.shared.streams.hold_all();
             for stream in &mut held {
                 stream.reserve(1).map_err(DurableError::no_space)?;
@@ -315,7 +322,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if the state cannot be replaced. The journals have all changes then.
     pub fn checkpoint(&self) -> Result<(), DurableError> {
-        self.keeper.checkpoint(&self.shared)
+        self.keeper.check_process()?;
+        Ok(self.shared.checkpoint(u64::MAX)?)
     }
 
     /// Ends the use of the filter, and leaves the state as its only file, with all changes.
@@ -326,20 +334,22 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// # Errors
     ///
     /// Returns an error if the state cannot be replaced. The journals have all changes then.
-    pub fn close(self) -> Result<(), DurableError> {
-        self.keeper.close(&self.shared)
+    pub fn close(mut self) -> Result<(), DurableError> {
+        self.keeper.check_process()?;
+        self.keeper.end();
+        Ok(self.shared.close()?)
     }
 
     /// Returns the path of the state, without links.
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.keeper.path()
+        self.shared.journals.state()
     }
 
     /// Returns the size of the journals in bytes: of the chunks that are in use, each of 4 to 64 KiB.
     #[must_use]
     pub fn journal_bytes(&self) -> u64 {
-        self.keeper.journal_bytes()
+        self.shared.journals.bytes()
     }
 
     /// Returns how many changes the journals had that were not made again when the filter was opened, because what
@@ -359,7 +369,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error, unless the state has fewer bytes.
     #[doc(hidden)]
     pub fn fail_checkpoint(&self, most: u64) -> Result<(), DurableError> {
-        self.keeper.fail_checkpoint(&self.shared, most)
+        Ok(self.shared.checkpoint(most)?)
     }
 
     /// Holds off the thread that makes checkpoints, so that a process can fork while that has nothing locked.
@@ -427,8 +437,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///     seen.filter().insert("https://a.example/");
     /// }
     /// ```
-    ///
-    /// A copy of a filter that forgets holds off ticks, and with them all changes.
     #[must_use]
     pub fn filter(&self) -> FilterView<'_, S> {
         FilterView(&self.shared.filter)
@@ -443,13 +451,124 @@ impl<S: PersistentHasher> DurableFilter<S> {
     }
 }
 
+/// The number of items that are sorted at a time: their hashes fit in the cache of a core.
+const ROUND: usize = 1 << 16;
+
+impl<S: PersistentHasher> DurableFilter<S> {
+    fn hashes<K: Key>(&self, items: &[K]) -> Vec<Prehashed> {
+        items.iter().map(|item| self.shared.filter.hash_of(item)).collect()
+    }
+
+    /// Performs an operation on each item, and records the change that its answer stands for.
+    fn batch<O: Operation, K: Key>(
+        &self,
+        operation: O,
+        items: &[K],
+        change: impl Fn(&O::Answer) -> Option<Change>,
+    ) -> Result<Vec<O::Answer>, DurableError> {
+        self.keeper.check_process()?;
+        let hashes = self.hashes(items);
+        let mut answers = vec![O::NONE; hashes.len()];
+        for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
+            let sorted = Sorted::new(STREAMS, Streams::<Writer>::of, hashes);
+            let lots_of =
+                |stream| sorted.of_part(stream).chunks(MAX_RESERVED).map(move |lot| (stream, lot));
+            for (stream, lot) in (0..STREAMS).flat_map(lots_of) {
+                let mut held = self.shared.streams.hold(stream);
+                held.reserve(lot.len()).map_err(DurableError::no_space)?;
+                let record = |item: Item, answer: O::Answer| {
+                    // Without ages, a refresh is no change.
+                    let is_one = |change: &Change| self.forgets || *change != Change::Refreshed;
+                    if let Some(change) = change(&answer).filter(is_one) {
+                        held.writer(item.hash()).write(item.hash(), change);
+                    }
+                    answers[item.index as usize] = answer;
+                };
+                on_shards!(self.shared.filter.backend(), shards => act_on(shards, lot, operation, record));
+            }
+        }
+        self.keeper.wait()?;
+        Ok(answers)
+    }
+}
+
+/// # Batches
+///
+/// These answer as the methods of [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) with the same names. If a
+/// change cannot be recorded, it is not made, and neither are those that come after it; changes before it are made and
+/// recorded, in an order of the filter's own.
+impl<S: PersistentHasher> DurableFilter<S> {
+    /// Returns which items the filter contains, in their order.
+    #[must_use]
+    pub fn contains_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
+        let hashes = self.hashes(items);
+        let found = self.shared.filter.contains_many(&hashes);
+        hashes.iter().for_each(|hash| self.until_recorded(Mixed::of(hash.0)));
+        found
+    }
+
+    /// Adds a copy of each item.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a change could not be recorded.
+    pub fn insert_many<K: Key>(&self, items: &[K]) -> Result<Vec<Result<(), Full>>, DurableError> {
+        self.batch(Insert, items, |answer| answer.is_ok().then_some(Change::Added))
+    }
+
+    /// Adds each item that is not in the filter yet, and returns `true` for those that were new.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a change could not be recorded.
+    pub fn insert_if_absent_many<K: Key>(
+        &self,
+        items: &[K],
+    ) -> Result<Vec<Result<bool, Full>>, DurableError> {
+        self.batch(InsertIfAbsent, items, |new| (*new == Ok(true)).then_some(Change::Added))
+    }
+
+    /// Removes one copy of each item, and returns `true` where there was one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a change could not be recorded.
+    pub fn remove_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
+        self.batch(Remove, items, |removed| removed.then_some(Change::Removed))
+    }
+
+    /// Lets each item expire as if it had been inserted now, and returns `true` for those that are in the filter.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a change could not be recorded.
+    pub fn refresh_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
+        self.batch(Refresh, items, |is_in| is_in.then_some(Change::Refreshed))
+    }
+
+    /// Adds each item or refreshes it, and returns `true` for those that were new.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a change could not be recorded.
+    pub fn insert_or_refresh_many<K: Key>(
+        &self,
+        items: &[K],
+    ) -> Result<Vec<Result<bool, Full>>, DurableError> {
+        let change = |new| if new { Change::Added } else { Change::Refreshed };
+        self.batch(InsertOrRefresh, items, |new| new.ok().map(change))
+    }
+}
+
 // A panic in an item's `Hash` leaves nothing half done, because hashing comes first. No lock is poisoned.
 impl<S: PersistentHasher + RefUnwindSafe> UnwindSafe for DurableFilter<S> {}
 impl<S: PersistentHasher + RefUnwindSafe> RefUnwindSafe for DurableFilter<S> {}
 
 impl<S: PersistentHasher> fmt::Debug for DurableFilter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DurableFilter").field("path", &self.keeper.path()).finish_non_exhaustive()
+        f.debug_struct("DurableFilter")
+            .field("path", &self.shared.journals.state())
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,208 +1,206 @@
-//! Syncs, and checkpoints.
+//! When syncs and checkpoints are made.
 //!
-//! A thread syncs the journals at the interval. If each change is to be synced, whoever made one takes part in the next
-//! sync: of those who wait for the one that is going on, the first makes the next, and the others find that it has
-//! ended and began after their changes. Another thread makes a checkpoint when the journals are long. Syncs go on
-//! meanwhile.
+//! One thread syncs the journals at the interval of the [`SyncPolicy`]. With [`SyncPolicy::Each`], callers sync
+//! together: of those that wait for a sync that is going on, the first makes the next one, which began after the changes
+//! of all others. Another thread makes a checkpoint when the journals are long. Syncs go on meanwhile.
 
+use crate::durable::checkpoint::{Journals, Shared};
 use crate::durable::claim::Claim;
 use crate::durable::error::{DurableError, DurableErrorKind};
-use crate::durable::journals::Journals;
-use crate::durable::journals::{Shared, SyncPolicy};
-use crate::journal::file::mapping::Origin;
 use crate::stable_hash::PersistentHasher;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use memmap2::{MmapOptions, MmapRaw};
+use parking_lot::{Condvar, Mutex};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A shorter interval would keep a core busy.
+/// When changes are made to survive a power failure. (They always survive the end of the process.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SyncPolicy {
+    /// Before a call that has changed something returns. Threads that wait at the same time share a sync.
+    Each,
+    /// At this interval.
+    Every(Duration),
+    /// When the system writes them.
+    Never,
+}
+
+impl Default for SyncPolicy {
+    /// Every second.
+    fn default() -> Self {
+        SyncPolicy::Every(Duration::from_secs(1))
+    }
+}
+
+/// The shortest interval between syncs. A shorter one would keep a core busy.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How often the length of the journals is looked at.
+/// The interval at which the length of the journals is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// After a checkpoint has failed again and again, the next is made so much later.
+/// The longest pause after checkpoints that failed. It doubles with each of them.
 const MOST_PAUSE: Duration = Duration::from_secs(600);
 
 pub struct Keeper {
-    own: Arc<Own>,
+    work: Arc<Work>,
     threads: Vec<JoinHandle<()>>,
     /// Dropped last. A child that drops it leaves it to its parent.
     claim: Mutex<Option<Claim>>,
 }
 
-struct Own {
-    journals: Journals,
+/// What the keeper's threads share with the callers.
+struct Work {
+    journals: Arc<Journals>,
     policy: SyncPolicy,
     origin: Origin,
-    syncs: Mutex<Syncs>,
-    /// A sync, or a checkpoint of the thread, has ended.
+    progress: Mutex<Progress>,
+    /// Notified when a sync, or a checkpoint of the thread, has ended.
     done: Condvar,
-    /// All is over.
+    /// Notified when the threads have to end.
     end: Condvar,
-    /// Whether a sync has failed. `Relaxed`: it only says whether to look at `syncs`, and whoever sees it late is told
-    /// with its next change.
+    /// Whether a sync has failed. Relaxed: it only says whether to look at `progress`, and a thread that sees it late
+    /// learns of the failure with its next change.
     has_failed: AtomicBool,
 }
 
 #[derive(Default)]
-struct Syncs {
+struct Progress {
     /// The number of the last sync that has begun.
     begun: u64,
-    /// The same of the last that has ended.
+    /// The number of the last sync that has ended.
     ended: u64,
     failed: Option<Arc<io::Error>>,
+    /// Whether the threads have to end.
     is_over: bool,
-    /// How many [`Quiet`] there are.
-    held_off: usize,
-    /// Whether the thread makes a checkpoint.
-    is_busy: bool,
+    /// The number of [`Quiet`] values.
+    holds: usize,
+    /// Whether the thread is making a checkpoint.
+    is_copying: bool,
 }
 
-/// While this lives, the thread begins no checkpoint.
+/// Keeps the thread from beginning a checkpoint, until it is dropped.
 pub struct Quiet {
-    own: Arc<Own>,
+    work: Arc<Work>,
 }
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // In a child, the lock may be held by a thread that is not there.
-        if self.own.origin.is_here() {
-            self.own.syncs.lock().held_off -= 1;
+        // In a child, a thread that does not exist there may hold the lock.
+        if self.work.origin.is_here() {
+            self.work.progress.lock().holds -= 1;
         }
     }
 }
 
-impl Syncs {
+impl Progress {
     fn result(&self) -> Result<(), DurableError> {
         self.failed.clone().map_or(Ok(()), |error| Err(DurableError::not_synced(error)))
     }
 }
 
-impl Own {
-    /// Syncs all journals that this process writes to, unless this sync, or a later one, has ended. After a sync that
-    /// failed, the pages may be gone, so all others fail, too.
+impl Work {
+    /// Syncs all journals that this process writes to, unless sync number `wanted`, or a later one, has ended. After a
+    /// sync that failed, the pages may be gone, so all later syncs fail, too.
     fn sync(&self, wanted: u64) -> Result<(), DurableError> {
-        {
-            let mut syncs = self.syncs.lock();
-            loop {
-                syncs.result()?;
-                if syncs.ended >= wanted {
-                    return Ok(());
-                }
-                // Of two at the same time, one might not see that the other failed.
-                if syncs.ended == syncs.begun {
-                    break;
-                }
-                self.done.wait(&mut syncs);
+        let mut progress = self.progress.lock();
+        loop {
+            progress.result()?;
+            if progress.ended >= wanted {
+                return Ok(());
             }
-            syncs.begun += 1;
+            // One at a time, because of two, one might not see that the other failed.
+            if progress.ended == progress.begun {
+                break;
+            }
+            self.done.wait(&mut progress);
         }
+        progress.begun += 1;
+        drop(progress);
         let result = self.journals.sync();
-        let mut syncs = self.syncs.lock();
+        let mut progress = self.progress.lock();
         if let Err(error) = result {
-            syncs.failed = Some(Arc::new(error));
+            progress.failed = Some(Arc::new(error));
             self.has_failed.store(true, Ordering::Relaxed);
         }
-        syncs.ended = syncs.begun;
+        progress.ended = progress.begun;
         self.done.notify_all();
-        syncs.result()
+        progress.result()
     }
 
-    /// The number of the first sync that has all changes of before this call.
-    fn next_sync(&self) -> u64 {
-        // One that has begun may have been too early.
-        self.syncs.lock().begun + 1
+    /// Waits until the time has come, or the threads have to end. Returns whether they go on.
+    fn pause(&self, until: Instant) -> bool {
+        let mut progress = self.progress.lock();
+        while !progress.is_over && !self.end.wait_until(&mut progress, until).timed_out() {}
+        !progress.is_over
     }
 
-    /// Syncs at an interval, until all is over.
-    fn keep_synced(&self, interval: Duration) {
+    fn sync_at(&self, interval: Duration) {
+        while self.pause(Instant::now() + interval) && self.sync(u64::MAX).is_ok() {}
+    }
+
+    fn make_checkpoints<S: PersistentHasher>(&self, shared: &Shared<S>) {
+        // The journals of an earlier process become part of the state.
+        let (mut is_due, mut pause) = (self.journals.has_leftovers(), LOOK);
         loop {
-            {
-                let mut syncs = self.syncs.lock();
-                while !syncs.is_over && !self.end.wait_for(&mut syncs, interval).timed_out() {}
-                if syncs.is_over || syncs.failed.is_some() {
-                    return;
-                }
-            }
-            let _ = self.sync(u64::MAX);
-        }
-    }
-
-    /// Begins a checkpoint of the thread's, unless one is not to be begun now.
-    fn may_begin(&self) -> bool {
-        let mut syncs = self.syncs.lock();
-        syncs.is_busy = syncs.held_off == 0 && !syncs.is_over;
-        syncs.is_busy
-    }
-
-    /// Makes a checkpoint when the journals are long.
-    fn keep_short<S: PersistentHasher>(&self, shared: &Shared<S>) {
-        // What an earlier process has left becomes part of the state.
-        let (mut is_due, mut pause) = (self.journals.are_several(), LOOK);
-        loop {
-            if is_due && self.may_begin() {
-                // The journal has all changes, so a failure waits for the next try, and then twice as long.
-                pause = match self.journals.checkpoint(shared, u64::MAX) {
+            if is_due && self.may_copy() {
+                // The journals have all changes, so a failure waits for the next attempt.
+                pause = match shared.checkpoint(u64::MAX) {
                     Ok(()) => LOOK,
                     Err(_) => (2 * pause).min(MOST_PAUSE),
                 };
-                self.syncs.lock().is_busy = false;
+                self.progress.lock().is_copying = false;
                 self.done.notify_all();
             }
-            let mut syncs = self.syncs.lock();
-            let until = Instant::now() + pause;
-            while !syncs.is_over && !self.end.wait_until(&mut syncs, until).timed_out() {}
-            if syncs.is_over {
+            if !self.pause(Instant::now() + pause) {
                 return;
             }
-            drop(syncs);
-            is_due = self.journals.are_long();
+            is_due = self.journals.call_for_checkpoint();
         }
+    }
+
+    /// Returns whether the thread may begin a checkpoint, and if so, notes that it has.
+    fn may_copy(&self) -> bool {
+        let mut progress = self.progress.lock();
+        progress.is_copying = progress.holds == 0 && !progress.is_over;
+        progress.is_copying
     }
 }
 
 impl Keeper {
     pub fn new<S: PersistentHasher + Send + Sync + 'static>(
-        journals: Journals,
         policy: SyncPolicy,
         claim: Claim,
         shared: &Arc<Shared<S>>,
     ) -> io::Result<Keeper> {
-        let own = Arc::new(Own {
-            journals,
+        let work = Arc::new(Work {
+            journals: Arc::clone(&shared.journals),
             policy,
             origin: Origin::new()?,
-            syncs: Mutex::default(),
+            progress: Mutex::default(),
             done: Condvar::new(),
             end: Condvar::new(),
             has_failed: AtomicBool::new(false),
         });
-        let mut keeper = Keeper { own, threads: Vec::new(), claim: Mutex::new(Some(claim)) };
-        let thread = |name: &str| std::thread::Builder::new().name(name.into());
+        let mut keeper = Keeper { work, threads: Vec::new(), claim: Mutex::new(Some(claim)) };
+        let thread = |name: &str| thread::Builder::new().name(name.into());
         if let SyncPolicy::Every(interval) = policy {
-            let own = Arc::clone(&keeper.own);
-            keeper.threads.push(
-                thread("koel-sync").spawn(move || own.keep_synced(interval.max(LEAST_INTERVAL)))?,
-            );
+            let (work, interval) = (Arc::clone(&keeper.work), interval.max(LEAST_INTERVAL));
+            keeper.threads.push(thread("koel-sync").spawn(move || work.sync_at(interval))?);
         }
-        let (own, shared) = (Arc::clone(&keeper.own), Arc::clone(shared));
-        keeper.threads.push(thread("koel-checkpoint").spawn(move || own.keep_short(&shared))?);
+        let (work, shared) = (Arc::clone(&keeper.work), Arc::clone(shared));
+        let checkpoints =
+            thread("koel-checkpoint").spawn(move || work.make_checkpoints(&shared))?;
+        keeper.threads.push(checkpoints);
         Ok(keeper)
-    }
-
-    pub fn path(&self) -> &Path {
-        self.own.journals.state()
     }
 
     /// Fails in a child of the process that opened the filter.
     #[inline]
     pub fn check_process(&self) -> Result<(), DurableError> {
-        if self.own.origin.is_here() {
+        if self.work.origin.is_here() {
             return Ok(());
         }
         let text = "the filter was opened before this process was forked, and only the process that opened it \
@@ -210,42 +208,40 @@ impl Keeper {
         Err(DurableError::new(DurableErrorKind::Forked, text))
     }
 
-    /// Holds off checkpoints of the thread, and waits for the one that it makes.
-    pub fn quiet(&self) -> Quiet {
-        let mut syncs = self.own.syncs.lock();
-        syncs.held_off += 1;
-        while syncs.is_busy {
-            self.own.done.wait(&mut syncs);
-        }
-        drop(syncs);
-        Quiet { own: Arc::clone(&self.own) }
-    }
-
     #[inline]
     pub fn is_of_parent(&self) -> bool {
-        !self.own.origin.is_here()
+        !self.work.origin.is_here()
+    }
+
+    /// Holds off checkpoints of the thread, and waits for the one that it is making.
+    pub fn quiet(&self) -> Quiet {
+        let mut progress = self.work.progress.lock();
+        progress.holds += 1;
+        while progress.is_copying {
+            self.work.done.wait(&mut progress);
+        }
+        Quiet { work: Arc::clone(&self.work) }
     }
 
     /// In a child of the process that opened the filter: closes the file that both have locked, so that the lock ends
     /// with the parent.
     pub fn leave_to_parent(&self) {
-        if !self.own.origin.is_here() {
+        if self.is_of_parent() {
             self.claim.lock().take();
         }
-    }
-
-    /// Prevents checkpoints from copying.
-    pub fn pause(&self) -> MutexGuard<'_, ()> {
-        self.own.journals.pause()
     }
 
     /// Waits for a sync if each change is to be synced. Fails if changes are no longer synced as they should be.
     #[inline]
     pub fn wait(&self) -> Result<(), DurableError> {
-        match self.own.policy {
-            SyncPolicy::Each => self.own.sync(self.own.next_sync()),
-            SyncPolicy::Every(_) if self.own.has_failed.load(Ordering::Relaxed) => {
-                self.own.syncs.lock().result()
+        match self.work.policy {
+            SyncPolicy::Each => {
+                // A sync that has begun may not include this thread's changes.
+                let next = self.work.progress.lock().begun + 1;
+                self.work.sync(next)
+            }
+            SyncPolicy::Every(_) if self.work.has_failed.load(Ordering::Relaxed) => {
+                self.work.progress.lock().result()
             }
             _ => Ok(()),
         }
@@ -253,38 +249,13 @@ impl Keeper {
 
     pub fn sync(&self) -> Result<(), DurableError> {
         self.check_process()?;
-        self.own.sync(u64::MAX)
+        self.work.sync(u64::MAX)
     }
 
-    pub fn checkpoint<S: PersistentHasher>(&self, shared: &Shared<S>) -> Result<(), DurableError> {
-        self.check_process()?;
-        Ok(self.own.journals.checkpoint(shared, u64::MAX)?)
-    }
-
-    /// Makes a checkpoint that fails when it has written so many bytes.
-    pub fn fail_checkpoint<S: PersistentHasher>(
-        &self,
-        shared: &Shared<S>,
-        most: u64,
-    ) -> Result<(), DurableError> {
-        Ok(self.own.journals.checkpoint(shared, most)?)
-    }
-
-    /// The bytes of the journals.
-    pub fn journal_bytes(&self) -> u64 {
-        self.own.journals.bytes()
-    }
-
-    /// Ends all that goes on, and leaves the state as the only file. Nothing changes any more.
-    pub fn close<S: PersistentHasher>(mut self, shared: &Shared<S>) -> Result<(), DurableError> {
-        self.check_process()?;
-        self.end_threads();
-        Ok(self.own.journals.close(shared)?)
-    }
-
-    fn end_threads(&mut self) {
-        self.own.syncs.lock().is_over = true;
-        self.own.end.notify_all();
+    /// Ends the threads.
+    pub fn end(&mut self) {
+        self.work.progress.lock().is_over = true;
+        self.work.end.notify_all();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -293,15 +264,61 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        if !self.own.origin.is_here() {
+        if self.is_of_parent() {
             // The threads are the parent's, and so are the files.
             std::mem::take(&mut self.threads).into_iter().for_each(std::mem::forget);
             return;
         }
-        self.end_threads();
-        if self.own.policy != SyncPolicy::Never {
-            let _ = self.own.sync(u64::MAX);
+        self.end();
+        if self.work.policy != SyncPolicy::Never {
+            let _ = self.work.sync(u64::MAX);
         }
-        self.own.journals.leave();
+        self.work.journals.leave();
     }
+}
+
+/// Tells the process that made it from its children, which must not write to the mappings that they share with it.
+struct Origin {
+    process: u32,
+    /// A page that Linux clears in a child, so that no system call is needed. Relaxed: its mark is stored before another
+    /// thread sees it, and never again.
+    page: Option<MmapRaw>,
+}
+
+impl Origin {
+    fn new() -> io::Result<Self> {
+        let page = MmapRaw::from(MmapOptions::new().len(1).map_anon()?);
+        let origin = Origin { process: std::process::id(), page: cleared_in_a_child(page) };
+        origin.mark().inspect(|mark| mark.store(1, Ordering::Relaxed));
+        Ok(origin)
+    }
+
+    #[inline]
+    fn mark(&self) -> Option<&AtomicU64> {
+        // SAFETY: a page is aligned, is longer than a word, and lives as long as the result.
+        #[allow(unsafe_code)]
+        self.page.as_ref().map(|page| unsafe { &*page.as_ptr().cast() })
+    }
+
+    #[inline]
+    fn is_here(&self) -> bool {
+        match self.mark() {
+            Some(mark) => mark.load(Ordering::Relaxed) == 1,
+            None => std::process::id() == self.process,
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn cleared_in_a_child(page: MmapRaw) -> Option<MmapRaw> {
+    // SAFETY: the page is anonymous and private, and nobody has anything there.
+    #[allow(unsafe_code)]
+    let done =
+        unsafe { libc::madvise(page.as_mut_ptr().cast(), page.len(), libc::MADV_WIPEONFORK) };
+    (done == 0).then_some(page)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn cleared_in_a_child(_: MmapRaw) -> Option<MmapRaw> {
+    None
 }

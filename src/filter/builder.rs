@@ -3,7 +3,7 @@
 use crate::backend::Backend;
 use crate::error::{BuildError, BuildErrorKind};
 use crate::filter::ConcurrentCuckooFilter;
-use crate::layout::sizing::{geometry_for, growth_plan};
+use crate::layout::sizing::{Layout, layout_for};
 use crate::layout::stamps::MAX_TICKS;
 use crate::random_state::RandomState;
 
@@ -340,18 +340,17 @@ impl<S> Builder<S> {
             Err(BuildError::new(BuildErrorKind::NotGrowing, text))
         };
         let ticks = self.ticks()?;
-        let backend = if grows {
-            let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
-            let growth = expected_growth.unwrap_or(DEFAULT_GROWTH);
-            let bytes = [own_bytes, max_bytes.unwrap_or(usize::MAX)];
-            Backend::growing(growth_plan(capacity, rate, ticks, growth, bytes)?)?
-        } else if expected_growth.is_some() {
+        if !grows && expected_growth.is_some() {
             return not_growing("expected_growth");
-        } else if max_bytes.is_some() {
+        }
+        if !grows && max_bytes.is_some() {
             return not_growing("max_bytes");
-        } else {
-            Backend::fixed(geometry_for(capacity, rate, ticks)?)?
-        };
-        Ok(ConcurrentCuckooFilter::from_parts(capacity, backend, self.hasher))
+        }
+        let growth = grows.then(|| expected_growth.unwrap_or(DEFAULT_GROWTH));
+        let layout = layout_for(capacity, rate, ticks, growth)?;
+        let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
+        let max_bytes = max_bytes.unwrap_or(usize::MAX);
+        let backend = Backend::new(Layout { own_bytes, max_bytes, ..layout })?;
+        Ok(ConcurrentCuckooFilter::from_parts(backend, self.hasher))
     }
 }

@@ -6,17 +6,18 @@ use crate::error::{UnionError, UnionErrorKind};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::hasher_probes;
 use crate::snapshot::error::SnapshotError;
+use crate::snapshot::format::End;
 use crate::snapshot::header::Part;
 use crate::snapshot::load::load;
 use crate::snapshot::lookup::SnapshotFile;
 use crate::snapshot::read::{Loading, ReadFilter, Source, read};
 use crate::snapshot::replace::replace;
-use crate::snapshot::write::{Piece, SaveReport, UNCUT, piece_of, write};
+use crate::snapshot::write::{Cut, Piece, SaveReport, UNCUT, piece_of, write};
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
 use std::fs::File;
 use std::hash::BuildHasher;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::iter::FusedIterator;
 use std::path::Path;
 
@@ -80,7 +81,10 @@ impl<S> ConcurrentCuckooFilter<S> {
         S: PersistentHasher,
     {
         let path = path.as_ref();
-        replace(path, |file| self.write_parts(file)).map_err(|error| error.of_file(path))
+        let save = |file: &mut File| {
+            self.write_part(Part::FILE, UNCUT, |bytes| file.write_all(bytes)).map(SaveReport::from)
+        };
+        replace(path, save).map_err(|error| error.of_file(path))
     }
 
     /// Writes the filter to any writer, such as a socket or an archive, in the format of
@@ -106,19 +110,22 @@ impl<S> ConcurrentCuckooFilter<S> {
     where
         S: PersistentHasher,
     {
-        let report = self.write_parts(&mut writer)?;
+        let end = self.write_part(Part::FILE, UNCUT, |bytes| writer.write_all(bytes))?;
         writer.flush().map_err(SnapshotError::io("cannot write"))?;
-        Ok(report)
+        Ok(end.into())
     }
 
-    fn write_parts(&self, writer: &mut impl Write) -> Result<SaveReport, SnapshotError>
+    pub(crate) fn write_part(
+        &self,
+        part: Part,
+        cut: Cut<'_>,
+        mut write_all: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<End, SnapshotError>
     where
         S: PersistentHasher,
     {
-        let write_all =
-            |bytes: &[u8]| writer.write_all(bytes).map_err(SnapshotError::io("cannot write"));
-        let about = (self.capacity(), self.hasher());
-        write(self.backend(), about, Part::FILE, UNCUT, write_all).map(|(end, _)| end.into())
+        let write_all = |bytes: &[u8]| write_all(bytes).map_err(SnapshotError::io("cannot write"));
+        write(self.backend(), self.hasher(), part, cut, write_all).map(|(end, _)| end)
     }
 
     /// Loads a filter that was [saved](Self::save).
@@ -202,23 +209,19 @@ impl<S> ConcurrentCuckooFilter<S> {
     where
         S: PersistentHasher,
     {
-        let filter = read(reader, Self::OWN_BYTES).and_then(Self::of_read);
-        filter.map(Self::shrunk)
+        read(reader).and_then(Self::of_read).map(Self::shrunk)
     }
 
-    /// What a filter takes without its heap.
-    pub(crate) const OWN_BYTES: usize = size_of::<Self>();
-
     pub(crate) fn of_read(read: ReadFilter<S>) -> Result<Self, SnapshotError> {
-        let (capacity, backend, hasher) = read.into_backend()?;
-        Ok(Self::from_parts(capacity, backend, hasher))
+        let (backend, hasher) = read.into_backend()?;
+        Ok(Self::from_parts(backend, hasher))
     }
 
     fn of_file(file: File) -> Result<Self, SnapshotError>
     where
         S: PersistentHasher,
     {
-        load(file, Self::OWN_BYTES).and_then(Self::of_read).map(Self::shrunk)
+        load(file).and_then(Self::of_read).map(Self::shrunk)
     }
 
     /// Gives memory back if the filter has less in it than after any split. No other thread has it, so nobody waits.
@@ -228,6 +231,23 @@ impl<S> ConcurrentCuckooFilter<S> {
         }
         self
     }
+}
+
+/// Saves a filter as [`save`](ConcurrentCuckooFilter::save) does, for the command: before each shard is written,
+/// `goes_on` may end the save with an error, and so may `last` before the new file takes the place of the old one.
+pub fn replace_state<S: PersistentHasher>(
+    filter: &ConcurrentCuckooFilter<S>,
+    path: &Path,
+    mut goes_on: impl FnMut() -> io::Result<()>,
+    last: impl FnOnce() -> io::Result<()>,
+) -> Result<SaveReport, SnapshotError> {
+    let save = |file: &mut File| {
+        let write_all = |bytes: &[u8]| goes_on().and_then(|()| file.write_all(bytes));
+        let end = filter.write_part(Part::FILE, UNCUT, write_all)?;
+        last().map_err(SnapshotError::io("cannot write"))?;
+        Ok(end.into())
+    };
+    replace(path, save).map_err(|error| error.of_file(path))
 }
 
 impl<S: PersistentHasher> SnapshotFile<S> {
@@ -300,8 +320,7 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn piece_at(&self, cursor: u64, most_bytes: usize) -> Result<Piece, SnapshotError> {
-        let about = (self.capacity(), self.hasher());
-        piece_of(self.backend(), about, cursor, most_bytes)
+        piece_of(self.backend(), self.hasher(), cursor, most_bytes)
     }
 
     /// Makes all pieces, one after the other, as [`piece_at`](Self::piece_at) does.
@@ -345,15 +364,15 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn loader() -> PieceLoader<S> {
-        PieceLoader { loading: Loading::new(Self::OWN_BYTES) }
+        PieceLoader { loading: Loading::new() }
     }
 }
 
 /// Makes a filter from its [pieces](ConcurrentCuckooFilter::piece_at), which are pushed in their
 /// order.
 ///
-/// A push takes time and memory in proportion to the piece. The shards of a growing filter go where they stay. Those of
-/// a fixed filter wait until half of them have come, and are then copied into the table, two for each that comes. So
+/// A push takes time and memory in proportion to the piece, but for one: the shards of a growing filter go where they
+/// stay, but those of a fixed filter wait until half of them have come, and are then copied into the table together. So
 /// [`finish`](Self::finish) has little left to do. The loader of a growing filter takes a 32nd more memory than the
 /// filter (up to 2 MiB more if it has 16 MiB or more), and that of a fixed one up to half more. Neither ever asks for
 /// more than three times what was pushed, and some megabytes: no piece is believed about those that follow.

@@ -84,13 +84,12 @@ use std::panic::RefUnwindSafe;
 /// `insert_if_absent` of an item that is present changes nothing: it is a lookup.
 pub struct ConcurrentCuckooFilter<S = RandomState> {
     backend: Backend,
-    capacity: usize,
     hasher: S,
 }
 
 impl<S> ConcurrentCuckooFilter<S> {
-    pub(crate) fn from_parts(capacity: usize, backend: Backend, hasher: S) -> Self {
-        ConcurrentCuckooFilter { backend, capacity, hasher }
+    pub(crate) fn from_parts(backend: Backend, hasher: S) -> Self {
+        ConcurrentCuckooFilter { backend, hasher }
     }
 
     #[inline]
@@ -138,7 +137,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.capacity
+        self.backend.capacity()
     }
 
     /// Removes all items.
@@ -203,7 +202,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn false_positive_rate_at_capacity(&self) -> f64 {
-        self.backend.plan().rate_at_capacity(self.capacity)
+        self.backend.layout().rate
     }
 
     /// Returns the number of buckets.
@@ -230,7 +229,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats { size_in_bytes: self.size_in_bytes(), ..self.backend.stats(self.capacity) }
+        Stats { size_in_bytes: self.size_in_bytes(), ..self.backend.stats() }
     }
 
     /// Copies the filter, while other threads may change it.
@@ -256,7 +255,7 @@ impl<S> ConcurrentCuckooFilter<S> {
         S: Clone,
     {
         let backend = copy(&self.backend)?;
-        Ok(Self::from_parts(self.capacity, backend, self.hasher.clone()))
+        Ok(Self::from_parts(backend, self.hasher.clone()))
     }
 
     /// Returns the hasher of the items.
@@ -483,10 +482,9 @@ impl<S: RefUnwindSafe> RefUnwindSafe for ConcurrentCuckooFilter<S> {}
 /// Without the number of items, which takes longer the larger the filter is.
 impl<S> fmt::Debug for ConcurrentCuckooFilter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lanes = self.backend.plan().geometry().lanes();
         f.debug_struct("ConcurrentCuckooFilter")
-            .field("capacity", &self.capacity)
-            .field("fingerprint_bits", &lanes.fingerprint_bits())
+            .field("capacity", &self.capacity())
+            .field("fingerprint_bits", &self.backend.layout().lanes().fingerprint_bits())
             .field("size_in_bytes", &self.size_in_bytes())
             .finish_non_exhaustive()
     }

@@ -3,4 +3,8 @@
 pub mod streams;
 
 #[cfg(not(loom))]
-pub mod file;
+pub mod format;
+#[cfg(not(loom))]
+pub mod read;
+#[cfg(not(loom))]
+pub mod write;

@@ -34,17 +34,17 @@ use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 
-/// Many more than threads, so that two threads seldom need the same.
+/// The number of streams: many more than threads, so that two threads seldom need the same one.
 pub const STREAMS: usize = if SMALL { 2 } else { 256 };
 
-/// The most records that may be reserved at once.
+/// The maximum number of records that are reserved at once.
 pub const MAX_RESERVED: usize = 1 << 10;
 
 /// Where the records of a stream go.
 pub trait Sink {
     type Error;
 
-    /// Makes sure that so many records can be written, at most [`MAX_RESERVED`].
+    /// Makes room for `count` records, at most [`MAX_RESERVED`].
     fn reserve(&mut self, count: usize) -> Result<(), Self::Error>;
 
     /// Writes a record, for which there is room.
@@ -53,35 +53,37 @@ pub trait Sink {
     /// The number of records that were written.
     fn count(&self) -> u64;
 
-    /// Records, before the next record, that it comes after this many of the journal before.
+    /// Writes, before the next record, a [marker](Change::Follows): the record comes after `count` records of the
+    /// previous journal.
     fn follow(&mut self, count: u64);
 }
 
-/// What happened to an item, or to all of them.
+/// A change of an item, or of all of them, with its code in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
 pub enum Change {
-    Added,
-    Removed,
-    Refreshed,
+    /// A marker, and no change. In the place of the hash is the number of records that this stream must have in the
+    /// previous journal. If fewer survive, the rest of this stream is ignored, because a removal could otherwise be
+    /// replayed without its insert.
+    Follows = 0,
+    Added = 1,
+    Removed = 2,
+    Refreshed = 3,
     /// A tick began.
-    Ticked,
-    /// One began towards the tick with the number that is in the place of the hash.
-    TickedTo,
+    Ticked = 4,
+    /// A tick began towards the tick whose number is in the place of the hash.
+    TickedTo = 6,
     /// All items were removed.
-    Cleared,
-    /// Nothing changed. What follows comes after as many records of the same stream in the journal before as are in the
-    /// place of the hash. If these are not all there, neither does what follows count: it may be a removal of an item
-    /// whose insert is lost.
-    Follows,
+    Cleared = 7,
 }
 
 pub struct Streams<W> {
     all: Box<[Stream<W>]>,
-    /// While a checkpoint is being made: the first hash that it has not copied.
+    /// The first hash that has not been copied, during a checkpoint.
     cut: AtomicU64,
 }
 
-/// In cache lines of its own.
+/// A stream, in cache lines of its own.
 #[repr(align(128))]
 struct Stream<W> {
     busy: AtomicBool,
@@ -90,11 +92,11 @@ struct Stream<W> {
 
 struct Writers<W> {
     present: W,
-    /// Of the journal that follows, while a checkpoint is being made.
+    /// The writer to the next journal, during a checkpoint.
     next: Option<Box<W>>,
 }
 
-/// A stream that is locked, for a change of some hash.
+/// The lock of a stream.
 pub struct Held<'a, W> {
     busy: &'a AtomicBool,
     cut: u64,
@@ -102,7 +104,7 @@ pub struct Held<'a, W> {
 }
 
 impl<W: Sink> Held<'_, W> {
-    /// Makes sure that so many records can be written, of any hashes of this stream.
+    /// Makes room for `count` records, of any hashes of this stream.
     pub fn reserve(&mut self, count: usize) -> Result<(), W::Error> {
         debug_assert!(count <= MAX_RESERVED);
         let Writers { present, next } = &mut *self.writers;
@@ -118,10 +120,8 @@ impl<W: Sink> Held<'_, W> {
             _ => present,
         }
     }
-}
 
-impl<W: Sink> Held<'_, W> {
-    /// Tells the writer of the next journal how much of this one comes before its records.
+    /// Tells the writer of the next journal how many records of this one come before its own.
     fn follow(&mut self) {
         let Writers { present, next } = &mut *self.writers;
         if let Some(next) = next {
@@ -162,12 +162,12 @@ impl<W: Sink> Streams<W> {
         Held { busy, cut: self.cut.load(Ordering::Relaxed), writers }
     }
 
-    /// Returns when whoever holds the stream of a hash has recorded its change.
+    /// Waits until the change that is being made in the stream of this hash is recorded.
     pub fn until_free(&self, hash: Mixed) {
         drop(self.all[Self::of(hash)].writers.lock());
     }
 
-    /// Whether a change of a hash that this thread has seen may not be on record yet.
+    /// Returns whether a change of this hash that the thread has seen may be unrecorded.
     #[inline]
     pub fn is_busy(&self, hash: Mixed) -> bool {
         // Acquire: pairs with the drop of `Held`.
@@ -179,7 +179,7 @@ impl<W: Sink> Streams<W> {
         (0..STREAMS).map(|number| self.hold(number)).collect()
     }
 
-    /// Lets the changes of what is copied from now on go to other writers.
+    /// Begins a cut: the changes of hashes that are copied from now on go to other writers.
     pub fn begin_cut(&self, mut writer: impl FnMut(usize) -> W) {
         self.cut.store(0, Ordering::Relaxed);
         for (number, stream) in self.all.iter().enumerate() {
@@ -187,8 +187,8 @@ impl<W: Sink> Streams<W> {
         }
     }
 
-    /// Does something while nothing changes from this hash up to an end that is at most `most` (or the last hash), and
-    /// cuts there.
+    /// Calls `copy` while no item changes from the hash `first` up to `most` (or the last hash), and moves the cut to
+    /// the end that it returns.
     pub fn cut<A>(
         &self,
         first: Mixed,
@@ -209,7 +209,7 @@ impl<W: Sink> Streams<W> {
         answer
     }
 
-    /// The writers of what is copied are the only ones for these streams from now on.
+    /// Makes the writers to the next journal the only writers of these streams.
     fn promote(&self, held: Vec<Held<'_, W>>) {
         for mut held in held {
             held.follow();
@@ -219,7 +219,7 @@ impl<W: Sink> Streams<W> {
         }
     }
 
-    /// Ends a checkpoint that has copied everything.
+    /// Ends the cut: all changes go to the new writers.
     pub fn end_cut(&self) {
         for number in 0..STREAMS {
             self.promote(vec![self.hold(number)]);

@@ -1,4 +1,4 @@
-//! Chooses the [`Geometry`] for the capacity and false-positive rate that the caller asks for.
+//! The [`Layout`] of a filter: all numbers that are chosen when it is built, and how they are chosen.
 //!
 //! The rate determines how buckets are cut into lanes, and the capacity how many buckets there are. The
 //! promise is that `capacity` distinct items fit. So the planned load is not the one that a table
@@ -11,9 +11,98 @@ use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS};
 use crate::layout::roots::Roots;
 use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking, lasts_for};
 use crate::layout::stagger::Stagger;
+use crate::stats::Stats;
+
+/// The numbers of a filter, as a file records them. None of them changes but the limit of its memory.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// The geometry of the shards that the filter begins with.
+    pub geometry: Geometry,
+    /// The number of distinct items that was asked for.
+    pub capacity: usize,
+    /// The false-positive rate at the capacity, or after the expected growth.
+    pub rate: f64,
+    pub grows: bool,
+    /// The growth that the filter was built for: 1 if it does not grow.
+    pub expected_growth: f64,
+    /// How shards share the hashes: [`Stagger::FULL`] in every filter that grows, except in models.
+    pub stagger: Stagger,
+    /// The limit of the memory of a filter that grows, or `usize::MAX`.
+    pub max_bytes: usize,
+    /// The size of a filter that grows, without its heap.
+    pub own_bytes: usize,
+}
+
+impl Layout {
+    /// Returns the layout of a filter of fixed size.
+    pub fn fixed(geometry: Geometry, capacity: usize) -> Self {
+        let slots = geometry.shards() * geometry.buckets() as usize * geometry.lanes().slots();
+        let rate = rate_at(geometry.lanes(), capacity as f64 / slots as f64);
+        let (stagger, max_bytes) = (Stagger::NONE, usize::MAX);
+        let (grows, expected_growth, own_bytes) = (false, 1.0, 0);
+        Layout { geometry, capacity, rate, grows, expected_growth, stagger, max_bytes, own_bytes }
+    }
+
+    /// Returns the layout of a filter that grows, without a limit.
+    pub fn growing(geometry: Geometry, capacity: usize, expected_growth: f64, rate: f64) -> Self {
+        let (stagger, max_bytes) = (Stagger::FULL, usize::MAX);
+        let (grows, own_bytes) = (true, 0);
+        Layout { geometry, capacity, rate, grows, expected_growth, stagger, max_bytes, own_bytes }
+    }
+
+    pub fn lanes(&self) -> Lanes {
+        self.geometry.lanes()
+    }
+
+    /// Returns the shards that the filter begins with, as divisions of the hashes.
+    pub fn roots(&self) -> Roots {
+        Roots { count: self.geometry.shards(), stagger: self.stagger }
+    }
+
+    /// Returns the division of the lanes into anchor and suffix, in a filter that grows.
+    pub fn shrinking<const WIDE: bool>(&self) -> Shrinking<WIDE> {
+        Shrinking::new(self.lanes(), self.expected_growth)
+    }
+
+    /// Returns the figures of a filter of this layout with this number of shards and items. The rate is an
+    /// [estimate](Self::rate_with). The caller adds the size, and the depth of a directory.
+    pub fn stats(&self, shards: usize, items: usize) -> Stats {
+        let (geometry, lanes) = (&self.geometry, self.lanes());
+        Stats {
+            grows: self.grows,
+            items,
+            capacity: self.capacity,
+            slots: shards * geometry.buckets() as usize * lanes.slots(),
+            fingerprint_bits: lanes.fingerprint_bits(),
+            slots_per_bucket: lanes.slots(),
+            shards,
+            segments: shards * geometry.stripes() as usize,
+            size_in_bytes: 0,
+            false_positive_rate: self.rate_with(shards, items),
+            false_positive_rate_at_capacity: self.rate,
+            max_bytes: Some(self.max_bytes).filter(|bytes| *bytes < usize::MAX),
+            splits: shards - geometry.shards(),
+            directory_depth: 0,
+            growth: shards as f64 / geometry.shards() as f64,
+            expected_growth: self.expected_growth,
+        }
+    }
+
+    /// Estimates the false-positive rate with this number of shards and items, as if the items had come while the
+    /// filter grew to this size.
+    fn rate_with(&self, shards: usize, items: usize) -> f64 {
+        let in_a_bucket = items as f64 / (shards as f64 * f64::from(self.geometry.buckets()));
+        if !self.grows {
+            return rate_at(self.lanes(), in_a_bucket / self.lanes().slots() as f64);
+        }
+        let growth = shards as f64 / self.geometry.shards() as f64;
+        in_a_bucket * rate_of_a_lane(self.lanes()) * weight_after(growth)
+    }
+}
 
 /// One way to cut buckets into lanes, and how full such tables get.
-struct Layout {
+struct Cut {
     lanes: Lanes,
     /// The load that large tables are planned for: 1 to 3 % less than they reach on average.
     load: f64,
@@ -21,31 +110,31 @@ struct Layout {
     unsplit: f64,
 }
 
-/// The layouts, in ascending order of bits per item. `benches/src/loads.rs` measures the loads that tables reach. A
+/// The ways, in ascending order of bits per item. `benches/src/loads.rs` measures the loads that tables reach. A
 /// wide bucket fills up like a narrow one with as many lanes, since only the heads determine where items can move.
-const LAYOUTS: [Layout; 11] = [
-    Layout { lanes: Lanes::of_bits(8), load: 0.97, unsplit: 0.94 },
-    Layout { lanes: Lanes::of_bits(9), load: 0.968, unsplit: 0.925 },
-    Layout { lanes: Lanes::of_bits(10), load: 0.965, unsplit: 0.925 },
-    Layout { lanes: Lanes::of_bits(12), load: 0.957, unsplit: 0.915 },
-    Layout { lanes: Lanes::of_bits(16), load: 0.945, unsplit: 0.905 },
-    Layout { lanes: Lanes::of_wide(18), load: 0.973, unsplit: 0.925 },
-    Layout { lanes: Lanes::of_wide(20), load: 0.969, unsplit: 0.925 },
-    Layout { lanes: Lanes::of_bits(21), load: 0.92, unsplit: 0.84 },
-    Layout { lanes: Lanes::of_wide(24), load: 0.9645, unsplit: 0.915 },
-    Layout { lanes: Lanes::of_wide(32), load: 0.9585, unsplit: 0.905 },
-    Layout { lanes: Lanes::of_bits(32), load: 0.857, unsplit: 0.73 },
+const CUTS: [Cut; 11] = [
+    Cut { lanes: Lanes::of_bits(8), load: 0.97, unsplit: 0.94 },
+    Cut { lanes: Lanes::of_bits(9), load: 0.968, unsplit: 0.925 },
+    Cut { lanes: Lanes::of_bits(10), load: 0.965, unsplit: 0.925 },
+    Cut { lanes: Lanes::of_bits(12), load: 0.957, unsplit: 0.915 },
+    Cut { lanes: Lanes::of_bits(16), load: 0.945, unsplit: 0.905 },
+    Cut { lanes: Lanes::of_wide(18), load: 0.973, unsplit: 0.925 },
+    Cut { lanes: Lanes::of_wide(20), load: 0.969, unsplit: 0.925 },
+    Cut { lanes: Lanes::of_bits(21), load: 0.92, unsplit: 0.84 },
+    Cut { lanes: Lanes::of_wide(24), load: 0.9645, unsplit: 0.915 },
+    Cut { lanes: Lanes::of_wide(32), load: 0.9585, unsplit: 0.905 },
+    Cut { lanes: Lanes::of_bits(32), load: 0.857, unsplit: 0.73 },
 ];
 
-impl Layout {
-    /// Returns the same layout for a filter that remembers items for `ticks` ticks (or, with 0, for ever), if a lane
+impl Cut {
+    /// Returns the same cut for a filter that remembers items for `ticks` ticks (or, with 0, for ever), if a lane
     /// has enough bits left for the fingerprint. The load depends on the bits of the fingerprint that choose the other
     /// bucket. With 8 such bits, tables reach the planned load.
-    fn remembering(&self, ticks: u8) -> Option<Layout> {
+    fn remembering(&self, ticks: u8) -> Option<Cut> {
         let lanes = if ticks == 0 { self.lanes } else { self.lanes.remembering(ticks) };
         let left = lanes.bits() - lanes.stamp_bits();
         let is_enough = if lanes.is_wide() { left >= 4 } else { left >= 8 };
-        is_enough.then_some(Layout { lanes, ..*self })
+        is_enough.then_some(Cut { lanes, ..*self })
     }
 
     /// Returns the number of buckets that a shard needs for this many items. The smaller the table,
@@ -115,9 +204,9 @@ impl Layout {
 /// Returns the load up to which hardly any shard of these lanes is split.
 pub fn unsplit_load(lanes: Lanes) -> f64 {
     let shape = |lanes: Lanes| (lanes.bits(), lanes.is_wide());
-    let layout = LAYOUTS.iter().find(|layout| shape(layout.lanes) == shape(lanes));
+    let cut = CUTS.iter().find(|cut| shape(cut.lanes) == shape(lanes));
     // Models have lanes of their own.
-    layout.map_or(0.7, |layout| layout.unsplit)
+    cut.map_or(0.7, |cut| cut.unsplit)
 }
 
 /// Returns the probability that an item that was never inserted finds its fingerprint in one of the lanes of its two
@@ -131,133 +220,6 @@ pub fn rate_at(lanes: Lanes, load: f64) -> f64 {
     2.0 * lanes.slots() as f64 * load / lanes.fingerprints() as f64
 }
 
-/// Returns the smallest table that holds `capacity` items, remembers them for `ticks` ticks (or, with 0, for ever) and
-/// keeps `rate`.
-pub fn geometry_for(capacity: usize, rate: f64, ticks: u8) -> Result<Geometry, BuildError> {
-    let layout = layout_for(rate, ticks, 1.0, |full| rate_at(full.lanes, full.load))?;
-    layout.geometry(capacity).ok_or_else(|| too_large(capacity))
-}
-
-/// Returns the layout with the fewest bits that keeps `rate` in a filter that grows by this factor, and in which no
-/// lane becomes void before.
-fn layout_for(
-    rate: f64,
-    ticks: u8,
-    growth: f64,
-    rate_of: impl Fn(&Layout) -> f64,
-) -> Result<Layout, BuildError> {
-    if !(rate > 0.0 && rate < 1.0) {
-        let text = format!(
-            "the false-positive rate has to be more than 0 and less than 1, and {rate} is not (1 % is 0.01)"
-        );
-        return Err(BuildError::new(BuildErrorKind::InvalidRate, text));
-    }
-    let lasting = || {
-        let layouts = LAYOUTS.iter().filter_map(|layout| layout.remembering(ticks));
-        layouts.filter(|layout| lasts_for(layout.lanes, growth))
-    };
-    let layout = lasting().find(|layout| rate_of(layout) <= rate);
-    layout.ok_or_else(|| {
-        let least = lasting().next_back().map_or(1.0, |layout| rate_of(&layout));
-        let text = format!(
-            "a false-positive rate of {rate:e} is out of reach: ask for {:.1e} or more, or for less \
-             growth if the filter grows, or use an exact set",
-            rounded_up(least)
-        );
-        BuildError::new(BuildErrorKind::RateTooSmall, text)
-    })
-}
-
-/// Rounds up to two digits, so that the filter can be built with the printed rate.
-fn rounded_up(rate: f64) -> f64 {
-    let unit = 10f64.powf(rate.log10().floor() - 1.0);
-    (rate / unit).ceil() * unit
-}
-
-fn too_large(capacity: usize) -> BuildError {
-    let text = format!(
-        "a filter for {capacity} items would exceed the address space: ask for a smaller capacity"
-    );
-    BuildError::new(BuildErrorKind::CapacityOverflow, text)
-}
-
-/// Returns the greatest growth for which any layout has enough bits.
-fn most_growth(ticks: u8) -> f64 {
-    let layouts = || LAYOUTS.iter().filter_map(|layout| layout.remembering(ticks));
-    let lasts = |growth: &f64| layouts().any(|layout| lasts_for(layout.lanes, *growth));
-    (0..64).map(f64::from).map(f64::exp2).take_while(lasts).last().unwrap_or(1.0)
-}
-
-/// Returns the lanes of filters with fingerprints of `bits` bits, in wide or narrow buckets, that remember items for
-/// `ticks` ticks (or, with 0, for ever). Returns `None` if there are no such filters.
-pub fn lanes_of(bits: u32, is_wide: bool, ticks: u8) -> Option<Lanes> {
-    let mut all = LAYOUTS.iter().filter_map(|layout| Some(layout.remembering(ticks)?.lanes));
-    all.find(|lanes| lanes.fingerprint_bits() == bits && lanes.is_wide() == is_wide)
-}
-
-/// The initial size of a growing filter, and the limit and growth that it is planned for.
-#[derive(Clone, Debug)]
-pub struct GrowthPlan {
-    /// The geometry of the first table.
-    pub geometry: Geometry,
-    /// [`Stagger::FULL`], except in models.
-    pub stagger: Stagger,
-    pub max_bytes: usize,
-    /// The size of the filter itself, without its heap.
-    pub own_bytes: usize,
-    pub expected_growth: f64,
-    /// The false-positive rate after the expected growth.
-    pub rate: f64,
-}
-
-impl GrowthPlan {
-    pub fn forgets(&self) -> bool {
-        self.geometry.lanes().forgets()
-    }
-
-    /// Returns the division of the lanes into anchor and suffix.
-    pub fn shrinking<const WIDE: bool>(&self) -> Shrinking<WIDE> {
-        Shrinking::new(self.geometry.lanes(), self.expected_growth)
-    }
-
-    pub fn roots(&self) -> Roots {
-        Roots { count: self.geometry.shards(), stagger: self.stagger }
-    }
-}
-
-/// How far the average load of a shard that is about to be split exceeds the planned load.
-const LOAD_ABOVE_PLAN: f64 = 0.01;
-
-/// Plans the smallest first table that holds `capacity` items, remembers them for `ticks` ticks (or, with 0, for ever)
-/// and keeps `rate` after it has grown.
-pub fn growth_plan(
-    capacity: usize,
-    rate: f64,
-    ticks: u8,
-    expected_growth: f64,
-    [own_bytes, max_bytes]: [usize; 2],
-) -> Result<GrowthPlan, BuildError> {
-    let most = most_growth(ticks);
-    if !(1.0..=most).contains(&expected_growth) {
-        let text = format!(
-            "the expected growth has to be from 1 to {most}, and {expected_growth:e} is not (a filter that \
-             becomes a thousand times as large grows by 1000)"
-        );
-        return Err(BuildError::new(BuildErrorKind::InvalidGrowth, text));
-    }
-    let rate_of = |layout: &Layout| {
-        let full = layout.lanes.slots() as f64 * (layout.load + LOAD_ABOVE_PLAN).min(1.0);
-        // When the table has doubled, its old lanes contribute the same rate as before: each matches twice as many
-        // items, among twice as many buckets. The new lanes that fill the table up again add half the rate of the full
-        // first table.
-        full * rate_of_a_lane(layout.lanes) * (1.0 + expected_growth.log2() / 2.0)
-    };
-    let layout = layout_for(rate, ticks, expected_growth, rate_of)?;
-    let geometry = layout.growing_geometry(capacity).ok_or_else(|| too_large(capacity))?;
-    let (stagger, rate) = (Stagger::FULL, rate_of(&layout));
-    Ok(GrowthPlan { geometry, stagger, max_bytes, own_bytes, expected_growth, rate })
-}
-
 /// Returns the probability that a new lane of a growing filter matches another item, times the number of buckets. The
 /// lane may be in either bucket of that item, and has to agree with it in all bits but the last `1`.
 pub fn rate_of_a_lane(lanes: Lanes) -> f64 {
@@ -266,4 +228,99 @@ pub fn rate_of_a_lane(lanes: Lanes) -> f64 {
         // An anchor in a wide bucket is never zero.
         true => 4.0 / lanes.fingerprints() as f64,
     }
+}
+
+/// Returns by how much more the lanes of a filter match after this growth than as many new lanes would.
+///
+/// When the table has doubled, its old lanes contribute the same rate as before: each matches twice as many items, among
+/// twice as many buckets. The new lanes that fill the table up again add half the rate of the full first table.
+fn weight_after(growth: f64) -> f64 {
+    1.0 + growth.log2() / 2.0
+}
+
+/// Returns the cuts in which lanes have enough bits for a window of `ticks` ticks, and for this growth.
+fn lasting(ticks: u8, growth: f64) -> impl DoubleEndedIterator<Item = Cut> {
+    let cuts = CUTS.iter().filter_map(move |cut| cut.remembering(ticks));
+    cuts.filter(move |cut| lasts_for(cut.lanes, growth))
+}
+
+/// Returns the lanes of filters with fingerprints of `bits` bits, in wide or narrow buckets, that remember items for
+/// `ticks` ticks (or, with 0, for ever). Returns `None` if there are no such filters.
+pub fn lanes_of(bits: u32, is_wide: bool, ticks: u8) -> Option<Lanes> {
+    let mut all = CUTS.iter().filter_map(|cut| Some(cut.remembering(ticks)?.lanes));
+    all.find(|lanes| lanes.fingerprint_bits() == bits && lanes.is_wide() == is_wide)
+}
+
+/// How far the average load of a shard that is about to be split exceeds the planned load.
+const LOAD_ABOVE_PLAN: f64 = 0.01;
+
+/// Plans the smallest filter that holds `capacity` items, remembers them for `ticks` ticks (or, with 0, for ever) and
+/// keeps `rate`. With an expected growth, the filter grows: it begins with the capacity, and keeps the rate, and some
+/// bits of each fingerprint, until it has grown by that factor.
+pub fn layout_for(
+    capacity: usize,
+    rate: f64,
+    ticks: u8,
+    expected_growth: Option<f64>,
+) -> Result<Layout, BuildError> {
+    if let Some(growth) = expected_growth {
+        check_growth(growth, ticks)?;
+    }
+    if !(rate > 0.0 && rate < 1.0) {
+        let text = format!(
+            "the false-positive rate has to be more than 0 and less than 1, and {rate} is not (1 % is 0.01)"
+        );
+        return Err(BuildError::new(BuildErrorKind::InvalidRate, text));
+    }
+    let rate_of = |cut: &Cut| match expected_growth {
+        None => rate_at(cut.lanes, cut.load),
+        Some(growth) => {
+            let full = cut.lanes.slots() as f64 * (cut.load + LOAD_ABOVE_PLAN).min(1.0);
+            full * rate_of_a_lane(cut.lanes) * weight_after(growth)
+        }
+    };
+    let lasting = || lasting(ticks, expected_growth.unwrap_or(1.0));
+    let cut = lasting().find(|cut| rate_of(cut) <= rate).ok_or_else(|| {
+        let least = lasting().next_back().map_or(1.0, |cut| rate_of(&cut));
+        let text = format!(
+            "a false-positive rate of {rate:e} is out of reach: ask for {:.1e} or more, or for less \
+             growth if the filter grows, or use an exact set",
+            rounded_up(least)
+        );
+        BuildError::new(BuildErrorKind::RateTooSmall, text)
+    })?;
+    let layout = match expected_growth {
+        None => cut.geometry(capacity).map(|geometry| Layout::fixed(geometry, capacity)),
+        Some(growth) => {
+            let geometry = cut.growing_geometry(capacity);
+            geometry.map(|geometry| Layout::growing(geometry, capacity, growth, rate_of(&cut)))
+        }
+    };
+    layout.ok_or_else(|| {
+        let text = format!(
+            "a filter for {capacity} items would exceed the address space: ask for a smaller capacity"
+        );
+        BuildError::new(BuildErrorKind::CapacityOverflow, text)
+    })
+}
+
+/// Checks that some fingerprints last for this growth.
+fn check_growth(growth: f64, ticks: u8) -> Result<(), BuildError> {
+    let powers = (0..64).map(|power| f64::from(power).exp2());
+    let most =
+        powers.take_while(|most| lasting(ticks, *most).next().is_some()).last().unwrap_or(1.0);
+    if (1.0..=most).contains(&growth) {
+        return Ok(());
+    }
+    let text = format!(
+        "the expected growth has to be from 1 to {most}, and {growth:e} is not (a filter that \
+         becomes a thousand times as large grows by 1000)"
+    );
+    Err(BuildError::new(BuildErrorKind::InvalidGrowth, text))
+}
+
+/// Rounds up to two digits, so that the filter can be built with the printed rate.
+fn rounded_up(rate: f64) -> f64 {
+    let unit = 10f64.powf(rate.log10().floor() - 1.0);
+    (rate / unit).ceil() * unit
 }

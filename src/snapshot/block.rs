@@ -11,11 +11,12 @@
 //! block was copied before the previous one, and a loaded filter continues from the time of the last block. By then,
 //! the items of earlier blocks have become older, and some have expired.
 
-use crate::backend::exchange::{Block, Plan};
+use crate::backend::exchange::Block;
 use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
 use crate::layout::bucket::{Lanes, Words};
 use crate::layout::either;
 use crate::layout::shrinking::Shrinking;
+use crate::layout::sizing::Layout;
 use crate::layout::stamps::Moment;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{
@@ -36,11 +37,10 @@ pub struct BlockReader {
 }
 
 impl BlockReader {
-    pub fn new(plan: &Plan) -> Self {
-        let lanes = plan.geometry().lanes();
-        let words = plan.geometry().words();
-        let growth = plan.grows().then(|| plan.expected_growth());
-        BlockReader { lanes, block_bytes: block_bytes(plan), words, growth }
+    pub fn new(layout: &Layout) -> Self {
+        let growth = layout.grows.then_some(layout.expected_growth);
+        let (lanes, words) = (layout.lanes(), layout.geometry.words());
+        BlockReader { lanes, block_bytes: block_bytes(layout), words, growth }
     }
 
     pub fn block_words(&self) -> usize {

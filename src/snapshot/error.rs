@@ -93,7 +93,7 @@ impl SnapshotError {
     }
 
     /// The error of the system, with a text that includes it.
-    fn of_system(text: String, cause: io::Error) -> Self {
+    pub(crate) fn of_system(text: String, cause: io::Error) -> Self {
         let mut error = Self::new(SnapshotErrorKind::Io, text);
         error.0.cause = Some(cause);
         error
@@ -221,6 +221,12 @@ impl SnapshotError {
     pub(crate) fn of_file(mut self, path: &Path) -> Self {
         self.0.path = Some(path.to_path_buf());
         self
+    }
+
+    /// Returns the error of the system, if there is one.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    pub(crate) fn into_cause(self) -> Option<io::Error> {
+        self.0.cause
     }
 
     /// Returns the error of the system, for programs that report these errors in words of their own.

@@ -219,7 +219,7 @@
 //! in word 1, and everything else may be different. koel will continue to read every version that a release has
 //! written.
 
-use crate::backend::exchange::Plan;
+use crate::layout::sizing::Layout;
 use crate::snapshot::error::SnapshotError;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
@@ -240,23 +240,23 @@ const END: [u8; 8] = *b"koel end";
 pub(crate) const VERSION: u64 = 3;
 
 /// The number of words of a block after its buckets, for the time, in a filter that forgets.
-pub(crate) fn time_words(plan: &Plan) -> usize {
-    if plan.geometry().lanes().forgets() { TIME_WORDS } else { 0 }
+pub(crate) fn time_words(layout: &Layout) -> usize {
+    if layout.lanes().forgets() { TIME_WORDS } else { 0 }
 }
 
 /// The number of words in a block.
-pub(crate) fn block_words(plan: &Plan) -> usize {
-    BLOCK_WORDS + plan.geometry().words() + time_words(plan)
+pub(crate) fn block_words(layout: &Layout) -> usize {
+    BLOCK_WORDS + layout.geometry.words() + time_words(layout)
 }
 
 /// The words of a block that are its buckets.
-pub(crate) fn buckets_in(plan: &Plan) -> Range<usize> {
-    BLOCK_HEAD..BLOCK_HEAD + plan.geometry().words()
+pub(crate) fn buckets_in(layout: &Layout) -> Range<usize> {
+    BLOCK_HEAD..BLOCK_HEAD + layout.geometry.words()
 }
 
 /// The number of bytes in a block.
-pub(crate) fn block_bytes(plan: &Plan) -> u64 {
-    8 * block_words(plan) as u64
+pub(crate) fn block_bytes(layout: &Layout) -> u64 {
+    8 * block_words(layout) as u64
 }
 
 /// The words as bytes, to read a file into them.

@@ -1,12 +1,11 @@
 //! The header of a part, which describes the filter.
 
-use crate::backend::exchange::Plan;
+use crate::backend::Backend;
 use crate::error::NoMemory;
 use crate::hasher_probes;
 use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS, near_block};
 use crate::layout::shrinking::GROWING_BUCKETS;
-use crate::layout::sizing::{GrowthPlan, lanes_of};
-use crate::layout::stagger::Stagger;
+use crate::layout::sizing::{Layout, lanes_of};
 use crate::layout::stamps::MAX_TICKS;
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{
@@ -49,16 +48,15 @@ impl Part {
     }
 
     /// The maximum number of blocks of the part.
-    pub fn most_blocks(self, plan: &Plan) -> u64 {
+    pub fn most_blocks(self, layout: &Layout) -> u64 {
         let for_blocks = self.most_bytes.saturating_sub(8 * (HEADER_WORDS + END_WORDS));
-        (for_blocks as u64 / block_bytes(plan)).max(1)
+        (for_blocks as u64 / block_bytes(layout)).max(1)
     }
 }
 
 /// The header of a part, without the fields that follow from these.
 pub(crate) struct Header<S> {
-    pub plan: Plan,
-    pub capacity: usize,
+    pub layout: Layout,
     pub hasher: S,
     /// The place where the part begins.
     pub start: u64,
@@ -96,32 +94,28 @@ fn name_in(words: &[u64]) -> String {
 }
 
 pub(crate) fn header<S: PersistentHasher>(
-    plan: &Plan,
-    capacity: usize,
+    layout: &Layout,
     hasher: &S,
     part: Part,
 ) -> Words<HEADER_WORDS> {
-    let (geometry, lanes) = (plan.geometry(), plan.geometry().lanes());
-    let growth = match plan {
-        Plan::Fixed(_) => [0; 3],
-        Plan::Growing(GrowthPlan { max_bytes, expected_growth, rate, .. }) => {
-            // "No limit" has to mean the same on machines with a smaller `usize`.
-            let most = if *max_bytes == usize::MAX { u64::MAX } else { *max_bytes as u64 };
-            [most, expected_growth.to_bits(), rate.to_bits()]
-        }
-    };
+    let Layout { geometry, capacity, rate, grows, expected_growth, max_bytes, .. } = layout;
+    let lanes = layout.lanes();
     let seed = hasher.seed();
     let mut words = [0; HEADER_WORDS];
     let magic = if part.is_file { MAGIC } else { PIECE_MAGIC };
     words[0] = u64::from_le_bytes(magic);
     words[1] = VERSION;
-    words[2] = plan.grows().into();
+    words[2] = (*grows).into();
     words[3] = lanes.fingerprint_bits().into();
     words[4] = geometry.buckets().into();
-    words[5] = if plan.grows() { 0 } else { near_block(geometry.buckets()).into() };
+    words[5] = if *grows { 0 } else { near_block(geometry.buckets()).into() };
     words[6] = geometry.shards() as u64;
-    words[7] = capacity as u64;
-    words[8..11].copy_from_slice(&growth);
+    words[7] = *capacity as u64;
+    if *grows {
+        // "No limit" has to mean the same on machines with a smaller `usize`.
+        words[LIMIT] = if *max_bytes == usize::MAX { u64::MAX } else { *max_bytes as u64 };
+        words[9..11].copy_from_slice(&[expected_growth.to_bits(), rate.to_bits()]);
+    }
     words[11] = seed as u64;
     words[12] = (seed >> 64) as u64;
     words[13..15].copy_from_slice(&hasher_probes::of_file(hasher));
@@ -137,29 +131,26 @@ pub(crate) fn is_snapshot(words: &Words<HEADER_WORDS>) -> bool {
     [MAGIC, PIECE_MAGIC].contains(&words[0].to_ne_bytes())
 }
 
-/// Parses and validates a header. Returns it with its checksum. `own_bytes` is the size of the
-/// filter without its heap.
+/// Parses and validates a header. Returns it with its checksum.
 pub(crate) fn read_header<S: PersistentHasher>(
     words: &mut Words<HEADER_WORDS>,
-    own_bytes: usize,
 ) -> Result<(Header<S>, u64), SnapshotError> {
-    let (header, sum) = read_anonymous(words, own_bytes)?;
-    let Header { plan, capacity, start, is_file, .. } = header;
+    let (Header { mut layout, start, is_file, .. }, sum) = read_anonymous(words)?;
     let hasher = hasher_of(&words[15..19], seed_in(words), &words[13..15])?;
-    Ok((Header { plan, capacity, hasher, start, is_file }, sum))
+    // The fields of a filter.
+    layout.own_bytes = size_of::<(Backend, S)>();
+    Ok((Header { layout, hasher, start, is_file }, sum))
 }
 
 /// Does the same for callers without the hasher: the header has the hasher's name instead.
 pub(crate) fn read_anonymous(
     words: &mut Words<HEADER_WORDS>,
-    own_bytes: usize,
 ) -> Result<(Header<String>, u64), SnapshotError> {
     let is_file = words[0].to_ne_bytes() == MAGIC;
     let sum = open(words)?;
-    let plan = plan_of(words, own_bytes)?;
-    let capacity = field(words, 7, "the capacity", |_| true)?;
+    let layout = layout_of(words)?;
     let (hasher, start) = (name_in(&words[15..19]), words[START]);
-    Ok((Header { plan, capacity, hasher, start, is_file }, sum))
+    Ok((Header { layout, hasher, start, is_file }, sum))
 }
 
 /// Whether two headers, after parsing, are of one filter. The limit of its size may have changed.
@@ -172,10 +163,6 @@ pub(crate) fn are_of_one_filter(one: &Words<HEADER_WORDS>, other: &Words<HEADER_
         words
     };
     same(one) == same(other)
-}
-
-fn limit_of(word: u64) -> usize {
-    usize::try_from(word).unwrap_or(usize::MAX)
 }
 
 /// Checks that this is the header of a part in this version of the format, and unseals it.
@@ -249,15 +236,15 @@ pub(crate) fn check_fits(one: &Geometry, shards: usize) -> Result<(), NoMemory> 
     if bytes > isize::MAX as usize / 2 { Err(NoMemory(bytes)) } else { Ok(()) }
 }
 
-fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, SnapshotError> {
+fn layout_of(words: &Words<HEADER_WORDS>) -> Result<Layout, SnapshotError> {
     let grows = field(words, 2, "the kind of filter", |kind| kind <= 1)? == 1;
     let is_right = |number| (1..=2).contains(&number);
     let is_wide = field(words, 19, "the number of words in a bucket", is_right)? == 2;
     let what = "the number of ticks for which items are remembered";
     let ticks = field(words, TICKS, what, |ticks| ticks <= MAX_TICKS.into())? as u8;
-    let layout = |bits| u32::try_from(bits).ok().and_then(|bits| lanes_of(bits, is_wide, ticks));
-    let bits = field(words, 3, "the size of a fingerprint", |bits| layout(bits).is_some())?;
-    let lanes = layout(bits as u64)
+    let lanes = |bits| u32::try_from(bits).ok().and_then(|bits| lanes_of(bits, is_wide, ticks));
+    let bits = field(words, 3, "the size of a fingerprint", |bits| lanes(bits).is_some())?;
+    let lanes = lanes(bits as u64)
         .ok_or_else(|| SnapshotError::damaged(24, "no filter has such fingerprints"))?;
     let fits = |buckets| {
         let most = u64::from(SHARD_BUCKETS);
@@ -269,24 +256,24 @@ fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Snapsh
     let in_reach = |shards| (1..=MAX_SHARDS.into()).contains(&shards);
     let shards = field(words, 6, "the number of shards", in_reach)?;
     check_fits(&Geometry::new(lanes, 1, buckets), shards)?;
+    let capacity = field(words, 7, "the capacity", |_| true)?;
     if grows {
-        let geometry = Geometry::new(lanes, shards, buckets);
-        return growth_of(words, geometry, own_bytes).map(Plan::Growing);
+        return growth_of(words, Geometry::new(lanes, shards, buckets), capacity);
     }
     for word in 8..11 {
         field(words, word, "a field that only growing filters have", |value| value == 0)?;
     }
     let geometry = Geometry::restore(lanes, shards, buckets);
     let what = "no filter has this combination of sizes";
-    geometry.map(Plan::Fixed).ok_or_else(|| SnapshotError::damaged(32, what))
+    let geometry = geometry.ok_or_else(|| SnapshotError::damaged(32, what))?;
+    Ok(Layout::fixed(geometry, capacity))
 }
 
 fn growth_of(
     words: &Words<HEADER_WORDS>,
     geometry: Geometry,
-    own_bytes: usize,
-) -> Result<GrowthPlan, SnapshotError> {
-    let max_bytes = limit_of(words[LIMIT]);
+    capacity: usize,
+) -> Result<Layout, SnapshotError> {
     let [expected_growth, rate] = [9, 10].map(|word: usize| f64::from_bits(words[word]));
     if !(expected_growth >= 1.0 && expected_growth.is_finite()) {
         return Err(SnapshotError::damaged(
@@ -300,8 +287,8 @@ fn growth_of(
             "the false-positive rate is not a finite number above 0",
         ));
     }
-    let stagger = Stagger::FULL;
-    Ok(GrowthPlan { geometry, stagger, max_bytes, own_bytes, expected_growth, rate })
+    let max_bytes = usize::try_from(words[LIMIT]).unwrap_or(usize::MAX);
+    Ok(Layout { max_bytes, ..Layout::growing(geometry, capacity, expected_growth, rate) })
 }
 
 /// Returns a word of the header if it is valid. `what` names it in the error.

@@ -4,24 +4,25 @@
 //! have to agree before memory for the table is allocated, so a damaged or hostile file cannot
 //! claim more than it has.
 
-use crate::backend::exchange::{Block, Loaded, Plan};
-use crate::error::{NoMemory, zeros};
+use crate::backend::exchange::Block;
+use crate::error::{NoMemory, reserve, zeros};
+use crate::layout::bucket::Lanes;
 use crate::shard::whole::fill;
 use crate::snapshot::block::{BlockReader, Totals, UNITS, time_in};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{
     END_WORDS, End, HEADER_WORDS, MAGIC, TIME_WORDS, Words, block_bytes, buckets_in, bytes_of,
 };
-use crate::snapshot::gather::{make_older, table_of};
+use crate::snapshot::gather::{Gathered, table_of};
 use crate::snapshot::header::{Header, is_snapshot, read_anonymous, read_header};
 use crate::snapshot::read::{ReadFilter, read};
 use crate::stable_hash::PersistentHasher;
+use crate::stats::Stats;
 use crate::sync::Mutex;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 #[cfg(not(unix))]
 use std::io::{Seek, SeekFrom};
-use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
@@ -70,9 +71,9 @@ impl<H> Outline<H> {
 
         // The header of a fixed filter determines the length of the file. A growing filter has at least
         // a block for each root; the number of its blocks is in the end.
-        let (grows, roots) = (header.plan.grows(), header.plan.geometry().shards() as u64);
+        let (grows, roots) = (header.layout.grows, header.layout.geometry.shards() as u64);
         let with_blocks = |blocks: u64| {
-            let bytes = blocks.checked_mul(block_bytes(&header.plan));
+            let bytes = blocks.checked_mul(block_bytes(&header.layout));
             bytes.and_then(|bytes| bytes.checked_add(8 * (HEADER_WORDS + END_WORDS) as u64))
         };
         let wrong_length = |wanted| Err(SnapshotError::wrong_length(length, wanted));
@@ -108,31 +109,28 @@ impl<H> Outline<H> {
     }
 }
 
-/// Loads a file. `own_bytes` is the size of the filter without its heap.
-pub fn load<S: PersistentHasher>(
-    file: File,
-    own_bytes: usize,
-) -> Result<ReadFilter<S>, SnapshotError> {
-    let outline = Outline::read(&file, |words| read_header(words, own_bytes))?;
+/// Loads a file.
+pub fn load<S: PersistentHasher>(file: File) -> Result<ReadFilter<S>, SnapshotError> {
+    let outline = Outline::read(&file, read_header)?;
     let Some(Outline { header, sum, end, end_at, length }) = outline else {
-        return read(&file, own_bytes);
+        return read(&file);
     };
-    let plan = &header.plan;
-    let reader = BlockReader::new(plan);
+    let layout = &header.layout;
+    let reader = BlockReader::new(layout);
     let count = usize::try_from(end.blocks).map_err(|_| NoMemory(usize::MAX))?;
-    let table = table_of(plan, count)?;
-    let mut blocks = in_turns(file, length, count, &reader, |number, words| {
+    let table = table_of(layout, count)?;
+    let blocks = in_turns(&file, length, count, &reader, |number, words| {
         let block = reader.read(number as u64, words)?;
-        fill(&table, number, &words[buckets_in(plan)], block.items);
+        fill(&table, number, &words[buckets_in(layout)], block.items);
         Ok(block)
     })?;
-    let mut totals = Totals::of_file(sum, plan.geometry().shards());
+    let mut totals = Totals::of_file(sum, layout.geometry.shards());
     for block in &blocks {
         totals.add_read(&reader, (block.depth, block.items, block.sum), block.time)?;
     }
     let time = totals.finish(end, end_at)?.time;
-    make_older(&table, plan, &reader, &mut blocks, time)?;
-    Ok(ReadFilter { header, loaded: Loaded::Shards { table, blocks, void: end.void, time } })
+    let loaded = Gathered::in_table(layout, table, blocks)?.finish(&reader, (end.void, time))?;
+    Ok(ReadFilter { header, loaded })
 }
 
 /// A file from a byte on, independent of other readers.
@@ -164,22 +162,13 @@ pub fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), SnapshotEr
     })
 }
 
-/// The state that the threads that read a file share.
-struct Turns {
-    file: File,
-    /// The block that the next turn begins with.
-    next: usize,
-    /// The results, by the number of the block.
-    found: Vec<Option<Block>>,
-}
-
 /// Reads `count` blocks and passes each to `work`, on up to as many threads as there are cores.
 ///
 /// The threads take turns to read, in the order of the file. While one reads, the others work on what they have read.
 /// Returns the results in the order of the blocks. If any block fails, returns the error of the failed block with the
 /// lowest number.
 fn in_turns(
-    file: File,
+    file: &File,
     length: u64,
     count: usize,
     reader: &BlockReader,
@@ -189,58 +178,52 @@ fn in_turns(
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let others = (length / BYTES_FOR_A_THREAD).min(cores as u64 - 1);
     let in_a_turn = (TURN / block_words).min(count / PARTS / (others as usize + 1)).max(1);
-    let bytes = count.saturating_mul(size_of::<Option<Block>>());
-    let mut found = Vec::new();
-    found.try_reserve_exact(count).map_err(|_| NoMemory(bytes))?;
-    found.resize_with(count, || None);
-    let turns = Mutex::new(Turns { file, next: 0, found });
-    let thread = |buffer: Result<Vec<u64>, SnapshotError>| -> Result<(), (usize, SnapshotError)> {
-        let mut buffer = buffer.map_err(|error| (0, error))?;
-        loop {
-            let mut turn = turns.lock();
-            let first = turn.next;
-            let blocks = in_a_turn.min(count - first);
-            if blocks == 0 {
-                return Ok(());
-            }
-            let words = &mut buffer[..blocks * block_words];
-            // If the read fails, this makes the other threads stop as well.
-            turn.next = count;
-            let read = read_at(&turn.file, words, reader.at(first as u64));
-            read.map_err(|error| (first, error))?;
-            turn.next = first + blocks;
-            drop(turn);
-            for (number, words) in (first..).zip(words.chunks_exact_mut(block_words)) {
-                let block = work(number, words);
-                let mut turn = turns.lock();
-                match block {
-                    Ok(block) => turn.found[number] = Some(block),
-                    Err(error) => {
-                        turn.next = count;
-                        return Err((number, error));
-                    }
-                }
+    let mut all = Vec::new();
+    reserve(&mut all, count)?;
+    all.resize(count, Block::EMPTY);
+    // The blocks that no thread has taken yet, and where their results go.
+    let turns = Mutex::new((0..count).step_by(in_a_turn).zip(all.chunks_mut(in_a_turn)));
+    let failed = Mutex::new(None);
+    let fail = |number: usize, error: SnapshotError| {
+        let mut failed = failed.lock();
+        if failed.as_ref().is_none_or(|(first, _)| number < *first) {
+            *failed = Some((number, error));
+        }
+    };
+    let run = &|mut buffer: Vec<u64>| loop {
+        let mut turn = turns.lock();
+        let next = turn.next().filter(|_| failed.lock().is_none());
+        let Some((first, blocks)) = next else { return };
+        let words = &mut buffer[..blocks.len() * block_words];
+        let read = read_at(file, words, reader.at(first as u64));
+        drop(turn);
+        if let Err(error) = read {
+            return fail(first, error);
+        }
+        for ((number, block), words) in
+            (first..).zip(blocks).zip(words.chunks_exact_mut(block_words))
+        {
+            match work(number, words) {
+                Ok(read) => *block = read,
+                Err(error) => return fail(number, error),
             }
         }
     };
-    let buffer = || zeros(in_a_turn * block_words).map_err(SnapshotError::from);
-    let own = buffer();
-    let done: Vec<Result<(), (usize, SnapshotError)>> = thread::scope(|scope| {
-        // If the system refuses another thread or its buffer, fewer threads do the work.
-        let start = |_| {
-            let (buffer, thread) = (buffer().ok()?, &thread);
-            thread::Builder::new().spawn_scoped(scope, move || thread(Ok(buffer))).ok()
-        };
-        let others: Vec<_> = (0..others).map_while(start).collect();
-        let own = thread(own);
-        let join = |other: thread::ScopedJoinHandle<'_, _>| {
-            other.join().unwrap_or_else(|panic| resume_unwind(panic))
-        };
-        others.into_iter().map(join).chain([own]).collect()
+    let buffer = || zeros(in_a_turn * block_words);
+    let own = buffer()?;
+    thread::scope(|scope| {
+        for _ in 0..others {
+            // If the system refuses another thread or its buffer, fewer threads do the work.
+            let Ok(buffer) = buffer() else { break };
+            if thread::Builder::new().spawn_scoped(scope, move || run(buffer)).is_err() {
+                break;
+            }
+        }
+        run(own);
     });
-    match done.into_iter().filter_map(Result::err).min_by_key(|(number, _)| *number) {
+    match failed.lock().take() {
         Some((_, error)) => Err(error),
-        None => Ok(std::mem::take(&mut turns.lock().found).into_iter().flatten().collect()),
+        None => Ok(all),
     }
 }
 
@@ -260,40 +243,20 @@ fn in_turns(
 /// seen.insert("an item").expect("memory");
 /// seen.save(&path)?;
 /// let info = SnapshotInfo::read(&path)?;
-/// assert_eq!((info.items, info.capacity, info.grows), (1, 1_000, true));
-/// assert_eq!((&*info.hasher, info.max_bytes), ("XXH3-64", Some(1 << 30)));
+/// assert_eq!((info.stats.items, info.stats.capacity, info.stats.grows), (1, 1_000, true));
+/// assert_eq!((&*info.hasher, info.stats.max_bytes), ("XXH3-64", Some(1 << 30)));
 /// # std::fs::remove_dir_all(&folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SnapshotInfo {
-    /// Whether the filter [grows](crate::ConcurrentCuckooFilter::grows).
-    pub grows: bool,
-    /// The number of copies of items. (In a filter that forgets, some may have expired while it was saved.)
-    pub items: usize,
-    /// The capacity that the filter was built for, or began with if it grows.
-    pub capacity: usize,
+    /// The figures of the filter. Its size is the length of the file, which is about the memory that the filter takes.
+    /// (In a filter that forgets, some items may have expired while it was saved.) If it grows, its present
+    /// false-positive rate is an estimate by its size, and the depth of its directory is not known: it is 0.
+    pub stats: Stats,
     /// The [name](crate::PersistentHasher::NAME) of the filter's hasher.
     pub hasher: String,
-    /// The length of the file in bytes, which is about the memory that the filter takes.
-    pub bytes: u64,
-    /// The number of fingerprints that the table would hold if every slot were taken.
-    pub slots: usize,
-    /// The number of bits in a fingerprint.
-    pub fingerprint_bits: u32,
-    /// The number of shards.
-    pub shards: usize,
-    /// The false-positive rate of the filter at its capacity, or after its expected growth.
-    pub false_positive_rate_at_capacity: f64,
-    /// The limit of the filter's memory, if it grows and has one.
-    pub max_bytes: Option<usize>,
-    /// The number of shard splits, which is 0 for a fixed filter.
-    pub splits: usize,
-    /// The size of the filter relative to its first size, which is 1 for a fixed filter.
-    pub growth: f64,
-    /// The growth that the filter was built for, which is 1 for a fixed filter.
-    pub expected_growth: f64,
     /// The number of ticks for which the filter [remembers](crate::Builder::remembers) items. `None` if for ever.
     pub remembers: Option<u32>,
     /// The number of the [tick](crate::ConcurrentCuckooFilter::tick_to) in which the filter was saved, if it forgets
@@ -357,39 +320,25 @@ impl SnapshotInfo {
         outline: &Outline<H>,
         hasher: String,
     ) -> Result<Self, SnapshotError> {
-        let Outline { header: Header { plan, capacity, .. }, end, length, .. } = outline;
-        let (geometry, shards) = (plan.geometry(), end.blocks as usize);
-        let (lanes, roots) = (geometry.lanes(), geometry.shards());
-        Ok(SnapshotInfo {
-            grows: plan.grows(),
-            items: end.all_items(),
-            capacity: *capacity,
-            hasher,
-            bytes: *length,
-            slots: shards * geometry.buckets() as usize * lanes.slots(),
-            fingerprint_bits: lanes.fingerprint_bits(),
-            shards,
-            false_positive_rate_at_capacity: plan.rate_at_capacity(*capacity),
-            max_bytes: plan.max_bytes(),
-            splits: shards - roots,
-            growth: shards as f64 / roots as f64,
-            expected_growth: plan.expected_growth(),
-            remembers: lanes.forgets().then(|| lanes.remembers().into()),
-            present_tick: number_in(file, plan, *length)?,
-        })
+        let Outline { header: Header { layout, .. }, end, length, .. } = outline;
+        let lanes = layout.lanes();
+        let stats = layout.stats(end.blocks as usize, end.all_items());
+        let remembers = lanes.forgets().then(|| lanes.remembers().into());
+        let present_tick = number_in(file, lanes, *length)?;
+        let stats = Stats { size_in_bytes: *length as usize, ..stats };
+        Ok(SnapshotInfo { stats, hasher, remembers, present_tick })
     }
 }
 
 /// Opens a file of a filter with any hasher.
 fn open_anonymous(path: &Path) -> Result<(File, Outline<String>), SnapshotError> {
     let file = File::open(path).map_err(SnapshotError::opening)?;
-    let outline = Outline::read(&file, |words| read_anonymous(words, 0))?;
+    let outline = Outline::read(&file, read_anonymous)?;
     Ok((file, outline.ok_or_else(SnapshotError::not_a_file)?))
 }
 
 /// Returns the number of the last block's tick, in a file of this length.
-fn number_in(file: &File, plan: &Plan, length: u64) -> Result<Option<u64>, SnapshotError> {
-    let lanes = plan.geometry().lanes();
+fn number_in(file: &File, lanes: Lanes, length: u64) -> Result<Option<u64>, SnapshotError> {
     if !lanes.forgets() {
         return Ok(None);
     }

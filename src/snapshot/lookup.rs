@@ -1,6 +1,5 @@
 //! Lookups in a file, which read only the shards that the items lead to.
 
-use crate::backend::exchange::Plan;
 use crate::backend::growing::sharded::bytes_when_restored;
 use crate::error::{NoMemory, zeros};
 use crate::key::{Key, Prehashed};
@@ -8,7 +7,7 @@ use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Position;
 use crate::layout::shrinking::GROWING_BUCKETS;
-use crate::layout::sizing::{rate_at, rate_of_a_lane};
+use crate::layout::sizing::{Layout, rate_of_a_lane};
 use crate::snapshot::block::{BlockReader, Totals, UNITS, age_shift};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::TIME_WORDS;
@@ -77,12 +76,12 @@ impl<S: PersistentHasher> SnapshotFile<S> {
 
     fn of(path: &Path) -> Result<Self, SnapshotError> {
         let file = File::open(path).map_err(SnapshotError::opening)?;
-        let outline = Outline::read(&file, |words| read_header::<S>(words, 0))?;
+        let outline = Outline::read(&file, read_header::<S>)?;
         let outline = outline.ok_or_else(SnapshotError::not_a_file)?;
         let info = SnapshotInfo::of(&file, &outline, S::NAME.into())?;
         let Outline { header, sum, end, .. } = outline;
-        let reader = BlockReader::new(&header.plan);
-        let index = BlockIndex::read(&file, &header.plan, &reader, sum, end)?;
+        let reader = BlockReader::new(&header.layout);
+        let index = BlockIndex::read(&file, &header.layout, &reader, sum, end)?;
         let (path, file) = (path.to_path_buf(), Mutex::new(file));
         Ok(SnapshotFile { path, file, header, info, index, reader })
     }
@@ -124,40 +123,36 @@ impl<S: PersistentHasher> SnapshotFile<S> {
 
     /// Returns the number of the item's block, and the item's place there.
     fn located(&self, hash: u64) -> (u64, Place) {
-        match &self.header.plan {
-            Plan::Fixed(geometry) => {
-                let (shard, place) = geometry.locate(hash);
-                (shard as u64, place)
-            }
-            Plan::Growing(plan) => {
-                let hash = Mixed::of(hash);
-                let position = plan.roots().position(hash);
-                let (block, depth) = self.index.find(position);
-                let lanes = plan.geometry.lanes();
-                let place = either!(lanes.is_wide(), WIDE => {
-                    plan.shrinking::<WIDE>().place(hash, position.in_root, depth)
-                });
-                (block, place)
-            }
+        let layout = &self.header.layout;
+        if !layout.grows {
+            let (shard, place) = layout.geometry.locate(hash);
+            return (shard as u64, place);
         }
+        let hash = Mixed::of(hash);
+        let position = layout.roots().position(hash);
+        let (block, depth) = self.index.find(position);
+        let place = either!(layout.lanes().is_wide(), WIDE => {
+            layout.shrinking::<WIDE>().place(hash, position.in_root, depth)
+        });
+        (block, place)
     }
 
     fn is_in(&self, buckets: &[u64], place: Place) -> bool {
-        let lanes = self.header.plan.geometry().lanes();
+        let (layout, lanes) = (&self.header.layout, self.header.layout.lanes());
         [place.first, place.second].into_iter().any(|bucket| {
             let words = &buckets[bucket.0 as usize * lanes.words()..][..lanes.words()];
-            let heads = match &self.header.plan {
-                Plan::Fixed(_) => either!(lanes.is_wide(), WIDE => {
+            let heads = match layout.grows {
+                false => either!(lanes.is_wide(), WIDE => {
                     lanes.matching::<WIDE>(words[0], place.fp)
                 }),
-                Plan::Growing(plan) => either!(lanes.is_wide(), WIDE => {
-                    plan.shrinking::<WIDE>().matching(words[0], place.fp)
+                true => either!(lanes.is_wide(), WIDE => {
+                    layout.shrinking::<WIDE>().matching(words[0], place.fp)
                 }),
             };
             let Some(tails) = words.get(1) else { return !heads.is_empty() };
-            let tails = match &self.header.plan {
-                Plan::Fixed(_) => lanes.matching_tail(*tails, place.fp),
-                Plan::Growing(plan) => plan.shrinking::<true>().matching_tail(*tails, place.fp),
+            let tails = match layout.grows {
+                false => lanes.matching_tail(*tails, place.fp),
+                true => layout.shrinking::<true>().matching_tail(*tails, place.fp),
             };
             !heads.and(tails).is_empty()
         })
@@ -172,7 +167,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         if read.sum != self.index.sum(block) {
             return Err(SnapshotError::damaged(at, format!("block {block} has changed")));
         }
-        let buckets = &mut words[buckets_in(&self.header.plan)];
+        let buckets = &mut words[buckets_in(&self.header.layout)];
         if let Some(shift) = age_shift(read.time, self.index.time()) {
             self.reader.older(buckets, shift);
         }
@@ -196,15 +191,12 @@ impl<S> SnapshotFile<S> {
     /// Returns the number of bytes that the filter takes once it is [loaded](Self::load), besides the value itself.
     #[must_use]
     pub fn heap_bytes_when_loaded(&self) -> usize {
-        match &self.header.plan {
-            Plan::Growing(plan) => {
-                bytes_when_restored(plan, self.info.shards, self.index.deepest())
-            }
-            Plan::Fixed(geometry) if geometry.lanes().forgets() => {
-                size_of::<Ticking>() + Table::bytes(geometry)
-            }
-            Plan::Fixed(geometry) => Table::bytes(geometry),
+        let layout = &self.header.layout;
+        if layout.grows {
+            return bytes_when_restored(layout, self.info.stats.shards, self.index.deepest());
         }
+        let ticking = if layout.lanes().forgets() { size_of::<Ticking>() } else { 0 };
+        ticking + Table::bytes(&layout.geometry)
     }
 
     /// Returns the number of bytes that this value takes, without the shard that a lookup reads.
@@ -235,20 +227,19 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     }
 
     fn rate(&self) -> Result<f64, SnapshotError> {
-        let info = &self.info;
-        let lanes = self.header.plan.geometry().lanes();
-        let Plan::Growing(plan) = &self.header.plan else {
-            return Ok(rate_at(lanes, info.items as f64 / info.slots as f64));
-        };
+        let (layout, lanes) = (&self.header.layout, self.header.layout.lanes());
+        if !layout.grows {
+            return Ok(self.info.stats.false_positive_rate);
+        }
         let mut words = zeros(self.reader.block_words())?;
         let mut match_weight = 0;
         // Samples the shard of the middle hash in each of `SAMPLE` equal parts of all hashes.
         for part in 0..SAMPLE {
             let middle = Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
-            let (block, _) = self.index.find(plan.roots().position(middle));
+            let (block, _) = self.index.find(layout.roots().position(middle));
             let buckets = self.buckets(block, &mut words)?;
             match_weight += either!(lanes.is_wide(), WIDE => {
-                let shrinking = plan.shrinking::<WIDE>();
+                let shrinking = layout.shrinking::<WIDE>();
                 let of = |bucket| shrinking.match_weight(bucket);
                 lanes.fold(buckets, of, u64::wrapping_add)
             });
@@ -284,12 +275,12 @@ impl BlockIndex {
     /// Reads the heads and checksums of all blocks, and checks that together they match the header and the `end`.
     pub fn read(
         file: &File,
-        plan: &Plan,
+        layout: &Layout,
         reader: &BlockReader,
         header_sum: u64,
         end: End,
     ) -> Result<Self, SnapshotError> {
-        let roots = plan.geometry().shards();
+        let roots = layout.geometry.shards();
         let too_many = |_| NoMemory(usize::MAX);
         let count = usize::try_from(end.blocks).map_err(too_many)?;
         let mut index = BlockIndex { starts: Vec::new(), sums: Vec::new(), deepest: 0, time: None };

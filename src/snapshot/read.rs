@@ -3,10 +3,11 @@
 //! A file is one part, and pieces are several. Everything is validated before it is used: the order of the parts, the
 //! blocks, and the order of the blocks.
 
-use crate::backend::exchange::{Block, Copied, Loaded, Plan};
+use crate::backend::exchange::{Block, Copied, Loaded};
 use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
 use crate::error::{NoMemory, zeros};
+use crate::layout::sizing::Layout;
 use crate::snapshot::block::{BlockReader, Coverage, Totals, from_here};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in, bytes_of};
@@ -22,44 +23,30 @@ pub struct ReadFilter<S> {
 }
 
 impl<S> ReadFilter<S> {
-    /// Returns the filter's capacity, its backend, and its hasher.
-    pub fn into_backend(self) -> Result<(usize, Backend, S), SnapshotError> {
-        let ReadFilter { header: Header { plan, capacity, hasher, .. }, mut loaded } = self;
-        let (Loaded::Shards { time, .. } | Loaded::Gathered { time, .. }) = &mut loaded;
-        *time = time.map(from_here);
-        let backend = Backend::restore(plan, loaded).map_err(NoMemory)?;
-        Ok((capacity, backend, hasher))
+    /// Returns the filter's backend and its hasher.
+    pub fn into_backend(self) -> Result<(Backend, S), SnapshotError> {
+        let ReadFilter { header: Header { layout, hasher, .. }, mut loaded } = self;
+        loaded.time = loaded.time.map(from_here);
+        let backend = Backend::restore(layout, loaded).map_err(NoMemory)?;
+        Ok((backend, hasher))
     }
 }
 
-/// Reads a filter that is one part. `own_bytes` is the size of the filter without its heap.
-pub fn read<S: PersistentHasher>(
-    reader: impl Read,
-    own_bytes: usize,
-) -> Result<ReadFilter<S>, SnapshotError> {
-    let mut source = Source::stream(reader);
-    let words = source.header()?.ok_or(SnapshotError::not_a_snapshot())?;
-    read_after(words, source, own_bytes)
-}
-
-/// Reads the rest of such a part, after its header.
-pub fn read_after<S: PersistentHasher>(
-    words: Words<HEADER_WORDS>,
-    source: Source<impl Read>,
-    own_bytes: usize,
-) -> Result<ReadFilter<S>, SnapshotError> {
-    let mut loading = Loading::new(own_bytes);
-    loading.add(words, source).map_err(|error| match error.kind() {
+/// Reads a filter that is one part.
+pub fn read<S: PersistentHasher>(reader: impl Read) -> Result<ReadFilter<S>, SnapshotError> {
+    let mut loading = Loading::new();
+    let read = loading.read(Source::stream(reader)).map_err(|error| match error.kind() {
         SnapshotErrorKind::OutOfOrder => SnapshotError::only_a_piece(),
         _ => error,
     })?;
+    if !read {
+        return Err(SnapshotError::not_a_snapshot());
+    }
     if loading.next().is_some() { Err(SnapshotError::only_a_piece()) } else { loading.finish() }
 }
 
 /// A filter whose parts are being read.
 pub struct Loading<S> {
-    /// The size of the filter without its heap.
-    own_bytes: usize,
     /// The parts that have been read.
     begun: Option<Begun<S>>,
 }
@@ -77,8 +64,8 @@ struct Begun<S> {
 }
 
 impl<S: PersistentHasher> Loading<S> {
-    pub fn new(own_bytes: usize) -> Self {
-        Loading { own_bytes, begun: None }
+    pub fn new() -> Self {
+        Loading { begun: None }
     }
 
     /// Adds a part. One that is out of order is refused, and nothing has changed. After another error, nothing of any
@@ -103,12 +90,12 @@ impl<S: PersistentHasher> Loading<S> {
         mut words: Words<HEADER_WORDS>,
         mut source: Source<impl Read>,
     ) -> Result<(), SnapshotError> {
-        let (header, sum) = read_header(&mut words, self.own_bytes)?;
+        let (header, sum) = read_header(&mut words)?;
         self.check_order(header.start, &words)?;
         // If the part is damaged, or its source panics, nothing is put back.
         let mut begun = match self.begun.take() {
             Some(begun) => Begun { header, ..begun },
-            None => Begun::of(header, words),
+            None => Begun::of(header, words)?,
         };
         begun.add_blocks(sum, &mut source)?;
         self.begun = Some(begun);
@@ -140,7 +127,7 @@ impl<S: PersistentHasher> Loading<S> {
 
     /// Whether the filter grows. `None` until a part has been read.
     pub fn grows(&self) -> Option<bool> {
-        self.begun.as_ref().map(|begun| begun.header.plan.grows())
+        self.begun.as_ref().map(|begun| begun.header.layout.grows)
     }
 
     /// The place where the next part begins. `None` if all parts have been read.
@@ -158,18 +145,18 @@ impl<S: PersistentHasher> Loading<S> {
             let text = format!("the pieces from cursor {next} on are missing: push them first");
             return Err(SnapshotError::new(SnapshotErrorKind::Incomplete, text));
         };
-        let loaded = gathered.finish(&header.plan, &reader, (void, coverage.time))?;
+        let loaded = gathered.finish(&reader, (void, coverage.time))?;
         Ok(ReadFilter { header, loaded })
     }
 }
 
 impl<S> Begun<S> {
     /// Begins the filter with this header.
-    fn of(header: Header<S>, words: Words<HEADER_WORDS>) -> Self {
-        let plan = &header.plan;
-        let (reader, gathered) = (BlockReader::new(plan), Gathered::nothing(plan));
-        let coverage = Coverage::from(plan.geometry().shards(), 0);
-        Begun { header, words, reader, coverage, void: 0, gathered }
+    fn of(header: Header<S>, words: Words<HEADER_WORDS>) -> Result<Self, SnapshotError> {
+        let layout = &header.layout;
+        let (reader, gathered) = (BlockReader::new(layout), Gathered::nothing(layout)?);
+        let coverage = Coverage::from(layout.geometry.shards(), 0);
+        Ok(Begun { header, words, reader, coverage, void: 0, gathered })
     }
 
     /// Reads and validates what follows a header with this checksum.
@@ -178,7 +165,7 @@ impl<S> Begun<S> {
         header_sum: u64,
         source: &mut Source<impl Read>,
     ) -> Result<(), SnapshotError> {
-        let Header { plan, is_file, .. } = &self.header;
+        let Header { layout, is_file, .. } = &self.header;
         let mut totals = Totals::new(header_sum, self.coverage.clone(), *is_file);
         // The next word: the number of a block, or the first word of the end.
         let mut next = [0];
@@ -191,7 +178,7 @@ impl<S> Begun<S> {
             source.read(&mut words[1..])?;
             let block = self.reader.read(number, &mut words)?;
             totals.add_read(&self.reader, (block.depth, block.items, block.sum), block.time)?;
-            self.gathered.add(plan, block, &words[buckets_in(plan)])?;
+            self.gathered.add(layout, block, &words[buckets_in(layout)])?;
             source.read(&mut next)?;
         }
         let at = source.at() - size_of_val(&next) as u64;
@@ -200,7 +187,7 @@ impl<S> Begun<S> {
         if End::begins(next[0]) {
             source.read(&mut words[1..])?;
         }
-        let end = End::read(&mut words, at, plan.grows())?;
+        let end = End::read(&mut words, at, layout.grows)?;
         source.check_end()?;
         self.coverage = totals.finish(end, at)?;
         self.void = end.void;
@@ -281,39 +268,34 @@ impl<R: Read> Source<R> {
 /// Copies a filter.
 pub fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
     let _no_joins = backend.keep_shards();
-    let plan = backend.plan();
-    let mut loaded = copied(
-        &plan,
-        backend.shards(),
-        |next, buckets| on_shards!(backend, shards => shards.copy_shard(next, buckets)),
-    )?;
-    if let Loaded::Gathered { void, .. } = &mut loaded {
-        *void = backend.void_items();
-    }
-    Backend::restore(plan, loaded).map_err(NoMemory)
+    let layout = backend.layout();
+    let copy_next = |next: &mut Option<u64>, buckets: &mut [u64]| on_shards!(backend, shards => shards.copy_shard(next, buckets));
+    let loaded = copied(&layout, backend.shards(), copy_next)?;
+    let loaded = Loaded { void: backend.void_items(), ..loaded };
+    Backend::restore(layout, loaded).map_err(NoMemory)
 }
 
 /// Builds a backend's contents from the shards that `copy_next` copies. The filter has `shards` shards at the
 /// beginning.
 fn copied(
-    plan: &Plan,
+    layout: &Layout,
     shards: usize,
     mut copy_next: impl FnMut(&mut Option<u64>, &mut [u64]) -> Option<Copied>,
 ) -> Result<Loaded, NoMemory> {
-    let (reader, mut copy) = (BlockReader::new(plan), Gathered::with_memory(plan, shards)?);
-    let mut buckets = zeros(plan.geometry().words())?;
+    let (reader, mut copy) = (BlockReader::new(layout), Gathered::with_memory(layout, shards)?);
+    let mut buckets = zeros(layout.geometry.words())?;
     let (mut next, mut now) = (Some(0), None);
     while let Some(Copied { depth, items, time }) = copy_next(&mut next, &mut buckets) {
-        let block = match plan {
+        let block = match layout.grows {
             // The items of a shard are its taken lanes, which need not be counted again.
-            Plan::Fixed(_) => Block { items, ..Block::EMPTY },
-            Plan::Growing(_) => reader.block(&buckets),
+            false => Block { items, ..Block::EMPTY },
+            true => reader.block(&buckets),
         };
         let block = Block { depth, time, ..block };
-        copy.add(plan, block, &buckets)?;
+        copy.add(layout, block, &buckets)?;
         now = time;
     }
-    copy.finish(plan, &reader, (0, now))
+    copy.finish(&reader, (0, now))
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -322,15 +304,14 @@ mod tests {
     use crate::backend::growing::sharded::Sharded;
     use crate::backend::shards::Shards;
     use crate::layout::geometry::Mixed;
-    use crate::layout::sizing::growth_plan;
+    use crate::layout::sizing::layout_for;
 
     /// The filter grows after each copied shard. Unless the copy grew as well, there would be no end.
     #[test]
     fn each_shard_is_copied_once_while_the_filter_grows() {
-        let plan = growth_plan(100_000, 0.001, 0, 64.0, [0, usize::MAX]).expect("a layout");
-        let Ok(shards) = Sharded::<false>::new(plan.clone()) else { panic!("memory") };
-        let plan = Plan::Growing(plan);
-        let before = shards.bucket_count() / plan.geometry().buckets() as usize;
+        let layout = layout_for(100_000, 0.001, 0, Some(64.0)).expect("a layout");
+        let Ok(shards) = Sharded::<false>::new(layout.clone()) else { panic!("memory") };
+        let before = shards.bucket_count() / layout.geometry.buckets() as usize;
         let (mut items, mut count) = (0u64.., 0);
         let mut fill_up_to = |most: usize| {
             while count < most {
@@ -341,20 +322,17 @@ mod tests {
         };
         fill_up_to(50_000);
         let mut copies = 0;
-        let loaded = copied(&plan, before, |next, buckets| {
+        let loaded = copied(&layout, before, |next, buckets| {
             let copied = shards.copy_shard(next, buckets)?;
             copies += 1;
             assert!(copies < 1_000, "it begins again and again");
             fill_up_to(50_000 << copies.min(4));
             Some(copied)
         });
-        let Ok(Loaded::Gathered { tables, depths, void, time }) = loaded else {
-            panic!("no memory")
-        };
+        let Ok(loaded) = loaded else { panic!("no memory") };
         assert!(copies > 2 * before, "{before} shards did not become more than {copies}");
-        assert_eq!((tables.shards(), depths.len()), (copies, copies));
-        let Plan::Growing(plan) = plan else { panic!("it grows") };
-        let copy = Sharded::<false>::restore(plan, Loaded::Gathered { tables, depths, void, time });
+        assert_eq!(loaded.blocks.len(), copies);
+        let copy = Sharded::<false>::restore(layout, loaded);
         let Ok(copy) = copy else { panic!("memory") };
         let missing = (0..50_000).filter(|item| !copy.contains(copy.locate(Mixed::of(*item))));
         assert_eq!(missing.count(), 0);

@@ -7,12 +7,13 @@
 //! Between two parts, shards may also be joined. If the next part would then begin inside a shard, there is no such
 //! part, and the dump has to begin again.
 
-use crate::backend::exchange::{Copied, Plan};
+use crate::backend::exchange::Copied;
 use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
 use crate::error::{reserve, zeros};
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Position;
+use crate::layout::sizing::Layout;
 use crate::snapshot::block::{Coverage, Totals, UNITS, words_of};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{
@@ -88,7 +89,7 @@ pub const UNCUT: Cut<'static> = &|_, _, copy| {
 /// where the next part begins, if there is another one.
 pub fn write<S: PersistentHasher>(
     backend: &Backend,
-    (capacity, hasher): (usize, &S),
+    hasher: &S,
     part: Part,
     cut: Cut<'_>,
     write: impl FnMut(&[u8]) -> Result<(), SnapshotError>,
@@ -106,16 +107,16 @@ pub fn write<S: PersistentHasher>(
         }
     };
     let _no_joins = backend.keep_shards();
-    let plan = backend.plan();
-    let first = shard_at(&plan, start).ok_or_else(no_such_piece)?;
-    let mut block = zeros(block_words(&plan))?;
-    let sum = sink.write(&mut header(&plan, capacity, hasher, part))?;
-    let coverage = Coverage::from(plan.geometry().shards(), start);
+    let layout = backend.layout();
+    let first = shard_at(&layout, start).ok_or_else(no_such_piece)?;
+    let mut block = zeros(block_words(&layout))?;
+    let sum = sink.write(&mut header(&layout, hasher, part))?;
+    let coverage = Coverage::from(layout.geometry.shards(), start);
     let mut totals = Totals::new(sum, coverage, is_file);
     let mut next = Some(first);
-    while totals.blocks < part.most_blocks(&plan)
+    while totals.blocks < part.most_blocks(&layout)
         && let Some((depth, items)) =
-            copy_block((backend, &plan), &mut next, totals.blocks, cut, &mut block)
+            copy_block((backend, &layout), &mut next, totals.blocks, cut, &mut block)
     {
         let sum = sink.write(&mut block)?;
         // An error means that the part would begin inside a shard.
@@ -132,27 +133,25 @@ pub fn write<S: PersistentHasher>(
 }
 
 /// Returns the backend's cursor of the shard that begins at this place or contains it.
-fn shard_at(plan: &Plan, place: u64) -> Option<u64> {
+fn shard_at(layout: &Layout, place: u64) -> Option<u64> {
     let (root, in_root) = (usize::try_from(place / UNITS).ok()?, place % UNITS);
-    match plan {
-        Plan::Fixed(geometry) => (root < geometry.shards() && in_root == 0).then_some(root as u64),
-        Plan::Growing(plan) => {
-            let in_root = in_root * (u64::MAX / UNITS + 1);
-            plan.roots().first_from(Position { root, in_root }).map(|hash| hash.0)
-        }
+    if !layout.grows {
+        return (root < layout.geometry.shards() && in_root == 0).then_some(root as u64);
     }
+    let in_root = in_root * (u64::MAX / UNITS + 1);
+    layout.roots().first_from(Position { root, in_root }).map(|hash| hash.0)
 }
 
 /// Copies the next shard into a block with this number, and fills in everything but the checksum. Returns the depth and
 /// the items of the shard, or `None` if there are no more shards.
 fn copy_block(
-    (backend, plan): (&Backend, &Plan),
+    (backend, layout): (&Backend, &Layout),
     next: &mut Option<u64>,
     number: u64,
     cut: Cut<'_>,
     block: &mut [u64],
 ) -> Option<(u32, i64)> {
-    let buckets = buckets_in(plan);
+    let buckets = buckets_in(layout);
     let of_time = buckets.end..block.len() - 1;
     let place = |next: u64| on_shards!(backend, shards => shards.item_in(next));
     let after = |next: u64| on_shards!(backend, shards => shards.after(next));
@@ -166,7 +165,7 @@ fn copy_block(
     let Copied { depth, items, time } = copied?;
     block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
     if let Some(time) = time {
-        block[of_time].copy_from_slice(&words_of(plan.geometry().lanes(), time));
+        block[of_time].copy_from_slice(&words_of(layout.lanes(), time));
     }
     Some((depth, items))
 }
@@ -256,17 +255,17 @@ impl fmt::Debug for Piece {
 /// this number of bytes.
 pub fn piece_of<S: PersistentHasher>(
     backend: &Backend,
-    about: (usize, &S),
+    hasher: &S,
     cursor: u64,
     most_bytes: usize,
 ) -> Result<Piece, SnapshotError> {
     let part = Part { start: cursor, is_file: false, state: 0, most_bytes };
     let mut bytes = Vec::new();
-    let plan = backend.plan();
+    let layout = backend.layout();
     // There may be more shards by the time they are copied.
-    let blocks = part.most_blocks(&plan).min(backend.shards() as u64);
-    reserve(&mut bytes, AROUND + (blocks * block_bytes(&plan)) as usize)?;
-    let (_, next) = write(backend, about, part, UNCUT, |words| {
+    let blocks = part.most_blocks(&layout).min(backend.shards() as u64);
+    reserve(&mut bytes, AROUND + (blocks * block_bytes(&layout)) as usize)?;
+    let (_, next) = write(backend, hasher, part, UNCUT, |words| {
         reserve(&mut bytes, words.len())?;
         bytes.extend_from_slice(words);
         Ok(())

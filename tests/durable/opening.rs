@@ -86,15 +86,11 @@ fn what_each_operation_has_done_is_done_again() {
         assert!(seen.remove_many(&items[10..100]).expect("a change").iter().all(|it| *it));
         seen.tick().expect("a tick");
         assert!(seen.refresh_many(&items[100..200]).expect("a change").iter().all(|it| *it));
-        #[cfg(feature = "rayon")]
-        {
-            let new = seen.par_insert_if_absent_many(&others).expect("room");
-            assert!(new.iter().all(|it| *it == Ok(true)));
-            assert!(seen.par_insert_many(&items[5..10]).expect("room").iter().all(Result::is_ok));
-            let removed = seen.par_remove_many(&others[500..]).expect("a change");
-            assert!(removed.iter().all(|it| *it));
-            assert!(seen.par_contains_many(&items[100..]).iter().all(|it| *it));
-        }
+        let new = seen.insert_if_absent_many(&others).expect("room");
+        assert!(new.iter().all(|it| *it == Ok(true)));
+        assert!(seen.insert_many(&items[5..10]).expect("room").iter().all(Result::is_ok));
+        let removed = seen.remove_many(&others[500..]).expect("a change");
+        assert!(removed.iter().all(|it| *it));
         assert!(seen.contains_many(&items[100..]).iter().all(|it| *it));
         let figures = |seen: &DurableFilter| {
             let of = |item: u64| (seen.count(&item), seen.filter().age(&item));

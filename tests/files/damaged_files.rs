@@ -118,7 +118,8 @@ fn a_file_tells_no_impossible_number_of_shards() {
             claim.end[1] = blocks;
             seal(&mut claim.end);
             std::fs::write(&path, claim.bytes()).expect("a file");
-            let kind = SnapshotInfo::read(&path).map(|info| info.slots).expect_err("a lie").kind();
+            let kind =
+                SnapshotInfo::read(&path).map(|info| info.stats.slots).expect_err("a lie").kind();
             assert!([Damaged, Incomplete].contains(&kind), "{blocks}: {kind:?}");
         }
     }
@@ -136,13 +137,14 @@ fn what_a_damaged_file_says_of_itself_is_not_believed() {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
         std::fs::write(&path, &bytes).expect("a file");
-        let error = SnapshotInfo::read(&path).map(|info| info.items).expect_err("damage");
+        let error = SnapshotInfo::read(&path).map(|info| info.stats.items).expect_err("damage");
         let kind = kind_of_damage(&cut, at).0;
         assert_eq!(error.kind(), kind, "byte {at}: {error}");
     }
     for length in (0..400).chain(whole.len() - 400..whole.len()) {
         std::fs::write(&path, &whole[..length]).expect("a file");
-        let error = SnapshotInfo::read(&path).map(|info| info.items).expect_err("a short file");
+        let error =
+            SnapshotInfo::read(&path).map(|info| info.stats.items).expect_err("a short file");
         assert!(matches!(error.kind(), NotASnapshot | Incomplete), "{length} bytes: {error}");
     }
     std::fs::write(&path, [&whole[..], &whole[end..]].concat()).expect("a file");

@@ -37,7 +37,7 @@ fn agrees(filter: &ConcurrentCuckooFilter<StableHash>, path: &Path) {
     for item in 0..20u64 {
         assert!(file.contains(&(item * 400)).expect("an answer") == filter.contains(&(item * 400)));
     }
-    assert_eq!(file.info().items, filter.len());
+    assert_eq!(file.info().stats.items, filter.len());
     let loaded = file.load().expect("the filter").stats();
     assert_eq!(loaded.items, filter.len());
     let own = loaded.size_in_bytes - file.heap_bytes_when_loaded();

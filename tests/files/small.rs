@@ -87,8 +87,11 @@ fn lookups_in_a_small_file() {
     assert!(loaded.grows());
     assert_eq!(file.heap_bytes_when_loaded(), loaded.size_in_bytes() - size_of_val(&loaded));
     let info = SnapshotInfo::read(&path).expect("the file");
-    assert_eq!((info.items, info.shards, info.splits, info.grows), (100, 1, 0, true));
-    assert_eq!(info.bytes, std::fs::metadata(&path).expect("the file").len());
+    assert_eq!((info.stats.items, info.stats.shards, info.stats.splits), (100, 1, 0));
+    let bytes = std::fs::metadata(&path).expect("the file").len();
+    assert_eq!((info.stats.grows, info.stats.size_in_bytes as u64), (true, bytes));
+    let estimate = info.stats.false_positive_rate;
+    assert!((estimate / right - 1.0).abs() < 1e-9, "{estimate}, not {right}");
 }
 
 /// Returns the error of a file with this change, and otherwise intact.

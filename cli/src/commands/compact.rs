@@ -56,7 +56,7 @@ fn compact_one(state: &Path, options: &Compact, screen: &Screen) -> Result<Repor
     let seen = keeper.load()?;
     // To load it gives memory back, too, and so does a tick.
     let file = SnapshotFile::<LineHash>::open(state).map_err(|error| cannot_use(state, &error))?;
-    let before = (file.info().shards, file.info().items);
+    let before = (file.info().stats.shards, file.info().stats.items);
     keep_up(&seen);
     seen.shrink();
     let (bytes, known) = (seen.size_in_bytes(), seen.len());

@@ -135,7 +135,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
 
     reporting.settle(&screen, &mut outcome, replacement.zip(path), options.in_place);
 
-    let exceeded = options.making.exceeded(&outcome.figures);
+    let exceeded = options.making.exceeded(&outcome.stats);
     if recovered.is_none() {
         reporting.note(&screen, exceeded.clone());
     }
@@ -155,10 +155,10 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         not_urls: report::not_urls(&outcome.hash, tally.not_urls),
         without_field: report::without_field(rules, tally.without_field),
         unreadable: tally.unreadable,
-        rate: outcome.figures.rate,
+        rate: outcome.stats.false_positive_rate,
         rate_exceeded: exceeded.is_some(),
         known: outcome.known(),
-        memory_bytes: outcome.figures.bytes,
+        memory_bytes: outcome.stats.size_in_bytes,
         state,
         unchanged: outcome.is_unchanged(),
         saved: outcome.saved.is_some() && !matches!(outcome.end, End::Failed(_)),

@@ -60,34 +60,31 @@ fn report(path: &Path) -> Result<Report, SnapshotError> {
     let file = SnapshotFile::<LineHash>::open(path)?;
     let info = file.info();
     // Of what is in the file, some may be forgotten by now.
-    let (loaded, ages) = match info.remembers {
-        None => (None, None),
-        Some(_) => {
-            let (stats, ages) = ages::of(&file.load()?);
-            (Some(stats), ages)
+    let (stats, ages) = match info.remembers {
+        None => {
+            let mut stats = info.stats.clone();
+            stats.false_positive_rate = file.false_positive_rate()?;
+            (stats, None)
         }
+        Some(_) => ages::of(&file.load()?),
     };
     let (unsaved, bytes) = unsaved::waiting(path).unzip();
-    let items = loaded.as_ref().map_or(info.items, |stats| stats.items);
     Ok(Report {
         state: path.display().to_string(),
-        file_bytes: info.bytes,
-        items,
+        file_bytes: info.stats.size_in_bytes as u64,
+        items: stats.items,
         memory_bytes: file.heap_bytes_when_loaded(),
-        load: items as f64 / info.slots as f64,
-        fingerprint_bits: info.fingerprint_bits,
-        rate: match &loaded {
-            None => file.false_positive_rate()?,
-            Some(stats) => stats.false_positive_rate,
-        },
-        rate_expected: info.false_positive_rate_at_capacity,
+        load: stats.items as f64 / info.stats.slots as f64,
+        fingerprint_bits: stats.fingerprint_bits,
+        rate: stats.false_positive_rate,
+        rate_expected: stats.false_positive_rate_at_capacity,
         hasher: LineHash::NAME,
-        compares: info.grows.then(|| file.hasher().comparison().to_string()),
-        capacity: info.capacity,
-        grows: info.grows,
-        growth: info.growth,
-        expected_growth: info.expected_growth,
-        splits: info.splits,
+        compares: stats.grows.then(|| file.hasher().comparison().to_string()),
+        capacity: stats.capacity,
+        grows: stats.grows,
+        growth: info.stats.growth,
+        expected_growth: stats.expected_growth,
+        splits: info.stats.splits,
         forgets: ages,
         unsaved_bytes: bytes.unwrap_or(0),
         unsaved,

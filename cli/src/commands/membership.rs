@@ -143,7 +143,7 @@ fn ask(
     let path = output.and_then(|output| output.output.as_deref());
     reporting.settle(&screen, &mut outcome, replacement.zip(path), false);
 
-    let exceeded = job.making.and_then(|making| making.exceeded(&outcome.figures));
+    let exceeded = job.making.and_then(|making| making.exceeded(&outcome.stats));
     reporting.note(&screen, exceeded.clone());
     let tally = &outcome.tally;
     let report = Asked {
@@ -153,10 +153,10 @@ fn ask(
         not_urls: report::not_urls(&outcome.hash, tally.not_urls),
         without_field: report::without_field(rules, tally.without_field),
         unreadable: tally.unreadable,
-        rate: outcome.figures.rate,
+        rate: outcome.stats.false_positive_rate,
         rate_exceeded: job.making.map(|_| exceeded.is_some()),
         known: outcome.known(),
-        memory_bytes: outcome.figures.bytes,
+        memory_bytes: outcome.stats.size_in_bytes,
         state: job.state.display().to_string(),
         unchanged: outcome.is_unchanged(),
         seconds: report::seconds(job.began.elapsed()),

@@ -29,7 +29,7 @@ pub struct Deduplicated<'a> {
     /// Inputs that could not be read completely.
     pub unreadable: u64,
     /// The false-positive rate at the end of the run.
-    pub rate: Option<f64>,
+    pub rate: f64,
     /// Whether that is more than `--rate`, because there are far more lines than `--capacity`.
     pub rate_exceeded: bool,
     /// Lines in the state, including those of earlier runs, or else in the filter.
@@ -56,7 +56,7 @@ pub struct Asked<'a> {
     pub not_urls: Option<u64>,
     pub without_field: Option<u64>,
     pub unreadable: u64,
-    pub rate: Option<f64>,
+    pub rate: f64,
     pub rate_exceeded: Option<bool>,
     pub known: usize,
     pub memory_bytes: usize,

@@ -42,7 +42,6 @@ use crate::run::shared::{Operation, Shared, SoFar, locked};
 use crate::run::signals::Watch;
 use crate::run::tally::Tally;
 use crate::state::comparison::LineHash;
-use crate::state::figures::Figures;
 use crate::state::keeper::Keeper;
 use crate::unsaved::output::Noting;
 use koel_state::window::Window;
@@ -77,7 +76,7 @@ pub struct Run {
 /// The result of a run.
 pub struct Outcome {
     /// What the filter is at the end of the run.
-    pub figures: Figures,
+    pub stats: koel::Stats,
     pub hash: LineHash,
     pub tally: Tally,
     pub end: End,
@@ -92,7 +91,7 @@ pub struct Outcome {
 impl Outcome {
     /// The number of lines that the state has, or else the filter.
     pub fn known(&self) -> usize {
-        self.saved.as_ref().map_or(self.figures.items, |saved| saved.known)
+        self.saved.as_ref().map_or(self.stats.items, |saved| saved.known)
     }
 
     /// Whether a state was left as it was, because no line changed it.
@@ -132,7 +131,7 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     let keeping = match run.keeper {
         None => None,
         Some(keeper) => {
-            let known = shared.operation.figures().items;
+            let known = shared.operation.stats().items;
             Some(Keeping::new(keeper, run.sink.syncer()?, run.checkpoint, known))
         }
     };
@@ -148,7 +147,7 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     };
     shared.screen.clear();
     let tally = locked(&shared.so_far.tally).clone();
-    let (figures, hash) = (shared.operation.figures(), *shared.operation.hasher());
+    let (stats, hash) = (shared.operation.stats(), *shared.operation.hasher());
     let (saved, taken_back) = (coordinator.saved(), coordinator.taken_back);
-    Ok((Outcome { figures, hash, tally, end, written, taken_back, saved }, watch))
+    Ok((Outcome { stats, hash, tally, end, written, taken_back, saved }, watch))
 }

@@ -21,7 +21,6 @@ use crate::run::screen::Screen;
 use crate::run::tally::Tally;
 use crate::run::turns::{Halt, Turns};
 use crate::state::comparison::LineHash;
-use crate::state::figures::Figures;
 use crate::state::lookups::Lookups;
 use crate::state::seen::Seen;
 use crate::unsaved::output::Noting;
@@ -55,10 +54,10 @@ impl Operation {
         }
     }
 
-    pub fn figures(&self) -> Figures {
+    pub fn stats(&self) -> koel::Stats {
         match self {
-            Operation::Add(seen) | Operation::Remove(seen) => Figures::of(&seen.stats()),
-            Operation::Find(lookups) => lookups.figures(),
+            Operation::Add(seen) | Operation::Remove(seen) => seen.stats(),
+            Operation::Find(lookups) => lookups.stats(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The file of a state: claims, loads and saves it.
 
 use crate::arguments::common::{Making, Waiting};
-use crate::failure::Failure;
+use crate::failure::{Failure, without_numbers};
 use crate::state::refusals::{NO_STATE, cannot_use, check_grows, check_path};
 use crate::state::seen::{Seen, window_of};
 use crate::state::window;
@@ -31,7 +31,8 @@ pub struct Keeper {
 impl Keeper {
     pub fn claim(path: &Path, waiting: &Waiting) -> Result<Keeper, Failure> {
         check_path(path)?;
-        let claim = Claim::lay(path, Duration::from_secs_f64(waiting.wait))?;
+        let claim = Claim::lay(path, Duration::from_secs_f64(waiting.wait))
+            .map_err(|error| Failure::new(without_numbers(error)))?;
         if path.metadata().is_ok_and(|file| file.is_file() && file.permissions().readonly()) {
             return Err(Failure::new(format!(
                 "{}: it is read-only; make it writable, or use a copy",

@@ -2,10 +2,9 @@
 
 use crate::failure::Failure;
 use crate::state::comparison::LineHash;
-use crate::state::figures::Figures;
 use crate::state::refusals::{cannot_use, check_path};
 use crate::state::seen::Seen;
-use koel::{Prehashed, SnapshotError, SnapshotFile};
+use koel::{Prehashed, SnapshotError, SnapshotFile, Stats};
 use koel_state::window;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -38,7 +37,7 @@ impl Lookups {
         let file = SnapshotFile::open(path).map_err(|error| cannot_use(path, &error))?;
         let (asked, loaded, loading) = (AtomicU64::new(0), OnceLock::new(), Mutex::new(()));
         // What is in the file of a state that forgets may be forgotten by now.
-        if file.info().shards <= FEW_SHARDS || file.info().remembers.is_some() {
+        if file.info().stats.shards <= FEW_SHARDS || file.info().remembers.is_some() {
             let filter = file.load().map_err(|error| cannot_use(path, &error))?;
             window::keep_up(&filter);
             let _ = loaded.set(filter);
@@ -66,7 +65,7 @@ impl Lookups {
             return Ok(Some(loaded));
         }
         let asked = self.asked.fetch_add(more, Relaxed).saturating_add(more);
-        if asked <= self.file.info().shards as u64 / PART {
+        if asked <= self.file.info().stats.shards as u64 / PART {
             return Ok(None);
         }
         let _alone = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,16 +75,17 @@ impl Lookups {
         Ok(self.loaded.get())
     }
 
-    pub fn figures(&self) -> Figures {
-        match self.loaded.get() {
-            Some(seen) => Figures::of(&seen.stats()),
-            None => Figures {
-                rate: self.file.false_positive_rate().ok(),
-                planned_rate: self.file.info().false_positive_rate_at_capacity,
-                planned_items: self.file.info().capacity as f64 * self.file.info().expected_growth,
-                items: self.file.info().items,
-                bytes: self.file.size_in_bytes(),
-            },
+    /// The figures of the state. Its size is what it takes here, and its rate is an estimate as long as it is not
+    /// loaded.
+    pub fn stats(&self) -> Stats {
+        if let Some(seen) = self.loaded.get() {
+            return seen.stats();
         }
+        let mut stats = self.file.info().stats.clone();
+        stats.size_in_bytes = self.file.size_in_bytes();
+        // Where the state is damaged, the lines have to tell.
+        stats.false_positive_rate =
+            self.file.false_positive_rate().unwrap_or(stats.false_positive_rate);
+        stats
     }
 }

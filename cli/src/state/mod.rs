@@ -1,7 +1,6 @@
 //! The state: the filter, the file that keeps it between runs, and how its lines are compared.
 
 pub mod comparison;
-pub mod figures;
 pub mod keeper;
 pub mod keys;
 pub mod lookups;

@@ -28,7 +28,7 @@ pub fn check_path(path: &Path) -> Result<(), Failure> {
 /// Checks that a file does not hold a filter of fixed size, which another program may have saved, by what it says of
 /// itself. Any other fault of the file is for the load to find.
 pub fn check_grows(path: &Path) -> Result<(), Failure> {
-    if SnapshotInfo::read(path).map_or(true, |info| info.grows) {
+    if SnapshotInfo::read(path).map_or(true, |info| info.stats.grows) {
         return Ok(());
     }
     Err(Failure::new(format!(

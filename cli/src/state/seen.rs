@@ -3,7 +3,6 @@
 use crate::arguments::common::{Forgetting, Making};
 use crate::failure::Failure;
 use crate::state::comparison::{Comparison, LineHash};
-use crate::state::figures::Figures;
 use crate::state::keys::url_key::UrlRules;
 use crate::state::window;
 use indicatif::{BinaryBytes, HumanCount};
@@ -128,14 +127,14 @@ impl Making {
     }
 
     /// Returns a note if a filter has grown so much that its rate is higher than these options allow.
-    pub fn exceeded(&self, figures: &Figures) -> Option<String> {
-        let most = self.rate.unwrap_or(DEFAULT_RATE).max(figures.planned_rate);
-        let rate = figures.rate.filter(|rate| *rate > most)?;
+    pub fn exceeded(&self, stats: &koel::Stats) -> Option<String> {
+        let most = self.rate.unwrap_or(DEFAULT_RATE).max(stats.false_positive_rate_at_capacity);
+        let rate = Some(stats.false_positive_rate).filter(|rate| *rate > most)?;
         Some(format!(
             "the rate is {rate:.1e} now, higher than {most:.1e}: {} lines are more than the {} that \
              the filter was planned for; use a larger --capacity (a state keeps that of its first run)",
-            HumanCount(figures.items as u64),
-            HumanCount(figures.planned_items as u64)
+            HumanCount(stats.items as u64),
+            HumanCount((stats.capacity as f64 * stats.expected_growth) as u64)
         ))
     }
 

@@ -2,11 +2,12 @@
 
 use crate::backend::fixed::Fixed;
 use crate::layout::geometry::Geometry;
+use crate::layout::sizing::Layout;
 use crate::table::Table;
 
 impl<const WIDE: bool> Fixed<WIDE> {
     pub fn of(geometry: Geometry) -> Self {
-        Fixed::new(geometry).expect("memory for a small table")
+        Fixed::new(Layout::fixed(geometry, 1)).expect("memory for a small table")
     }
 
     pub fn table(&self) -> &Table {

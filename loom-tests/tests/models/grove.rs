@@ -5,8 +5,8 @@
 
 use crate::toy::{MISSED, NOT_ONCE, World, lanes};
 use koel_under_loom::internals::{
-    Bucket, Fingerprint, Geometry, GrowthPlan, Mixed, Moment, Place, Shard, Sharded, Shards,
-    Shrinking, Site, Stagger, Ticking, UntilSplit,
+    Bucket, Fingerprint, Geometry, Layout, Mixed, Moment, Place, Shard, Sharded, Shards, Shrinking,
+    Site, Stagger, Ticking, UntilSplit,
 };
 use koel_under_loom::{Full, act};
 
@@ -33,10 +33,8 @@ pub struct Grove<const WIDE: bool = false, const FORGETS: bool = false> {
 impl<const WIDE: bool, const FORGETS: bool> World for Grove<WIDE, FORGETS> {
     fn of_shards(roots: usize) -> Self {
         let geometry = Geometry::new(lanes::<WIDE, FORGETS>(), roots, 8);
-        let (stagger, own_bytes, max_bytes) = (Stagger::NONE, 0, usize::MAX);
-        let plan =
-            GrowthPlan { geometry, stagger, own_bytes, max_bytes, expected_growth: 1.0, rate: 1.0 };
-        Grove { room: Sharded::of(plan) }
+        let layout = Layout::growing(geometry, 1, 1.0, 1.0);
+        Grove { room: Sharded::of(Layout { stagger: Stagger::NONE, ..layout }) }
     }
 
     fn check(&self) {

@@ -4,7 +4,6 @@ use crate::request::target;
 use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::Mode;
-use crate::set::Figures;
 
 pub struct Info;
 
@@ -19,7 +18,10 @@ impl Command for Info {
         let key = call.open(*name, Mode::Read);
         let set = target::needed(call, *name, &key)?;
         let about = set.about();
-        let Figures { buckets, items, present_rate } = set.figures();
+        let stats = set.stats();
+        let buckets = stats.as_ref().map_or(1, |stats| stats.slots / stats.slots_per_bucket.max(1));
+        let items = stats.as_ref().map_or(set.len(), |stats| stats.items);
+        let present_rate = stats.map_or(0.0, |stats| stats.false_positive_rate);
         // The first eight are those of RedisBloom.
         let figures: [(&[u8], i64); 10] = [
             (b"Size", set.bytes() as i64),

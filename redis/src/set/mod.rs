@@ -23,7 +23,7 @@ use crate::set::about::{About, Filter};
 use crate::set::assembly::Assembly;
 use crate::set::count::Count;
 use crate::set::few::Few;
-use koel::{BuildError, Prehashed};
+use koel::{BuildError, Prehashed, Stats};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -55,14 +55,6 @@ pub struct Shrunk {
 /// visited, as long as none is.
 const AT_ONCE: usize = 8;
 const MOST_VISITS: usize = 64;
-
-/// The figures of a set that change with its items.
-pub struct Figures {
-    pub buckets: usize,
-    pub items: usize,
-    /// The rate at which it errs now.
-    pub present_rate: f64,
-}
 
 struct Counted {
     filter: Arc<Filter>,
@@ -152,18 +144,15 @@ impl Set {
         size_of::<Self>() + body
     }
 
-    /// What it tells of its table. This adds up the figures of all its parts, once.
-    pub fn figures(&self) -> Figures {
-        let Body::Filter(counted) = &self.body else {
-            return Figures { buckets: 1, items: self.len(), present_rate: 0.0 };
-        };
-        let stats = counted.filter.stats();
-        Figures {
-            buckets: stats.slots / stats.slots_per_bucket.max(1),
+    /// The figures of its filter, if it has one. This adds up those of all its parts, once.
+    pub fn stats(&self) -> Option<Stats> {
+        let Body::Filter(counted) = &self.body else { return None };
+        let mut stats = counted.filter.stats();
+        if counted.count.is_some() {
             // What has expired is not counted, though it may still be in the table.
-            items: if counted.count.is_some() { self.len() } else { stats.items },
-            present_rate: stats.false_positive_rate,
+            stats.items = self.len();
         }
+        Some(stats)
     }
 
     /// Forgets how many items were deleted, and begins to give back the memory that it grew to. Returns the cursor of

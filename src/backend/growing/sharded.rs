@@ -14,7 +14,7 @@ mod merge;
 mod shards;
 pub mod split_policy;
 
-use crate::backend::exchange::{Loaded, Plan};
+use crate::backend::exchange::{Loaded, Memory};
 use crate::backend::growing::directory::{
     Directory, MAX_ENTRIES, NoMemory, SeenEntry, ShardsOfDepth,
 };
@@ -28,20 +28,20 @@ use crate::backend::shards::{Located, Shards};
 use crate::error::{self, BuildError, BuildErrorKind, Full, FullKind};
 use crate::layout::geometry::{Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;
-use crate::layout::sizing::GrowthPlan;
+use crate::layout::sizing::Layout;
 use crate::shard::Shard;
 use crate::shard::path;
 use crate::sync::{Gauge, Mutex, RwLock};
 use crate::table::stripe::{Locks, Many};
 use crate::table::ticking::Ticking;
 /// Returns the memory that a filter takes beside itself, its shards and the lists of its directory.
-pub fn bytes_beside(plan: &GrowthPlan) -> usize {
-    let ticking = if plan.forgets() { size_of::<Ticking>() } else { 0 };
-    size_of::<GrowthPlan>() + size_of::<Tables>() + size_of::<ShardsOfDepth>() + ticking
+pub fn bytes_beside(plan: &Layout) -> usize {
+    let ticking = if plan.lanes().forgets() { size_of::<Ticking>() } else { 0 };
+    size_of::<Layout>() + size_of::<Tables>() + size_of::<ShardsOfDepth>() + ticking
 }
 
 /// Returns the memory of `shards` shards after a restart, the deepest of which has the depth `deepest`.
-pub fn bytes_when_restored(plan: &GrowthPlan, shards: usize, deepest: u32) -> usize {
+pub fn bytes_when_restored(plan: &Layout, shards: usize, deepest: u32) -> usize {
     let tables = Tables::bytes(&plan.geometry.with_shards(shards));
     bytes_beside(plan) + tables + Directory::bytes(plan.geometry.shards(), deepest)
 }
@@ -59,7 +59,7 @@ pub struct Sharded<const WIDE: bool> {
     max_bytes: Gauge,
     /// The plan of the new filter. Its limit may have changed since. (In a box, since a fixed filter takes as much room
     /// as this.)
-    plan: Box<GrowthPlan>,
+    plan: Box<Layout>,
 }
 
 /// The number of shards below which a filter is split for a crowd however empty it is.
@@ -69,7 +69,7 @@ type Leased<'a, const WIDE: bool> = Shard<'a, UntilSplit<'a, WIDE>>;
 
 impl<const WIDE: bool> Sharded<WIDE> {
     /// Makes the shards that a filter begins with.
-    pub(crate) fn new(plan: GrowthPlan) -> Result<Self, BuildError> {
+    pub(crate) fn new(plan: Layout) -> Result<Self, BuildError> {
         let least = plan.own_bytes + bytes_when_restored(&plan, plan.geometry.shards(), 0);
         if least > plan.max_bytes {
             let text = format!(
@@ -88,19 +88,12 @@ impl<const WIDE: bool> Sharded<WIDE> {
     }
 
     /// Makes the shards of a file or of pieces. The error is the number of bytes that could not be allocated.
-    pub fn restore(plan: GrowthPlan, loaded: Loaded) -> Result<Self, usize> {
-        let (tables, depths, void, time) = match loaded {
-            Loaded::Shards { table, blocks, void, time } => {
-                let tables = Tables::restore(plan.geometry.shards(), table, blocks.len())?;
-                for ((_, site), block) in tables.sites_from(0).zip(&blocks) {
-                    site.surplus_gauge().set(block.surplus);
-                }
-                let depths = blocks.iter().map(|block| block.depth).collect();
-                (Box::new(tables), depths, void, time)
-            }
-            Loaded::Gathered { tables, depths, void, time } => (tables, depths, void, time),
+    pub fn restore(plan: Layout, loaded: Loaded) -> Result<Self, usize> {
+        let Loaded { memory: Memory::Tables(tables), blocks, void, time } = loaded else {
+            return Err(0);
         };
-        let directory = Directory::restore(plan.roots(), &tables, depths.iter().copied());
+        let depths = blocks.iter().map(|block| block.depth);
+        let directory = Directory::restore(plan.roots(), &tables, depths);
         let directory = directory.ok_or(tables.heap_bytes())?;
         let sharded = Self::with(plan, directory, tables, void);
         if let Some((ticking, time)) = sharded.ticking().zip(time) {
@@ -111,11 +104,11 @@ impl<const WIDE: bool> Sharded<WIDE> {
 
     /// Makes the backend of the shards that are in use in these tables, with their figures. Their void lanes stand for
     /// `void` items, but never for more than there are of them.
-    fn with(plan: GrowthPlan, directory: Directory, tables: Box<Tables>, void: u64) -> Self {
+    fn with(plan: Layout, directory: Directory, tables: Box<Tables>, void: u64) -> Self {
         let shrinking = plan.shrinking();
         let void_lanes = |(_, site): (usize, &Site)| site.void_lanes(&shrinking, None) as u64;
         let void = VoidItems::new(void.min(tables.sites_from(0).map(void_lanes).sum()));
-        let ticking = plan.forgets().then(|| Box::new(Ticking::new()));
+        let ticking = plan.lanes().forgets().then(|| Box::new(Ticking::new()));
         let shared = Shared { shrinking, tables, void, ticking };
         let max_bytes = Gauge::new();
         max_bytes.set(plan.max_bytes as u64);
@@ -133,7 +126,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     /// Makes the shards that a filter of this plan begins with.
     #[cfg(any(test, loom))]
     #[doc(hidden)]
-    pub fn of(plan: GrowthPlan) -> Self {
+    pub fn of(plan: Layout) -> Self {
         Sharded::new(plan).expect("memory")
     }
 
@@ -142,9 +135,13 @@ impl<const WIDE: bool> Sharded<WIDE> {
         self.shared.ticking.as_deref()
     }
 
-    /// Returns the plan of the filter, with its present limit of bytes.
-    pub fn plan(&self) -> Plan {
-        Plan::Growing(GrowthPlan { max_bytes: self.max_bytes(), ..(*self.plan).clone() })
+    pub fn capacity(&self) -> usize {
+        self.plan.capacity
+    }
+
+    /// Returns the layout of the filter, with its present limit of bytes.
+    pub fn layout(&self) -> Layout {
+        Layout { max_bytes: self.max_bytes(), ..(*self.plan).clone() }
     }
 
     pub fn set_max_bytes(&self, bytes: usize) {

@@ -10,7 +10,7 @@ use crate::layout::shrinking::{GROWING_BUCKETS, Lost, Shrinking};
 use crate::layout::stamps::Moment;
 use crate::shard::Shard;
 use crate::shard::lease::Permanent;
-use crate::shard::whole::{clear, fill, read_shard};
+use crate::shard::whole::fill;
 use crate::sync::Gauge;
 use crate::table::Table;
 use crate::table::lookup_view::{LookupView, Versions, Words};
@@ -132,19 +132,9 @@ impl Site {
         fill(self.table(), self.number(), from, items);
     }
 
-    /// Reads the words of the shard, to which no other thread has access.
-    pub fn read(&self, to: &mut [u64]) {
-        read_shard(self.table(), self.number(), to);
-    }
-
     /// Returns the number of lanes that are not void.
     pub fn counted(&self) -> i64 {
         either!(self.table().is_wide(), WIDE => self.shard::<WIDE>().all_items())
-    }
-
-    /// Empties the shard, to which no other thread has access.
-    pub fn clear(&self) {
-        clear(self.table(), self.number());
     }
 
     /// Returns the gauge of the [surplus](Self::surplus).

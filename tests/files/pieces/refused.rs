@@ -420,7 +420,7 @@ fn a_file_is_a_piece_and_a_piece_may_be_a_file() {
         std::fs::write(&path, whole.as_bytes()).expect("a file");
         let loaded = Filter::load(&path).expect("all of it");
         assert!(bytes_of(&loaded) == file);
-        assert_eq!(SnapshotInfo::read(&path).expect("all of it").items, filter.len());
+        assert_eq!(SnapshotInfo::read(&path).expect("all of it").stats.items, filter.len());
         let opened = SnapshotFile::<StableHash>::open(&path).expect("all of it");
         assert!(opened.contains(&1u64).expect("an answer"));
         assert_eq!(opened.heap_bytes_when_loaded(), loaded.size_in_bytes() - size_of_val(&loaded));

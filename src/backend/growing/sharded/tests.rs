@@ -2,14 +2,14 @@ use super::*;
 use crate::backend::shards::Shards;
 use crate::layout::SMALL;
 use crate::layout::geometry::{Bucket, MULTIPLIER};
-use crate::layout::sizing::growth_plan;
+use crate::layout::sizing::layout_for;
 use std::sync::mpsc;
 use std::time::Duration;
 
 /// Items chosen to share their two buckets are refused in a nearly empty filter.
 #[test]
 fn an_insert_is_refused_without_the_locks_of_its_shard() {
-    let plan = growth_plan(100, 0.03, 0, 1_024.0, [0, usize::MAX]).expect("a layout");
+    let plan = layout_for(100, 0.03, 0, Some(1_024.0)).expect("a layout");
     let filter = Sharded::<false>::of(plan);
     let insert = |hash| filter.insert(filter.locate(hash));
     // Buckets are derived from a hash times an odd number. These products differ only in their last bits.
@@ -40,7 +40,7 @@ fn an_insert_is_refused_without_the_locks_of_its_shard() {
 #[test]
 fn what_some_shards_tell_of_the_rate_is_near_what_all_do() {
     let most = if SMALL { 1_000 } else { 250_000 };
-    let plan = growth_plan(most, 0.03, 0, 1_024.0, [0, usize::MAX]).expect("a layout");
+    let plan = layout_for(most, 0.03, 0, Some(1_024.0)).expect("a layout");
     let filter = Sharded::<false>::of(plan);
     let mut hashes = (0..).map(Mixed::of);
     for _ in 0..10 {

@@ -1,4 +1,4 @@
-//! A journal that is written, and where each stream of it continues.
+//! Writes a journal: the file, space in it, and the place where each of its streams continues.
 //!
 //! # Orderings
 //!
@@ -7,25 +7,24 @@
 //! | word 0 of a record | `Relaxed` | no thread reads it. If the process ends between the two stores, the check fails, as it does if a power failure takes one of them |
 //! | word 1 | `Release` | no thread reads it either. It keeps the compiler from storing the check before what it checks, and from storing records of a stream in another order |
 
-use crate::journal::file::header::{Header, StateId};
-use crate::journal::file::mapping::Mapping;
-use crate::journal::file::record::{CHUNK, MAX_CHUNK, PAGE_BYTES, PAGE_RECORDS, code_of, sealed};
-use crate::journal::file::space::allocate;
+use crate::journal::format::{CHUNK, Header, MAX_CHUNK, PAGE_BYTES, PAGE_RECORDS, StateId, sealed};
 use crate::journal::streams::{Change, Sink};
 use crate::layout::geometry::Mixed;
 use crate::sync::{Mutex, Ordering};
 use crate::table::memory::prefetch;
+use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-/// The fewest and the most pages by which the file is made longer at a time: 256 KiB and 64 MiB.
+/// The minimum and the maximum number of pages by which the file grows at a time: 256 KiB and 64 MiB.
 const STEPS: [u64; 2] = [64, 16 << 10];
 
-/// Multiple in which the file is made longer, in pages: 64 KiB, the largest page of any system that koel runs on,
-/// because a mapping has to begin at such a page.
+/// The file grows by a multiple of this number of pages: 64 KiB, the largest page of any system that koel runs on,
+/// because a mapping must begin at such a page.
 const STEP_UNIT: u64 = 16;
 
 /// A journal that is being written.
@@ -35,7 +34,7 @@ pub struct Journal {
     key: u64,
     header: Mutex<Header>,
     space: Mutex<Space>,
-    /// Whether a sync has failed: the pages may be lost, and no later sync would tell.
+    /// Whether a sync has failed. The pages may be lost then, and no later sync would report it.
     failed: Mutex<bool>,
 }
 
@@ -79,12 +78,12 @@ impl Journal {
         *self.header.lock()
     }
 
-    /// The bytes that are given out.
+    /// Returns the number of bytes of the pages in use.
     pub fn bytes(&self) -> u64 {
         self.space.lock().next * PAGE_BYTES
     }
 
-    /// Lets the journal be replayed on another state, and syncs that.
+    /// Makes this the journal of a state, and syncs it.
     pub fn set_state(&self, state: StateId) -> io::Result<()> {
         let mut header = self.header.lock();
         header.state = state;
@@ -94,7 +93,7 @@ impl Journal {
 
     /// Makes what was written before survive a power failure.
     pub fn sync(&self) -> io::Result<()> {
-        // One at a time: of two, the system tells only one that pages are lost.
+        // One at a time, because the system reports lost pages to only one of two.
         let mut failed = self.failed.lock();
         if *failed {
             return Err(io::Error::other("an earlier sync of the journal failed"));
@@ -113,13 +112,13 @@ impl Journal {
         all.iter().try_for_each(|mapping| mapping.flush())
     }
 
-    /// Gives out a chunk, of as many pages as 2 to the power of `size`.
+    /// Takes a chunk of `2^size` pages into use.
     fn chunk(&self, size: u32) -> io::Result<Chunk> {
         let pages = 1 << size;
         let mut space = self.space.lock();
         // A chunk is in one mapping. The few pages that are left over stay unused.
         if space.end - space.next < pages {
-            // By a half each time, so that little is allocated in vain.
+            // By half each time, so that little is allocated in vain.
             let step = (space.end / 2).next_multiple_of(STEP_UNIT).clamp(STEPS[0], STEPS[1]);
             space.mapping = Arc::new(allocated(&self.file, space.end, step)?);
             let mapping = Arc::clone(&space.mapping);
@@ -151,7 +150,7 @@ fn allocated(file: &File, first: u64, count: u64) -> io::Result<Mapping> {
         // Some systems find out only then that there is no space.
         file.sync_all()?;
     }
-    Mapping::of(file, at, length as usize)
+    Mapping::new(file, at, length as usize)
 }
 
 struct Chunk {
@@ -168,7 +167,7 @@ struct Chunk {
 pub struct Writer {
     journal: Arc<Journal>,
     stream: u8,
-    /// How many chunks it has had.
+    /// The number of its chunks so far.
     chunks: u64,
     chunk: Option<Chunk>,
     /// The next record of the chunk, and the number of its records.
@@ -178,7 +177,7 @@ pub struct Writer {
     spare: Option<Box<Chunk>>,
     /// The number of records.
     count: u64,
-    /// What is to be recorded before the next record: see [`Change::Follows`].
+    /// The marker that is to be written before the next record: see [`Change::Follows`].
     follows: Option<u64>,
 }
 
@@ -198,7 +197,7 @@ impl Writer {
         }
     }
 
-    /// Makes sure that there is a chunk for the records that do not fit into this one.
+    /// Reserves a chunk for the records that do not fit into this one.
     #[cold]
     fn reserve_chunk(&mut self, count: usize) -> io::Result<()> {
         let missing = count - (self.end - self.next) as usize;
@@ -211,7 +210,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Goes on in the chunk that was reserved.
+    /// Continues in the chunk that was reserved.
     #[cold]
     fn go_on(&mut self) {
         debug_assert!(self.spare.is_some(), "a record that was not reserved");
@@ -244,7 +243,7 @@ impl Sink for Writer {
 
     #[inline]
     fn reserve(&mut self, count: usize) -> io::Result<()> {
-        // And one that says what they follow.
+        // One more is for the marker of what they follow.
         if ((self.end - self.next) as usize) < count + 1 {
             self.reserve_chunk(count + 1)
         } else {
@@ -260,7 +259,7 @@ impl Sink for Writer {
         if self.next == self.end {
             self.go_on();
         }
-        self.put(hash.0, code_of(change));
+        self.put(hash.0, change as u64);
         self.count += 1;
     }
 
@@ -271,4 +270,72 @@ impl Sink for Writer {
     fn follow(&mut self, count: u64) {
         self.follows = Some(count);
     }
+}
+
+/// A part of a file, mapped into memory.
+struct Mapping {
+    raw: MmapRaw,
+}
+
+impl Mapping {
+    /// Maps bytes that are allocated in the file, which is open for reading and writing.
+    fn new(file: &File, at: u64, length: usize) -> io::Result<Self> {
+        Ok(Mapping { raw: MmapOptions::new().offset(at).len(length).map_raw(file)? })
+    }
+
+    /// Writes everything that was stored to the disk.
+    fn flush(&self) -> io::Result<()> {
+        self.raw.flush()
+    }
+
+    /// Maps some pages now and together, and not each when it is first written.
+    fn populate(&self, at: usize, length: usize) {
+        #[cfg(target_os = "linux")]
+        let _ = self.raw.advise_range(memmap2::Advice::PopulateWrite, at, length);
+        #[cfg(not(target_os = "linux"))]
+        let _ = (at, length);
+    }
+
+    /// The words of the mapping.
+    #[inline]
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping begins at a page, has a length that is a multiple of a page, and lives as long as the
+        // result. This process accesses it only as atomics. Another process that writes to the file changes what is
+        // there at any moment, which an atomic may do. (One that makes the file shorter has this process killed, as
+        // with any mapping.)
+        #[allow(unsafe_code)]
+        unsafe {
+            std::slice::from_raw_parts(self.raw.as_mut_ptr().cast(), self.raw.len() / 8)
+        }
+    }
+}
+
+/// Allocates space in a file, and makes the file that long. Returns `false` if this file system cannot.
+#[cfg(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "freebsd",
+    target_vendor = "apple"
+))]
+pub fn allocate(file: &File, at: u64, length: u64) -> io::Result<bool> {
+    use rustix::fs::FallocateFlags;
+    use rustix::io::Errno;
+    loop {
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), at, length) {
+            Ok(()) => return Ok(true),
+            Err(Errno::INTR) => {}
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "freebsd",
+    target_vendor = "apple"
+)))]
+pub fn allocate(_: &File, _: u64, _: u64) -> io::Result<bool> {
+    Ok(false)
 }

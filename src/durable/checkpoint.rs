@@ -1,0 +1,304 @@
+//! The journals beside a state, and the checkpoint that replaces them and the state.
+//!
+//! # Which journals belong to a state?
+//!
+//! A state is identified by its checksums and its length. Each journal has a random key, and its header has the key of
+//! the journal before it, and the state whose journal it is, if it is one's. Two rules hold at every moment, whichever
+//! step a process or the machine ends at:
+//!
+//! 1. A journal whose header names a state: that state has the changes of all earlier journals, and none of this one.
+//! 2. A journal whose header names none: its changes follow those of the journal with the `previous` key, on any state
+//!    to which that one's can be applied.
+//!
+//! So what is to be replayed on a state is its *chain*: the last journal that names the state, and then each journal
+//! that follows the one before. All other journals are older than the state, or belong to another one.
+//!
+//! ```text
+//! C1  create the next journal, which names no state and follows the present one
+//! C2  copy the filter to a new file, shard by shard; changes of what has been copied go to the next journal
+//! C3  name the new file in the header of the next journal, and sync it
+//! C4  rename the new file to the state
+//! C5  remove the older journals
+//! ```
+//!
+//! Up to C4 the state is the old one, and the chain is that of before with the next journal at its end: rule 2. (It
+//! names a state that is not there. So [`open`](crate::durable::open) goes by the state first, and then by the keys.)
+//! From C4 on the chain is the next journal alone: rule 1. A checkpoint that fails leaves the next journal in the chain.
+
+use crate::filter::ConcurrentCuckooFilter;
+use crate::journal::format::{Header, PAGE_BYTES, StateId};
+use crate::journal::read::Reader;
+use crate::journal::streams::Streams;
+use crate::journal::write::{Journal, Writer, allocate};
+use crate::layout::geometry::Mixed;
+use crate::snapshot::error::SnapshotError;
+use crate::snapshot::header::Part;
+use crate::snapshot::replace::{copy_permissions, folder_of, replace, sync_folder_of};
+use crate::snapshot::write::UNCUT;
+use crate::stable_hash::PersistentHasher;
+use parking_lot::{Mutex, MutexGuard};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A filter, its records and its files, which the keeper's threads share with the callers.
+pub struct Shared<S> {
+    pub filter: ConcurrentCuckooFilter<S>,
+    pub streams: Streams<Writer>,
+    pub journals: Arc<Journals>,
+}
+
+/// The number of bytes of journals that call for a checkpoint, however small the state is.
+const LEAST: u64 = 32 << 20;
+
+/// The journals of a state.
+pub struct Journals {
+    state: PathBuf,
+    /// The chain. The last journal is written to, and during a checkpoint the one before it, too.
+    all: Mutex<Vec<Journaled>>,
+    /// Held while a checkpoint copies the filter.
+    copying: Mutex<()>,
+}
+
+/// A journal in the chain.
+pub enum Journaled {
+    /// A journal that an earlier process wrote.
+    Left {
+        path: PathBuf,
+        bytes: u64,
+    },
+    Written(Arc<Journal>),
+}
+
+impl Journaled {
+    pub fn path(&self) -> &Path {
+        match self {
+            Journaled::Left { path, .. } => path,
+            Journaled::Written(journal) => journal.path(),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Journaled::Left { bytes, .. } => *bytes,
+            Journaled::Written(journal) => journal.bytes(),
+        }
+    }
+
+    /// Returns whether any changes may be recorded.
+    fn has_records(&self) -> bool {
+        self.bytes() > PAGE_BYTES
+    }
+}
+
+impl Journals {
+    pub fn new(state: PathBuf, all: Vec<Journaled>) -> Self {
+        Journals { state, all: Mutex::new(all), copying: Mutex::default() }
+    }
+
+    /// Returns the path of the state.
+    pub fn state(&self) -> &Path {
+        &self.state
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.all.lock().iter().map(Journaled::bytes).sum()
+    }
+
+    /// Returns whether an earlier process, or a checkpoint that failed, has left journals.
+    pub fn has_leftovers(&self) -> bool {
+        self.all.lock().len() > 1
+    }
+
+    /// Returns whether it is time for a checkpoint: if there are several journals, or if they are half as long as the
+    /// state. (Together with the next journal, they are then as long as the state at most, when the checkpoint ends.)
+    pub fn call_for_checkpoint(&self) -> bool {
+        let state = fs::metadata(&self.state).map_or(0, |about| about.len());
+        // During a checkpoint, there are two journals, and no need for another one.
+        let alone = self.copying.try_lock();
+        alone.is_some() && (self.has_leftovers() || self.bytes() > (state / 2).max(LEAST))
+    }
+
+    /// Prevents checkpoints from copying.
+    pub fn pause(&self) -> MutexGuard<'_, ()> {
+        self.copying.lock()
+    }
+
+    /// Returns the journals that this process writes or wrote to.
+    fn written(&self) -> Vec<Arc<Journal>> {
+        let all = self.all.lock();
+        let written = all.iter().filter_map(|journal| match journal {
+            Journaled::Written(journal) => Some(Arc::clone(journal)),
+            Journaled::Left { .. } => None,
+        });
+        written.collect()
+    }
+
+    /// Syncs all journals that this process writes to.
+    pub fn sync(&self) -> io::Result<()> {
+        self.written().iter().try_for_each(|journal| journal.sync())
+    }
+
+    /// Removes the last journals as long as they are empty and follow others.
+    pub fn leave(&self) {
+        let mut all = self.all.lock();
+        // A journal that names a state stays: a checkpoint may have failed after it had replaced the state.
+        while let [_, .., Journaled::Written(last)] = &all[..]
+            && last.bytes() <= PAGE_BYTES
+            && last.header().state == StateId::default()
+        {
+            let _ = fs::remove_file(last.path());
+            all.pop();
+        }
+    }
+}
+
+impl<S: PersistentHasher> Shared<S> {
+    /// Makes a checkpoint. Fails on purpose after `most` bytes.
+    pub fn checkpoint(&self, most: u64) -> Result<(), SnapshotError> {
+        let Journals { state, all, copying } = &*self.journals;
+        let _copying = copying.lock();
+        let written = self.journals.written();
+        let Some((last, earlier)) = written.split_last() else { return Ok(()) };
+        // A record in the next journal has the number of records of the last journal that precede it, but not of
+        // earlier journals. So those have to be safe first.
+        for journal in earlier {
+            let synced = journal.sync().map_err(SnapshotError::io("cannot sync a journal"));
+            synced.map_err(|error| error.of_file(state))?;
+        }
+        let Header { key, number, .. } = last.header();
+        let write = |file: &mut File| {
+            // First, so that a full disk does not leave another journal at each attempt. (Other failures do.)
+            allocate(file, 0, self.filter.backend().heap_bytes() as u64)
+                .map_err(SnapshotError::io("cannot write"))?;
+            let journal = journal_after(state, key, number.saturating_add(1))
+                .map_err(SnapshotError::io("cannot create a journal"))?;
+            all.lock().push(Journaled::Written(Arc::clone(&journal)));
+            let cut_at = |first, most, copy: &mut dyn FnMut() -> Option<Mixed>| {
+                self.streams.cut(first, most, || ((), copy()));
+            };
+            let cut = EndOfCut(&self.streams);
+            self.streams.begin_cut(|stream| Writer::new(&journal, stream));
+            let mut bytes_written = 0;
+            let end = self.filter.write_part(Part::state(), &cut_at, |bytes| {
+                bytes_written += bytes.len() as u64;
+                match bytes_written > most {
+                    true => Err(io::Error::other("as the caller wishes")),
+                    false => file.write_all(bytes),
+                }
+            })?;
+            drop(cut);
+            // Truncate what was allocated beyond the end.
+            file.set_len(end.bytes).map_err(SnapshotError::io("cannot write"))?;
+            let set = journal.set_state(StateId { sums: end.sums, bytes: end.bytes });
+            set.map_err(SnapshotError::io("cannot write the header of a journal"))
+        };
+        // If the state is in place, and only its folder could not be synced, the old one may come back.
+        replace(state, write).map_err(|error| error.of_file(state))?;
+        let mut all = all.lock();
+        let last = all.pop();
+        let old = std::mem::replace(&mut *all, last.into_iter().collect());
+        drop(all);
+        // If one cannot be removed, it is in no chain, and the next start removes it.
+        old.iter().for_each(|journal| drop(fs::remove_file(journal.path())));
+        Ok(())
+    }
+
+    /// Leaves no journal beside the state, if that has all changes. No thread makes changes any more.
+    pub fn close(&self) -> Result<(), SnapshotError> {
+        let Journals { state, all, .. } = &*self.journals;
+        if self.journals.has_leftovers() || all.lock().iter().any(Journaled::has_records) {
+            self.checkpoint(u64::MAX)?;
+        }
+        let last = all.lock().pop();
+        let synced = sync_folder_of(state);
+        let others = journals_of(state).map_or(usize::MAX, |journals| journals.len());
+        // The last journal is empty, but it must outlive any older one: its header records that the state has the
+        // older journal's changes.
+        if let Some(last) = last
+            && synced.is_ok()
+            && others == 1
+        {
+            let _ = fs::remove_file(last.path());
+        }
+        Ok(())
+    }
+}
+
+/// Saves a new filter as the state at a path.
+pub fn save_state<S: PersistentHasher>(
+    filter: &ConcurrentCuckooFilter<S>,
+    path: &Path,
+) -> Result<(), SnapshotError> {
+    let write = |file: &mut File| {
+        filter.write_part(Part::state(), UNCUT, |bytes| file.write_all(bytes)).map(|_| ())
+    };
+    replace(path, write).map_err(|error| error.of_file(path))
+}
+
+/// Ends a cut, also after an error: later changes go to the next journal.
+struct EndOfCut<'a>(&'a Streams<Writer>);
+
+impl Drop for EndOfCut<'_> {
+    fn drop(&mut self) {
+        self.0.end_cut();
+    }
+}
+
+/// Creates the journal that follows another one.
+pub fn journal_after(state: &Path, previous: u64, number: u64) -> io::Result<Arc<Journal>> {
+    let key = ahash::RandomState::new().hash_one(number).max(1);
+    let header = Header { key, previous, state: StateId::default(), number };
+    let mut name = journals_begin(state.file_name().unwrap_or_default());
+    name.push(number.to_string());
+    let journal = Journal::create(&state.with_file_name(name), header)?;
+    // The users who may open the state may open its journals. And the name of a journal has to survive a power failure
+    // before any change is recorded in it.
+    let made = fs::metadata(state)
+        .and_then(|state| copy_permissions(journal.file(), &state))
+        .and_then(|()| sync_folder_of(state));
+    match made {
+        Ok(()) => Ok(Arc::new(journal)),
+        Err(error) => {
+            let _ = fs::remove_file(journal.path());
+            Err(error)
+        }
+    }
+}
+
+/// Returns the beginning of the names of a state's journals. A long name of a state is replaced by its hash.
+fn journals_begin(state: &OsStr) -> OsString {
+    let mut start = match state.len() {
+        ..=110 => state.to_os_string(),
+        _ => format!("{:016x}", xxh3_64(state.as_encoded_bytes())).into(),
+    };
+    start.push(".journal.");
+    start
+}
+
+/// Returns the journals beside a state.
+pub fn journals_of(state: &Path) -> io::Result<Vec<PathBuf>> {
+    let Some(name) = state.file_name() else { return Ok(Vec::new()) };
+    let (folder, start) = (folder_of(state), journals_begin(name));
+    let mut found = Vec::new();
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        entries => entries?,
+    };
+    for entry in entries {
+        let name = entry?.file_name();
+        let rest = name.as_encoded_bytes().strip_prefix(start.as_encoded_bytes());
+        if rest.is_some_and(|rest| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit)) {
+            found.push(folder.join(name));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns whether a journal has changes. `None` if it has no header yet: then it is empty.
+pub fn has_changes(journal: &Path) -> io::Result<Option<bool>> {
+    Ok(Reader::open(journal)?.map(|(_, reader)| !reader.is_empty()))
+}

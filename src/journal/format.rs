@@ -1,0 +1,153 @@
+//! A journal: the changes since the last checkpoint, in a file that is mapped into memory.
+//!
+//! A store into the mapping survives the death of the process without a system call. Space is allocated ahead, so that
+//! a full disk is an error of [`Writer::reserve`](crate::journal::write::Writer), and never a fault of a store.
+//!
+//! # The file
+//!
+//! All numbers are little-endian. The file consists of pages of 4 KiB, each with 256 records of two words. The first
+//! page has only the header, of eight words:
+//!
+//! | word | what it is |
+//! |---|---|
+//! | 0 | the bytes `89 6B 6F 65 6C 6A 0D 0A` |
+//! | 1 | the version of the format, 1 |
+//! | 2 | a random number, the *key* of the journal |
+//! | 3 | the key of the journal before it, or 0 |
+//! | 4 and 5 | the state on which the changes are to be replayed: the checksum of its checksums, and its length in bytes. Both are 0 as long as there is none |
+//! | 6 | the number of the journal, which its name has, too |
+//! | 7 | the XXH3 of the words before |
+//!
+//! Of the other pages, 1, 2, 4, 8 or 16 in a row are a *chunk*, which belongs to one of 256 *streams*. The first record
+//! of a chunk describes it: the lowest byte of word 0 is the number of the stream, the next byte the binary logarithm
+//! of the number of pages, and the rest the number of earlier chunks of the stream in this journal. A page that is in
+//! no chunk is not used. The chunks of a stream get longer: so a few changes take little space, and many seldom need
+//! another chunk. The records that follow are changes. Word 0 of a record is the hash of an item, as it is after
+//! mixing. The lowest three bits of word 1 are what happened: 1 added, 2 removed, 3 refreshed; 4 a tick, 6 a tick
+//! toward the number in word 0, 7 all items removed, each of which is in all streams; 5 the beginning of a chunk; 0
+//! that what follows comes after as many records of the same stream in the journal before as word 0 says. The others
+//! are those of a check of word 0, of what happened, of the place of the record in the file, and of the key.
+//!
+//! # Where does a stream end?
+//!
+//! At the first record whose check fails, and after the last chunk of the stream. A process that is killed leaves at
+//! most one record of a stream incomplete, the last one. A power failure may take any of what was not synced. What is
+//! valid behind a gap counts for nothing: it might be a removal of an item whose insert is lost.
+
+use crate::journal::streams::Change;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The number of bytes in a page of a journal, the unit of its chunks.
+pub const PAGE_BYTES: u64 = 4 << 10;
+pub const PAGE_RECORDS: usize = PAGE_BYTES as usize / 16;
+
+/// The binary logarithm of the number of pages in the longest chunk: 64 KiB.
+pub const MAX_CHUNK: u32 = 4;
+
+/// The code of the first record of a chunk, which is not a change.
+pub const CHUNK: u64 = 5;
+
+const CHANGES: [Change; 7] = [
+    Change::Follows,
+    Change::Added,
+    Change::Removed,
+    Change::Refreshed,
+    Change::Ticked,
+    Change::TickedTo,
+    Change::Cleared,
+];
+
+/// Returns the change with this code.
+pub fn change_of(code: u64) -> Option<Change> {
+    CHANGES.into_iter().find(|change| *change as u64 == code)
+}
+
+/// Returns the check of a record, with its code in the lowest bits.
+#[inline]
+pub fn sealed(key: u64, place: u64, word: u64, code: u64) -> u64 {
+    let a = (word ^ key) | 1;
+    let product = u128::from(a.wrapping_add(place << 3 | code))
+        * u128::from((word.rotate_left(32) ^ 0x9E37_79B9_7F4A_7C15).wrapping_add(place));
+    let folded = (product >> 64) as u64 ^ product as u64;
+    let mixed = (folded ^ key.rotate_left(17)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    (mixed ^ mixed >> 32) & !7 | code
+}
+
+const MAGIC: [u8; 8] = *b"\x89koelj\r\n";
+const VERSION: u64 = 1;
+const WORDS: usize = 8;
+
+/// What identifies a state: the checksum of its checksums, and its length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StateId {
+    pub sums: u64,
+    pub bytes: u64,
+}
+
+/// The header of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// A random number that is not 0.
+    pub key: u64,
+    /// The key of the journal that this one follows, or 0.
+    pub previous: u64,
+    /// The state on which it is to be replayed, or the default as long as there is none.
+    pub state: StateId,
+    /// The number in its name.
+    pub number: u64,
+}
+
+impl Header {
+    /// The number of its bytes in a file.
+    pub const BYTES: usize = 8 * WORDS;
+
+    pub fn bytes(self) -> [u8; Self::BYTES] {
+        let Header { key, previous, state, number } = self;
+        let magic = u64::from_le_bytes(MAGIC);
+        let words = [magic, VERSION, key, previous, state.sums, state.bytes, number, 0];
+        let mut words = words.map(u64::to_le);
+        words[WORDS - 1] = xxh3_64(bytemuck::cast_slice(&words[..WORDS - 1])).to_le();
+        bytemuck::cast(words)
+    }
+
+    /// Reads the header of a journal. Returns `None` if none has been written yet: then there are no records either.
+    pub fn read(file: &File) -> io::Result<Option<Header>> {
+        let mut words = [0u64; WORDS];
+        let is_cut_off = match file.read_exact_at(bytemuck::cast_slice_mut(&mut words), 0) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => true,
+            result => result.map(|()| false)?,
+        };
+        if (is_cut_off && file.metadata()?.len() == 0) || (words == [0; WORDS] && is_blank(file)?) {
+            return Ok(None);
+        }
+        let sum = xxh3_64(bytemuck::cast_slice(&words[..WORDS - 1]));
+        let [magic, version, key, previous, sums, bytes, number, own] = words.map(u64::from_le);
+        let what = if is_cut_off {
+            "its header is cut off; remove it, and the changes with it"
+        } else if magic.to_le_bytes() != MAGIC {
+            "it is no journal of koel, or its header is damaged; move it elsewhere, or remove it, and the changes with it"
+        } else if version != VERSION {
+            "it has a version of the format that this koel does not know"
+        } else if own != sum {
+            "its header is damaged; remove it, and the changes with it"
+        } else {
+            return Ok(Some(Header { key, previous, state: StateId { sums, bytes }, number }));
+        };
+        Err(io::Error::new(io::ErrorKind::InvalidData, what))
+    }
+}
+
+/// Returns whether a file has nothing but zeros.
+fn is_blank(file: &File) -> io::Result<bool> {
+    let (mut bytes, mut at) = (vec![0; 16 * PAGE_BYTES as usize], 0);
+    loop {
+        match file.read_at(&mut bytes, at)? {
+            0 => return Ok(true),
+            read if bytes[..read].iter().any(|byte| *byte != 0) => return Ok(false),
+            read => at += read as u64,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Reads a journal.
+
+use crate::journal::format::{
+    CHUNK, Header, MAX_CHUNK, PAGE_BYTES, PAGE_RECORDS, change_of, sealed,
+};
+use crate::journal::streams::{Change, STREAMS};
+use crate::layout::geometry::Mixed;
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Flags for opening a file in a folder that others may write to: a link is not followed, and a pipe not waited for.
+pub fn untrusted() -> i32 {
+    (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32
+}
+
+/// Opens a journal to read it. Anything but a regular file is an error.
+fn open_journal(journal: &Path) -> io::Result<File> {
+    let mut file = None;
+    if journal.symlink_metadata()?.is_file() {
+        file = Some(OpenOptions::new().read(true).custom_flags(untrusted()).open(journal)?);
+    }
+    match file {
+        Some(file) if file.metadata()?.is_file() => Ok(file),
+        _ => {
+            let what = "it is in the way: this is no regular file";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+        }
+    }
+}
+
+/// A journal that is being read.
+pub struct Reader {
+    file: File,
+    key: u64,
+    /// The pages of each stream, in their order.
+    streams: Vec<Vec<u64>>,
+    /// Pages that have records and are in no stream, because the beginning of a chunk is damaged: their own, or that of
+    /// an earlier chunk.
+    others: Vec<u64>,
+}
+
+/// A place in a stream of a journal.
+#[derive(Clone, Copy, Default)]
+pub struct Cursor {
+    /// The number of places for records before it, in the pages of the stream.
+    pub place: usize,
+    /// The number of changes among these records.
+    pub changes: u64,
+}
+
+impl Reader {
+    /// Opens a journal. Returns `None` if it has no header yet, and so no records.
+    pub fn open(path: &Path) -> io::Result<Option<(Header, Reader)>> {
+        let file = open_journal(path)?;
+        let Some(header) = Header::read(&file)? else { return Ok(None) };
+        let key = header.key;
+        let end = file.metadata()?.len() / PAGE_BYTES;
+        let (mut chunks, mut others) = (vec![Vec::new(); STREAMS], Vec::new());
+        let mut page = 1;
+        while page < end {
+            let mut words = [0u64; 2];
+            file.read_exact_at(bytemuck::cast_slice_mut(&mut words), page * PAGE_BYTES)?;
+            let [word, seal] = words.map(u64::from_le);
+            let after = page + (1 << (word >> 8 & 0xFF).min(MAX_CHUNK.into()));
+            if seal == sealed(key, page * PAGE_RECORDS as u64, word, CHUNK) && after <= end {
+                chunks[word as u8 as usize].push((word >> 16, page..after));
+                page = after;
+                continue;
+            }
+            if seal != 0 {
+                others.push(page);
+            }
+            page += 1;
+        }
+        let in_order = |mut chunks: Vec<(u64, std::ops::Range<u64>)>| {
+            chunks.sort_unstable_by_key(|(number, pages)| (*number, pages.start));
+            let mut of_stream = Vec::new();
+            for (expected, (number, pages)) in (0..).zip(chunks) {
+                if number == expected { &mut of_stream } else { &mut others }.extend(pages);
+            }
+            of_stream
+        };
+        let streams = chunks.into_iter().map(in_order).collect();
+        Ok(Some((header, Reader { file, key, streams, others })))
+    }
+
+    fn read_page(&self, page: u64, records: &mut [[u64; 2]; PAGE_RECORDS]) -> io::Result<()> {
+        self.file.read_exact_at(bytemuck::cast_slice_mut(records), page * PAGE_BYTES)
+    }
+
+    /// Passes the changes of a stream from the cursor on to `take`, until the stream ends or `take` returns `false`.
+    /// Moves the cursor behind the last one that was passed on.
+    pub fn changes(
+        &self,
+        stream: usize,
+        cursor: &mut Cursor,
+        mut take: impl FnMut(Mixed, Change) -> bool,
+    ) -> io::Result<()> {
+        let mut records = [[0; 2]; PAGE_RECORDS];
+        for page in self.streams[stream].iter().skip(cursor.place / PAGE_RECORDS) {
+            self.read_page(*page, &mut records)?;
+            let first = page * PAGE_RECORDS as u64;
+            for (place, record) in (first..).zip(&records).skip(cursor.place % PAGE_RECORDS) {
+                let [word, seal] = record.map(u64::from_le);
+                let code = seal & 7;
+                if seal != sealed(self.key, place, word, code) {
+                    return Ok(());
+                }
+                cursor.place += 1;
+                // The first record of a chunk is not a change.
+                let Some(change) = change_of(code) else { continue };
+                cursor.changes += 1;
+                if !take(Mixed(word), change) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of changes behind the ends of the streams, given their cursors. It is 0 unless the journal is
+    /// damaged.
+    pub fn lost(&self, ends: impl Iterator<Item = Cursor>) -> io::Result<u64> {
+        let mut records = [[0; 2]; PAGE_RECORDS];
+        // Damaged records count, but not the one that a process had not finished when it was killed.
+        let is_change = |[_, seal]: &&[u64; 2]| *seal != 0 && u64::from_le(*seal) & 7 != CHUNK;
+        let mut lost = 0;
+        let others = (&self.others, Cursor::default());
+        for (pages, end) in self.streams.iter().zip(ends).chain([others]) {
+            let mut first = end.place % PAGE_RECORDS;
+            for page in pages.iter().skip(end.place / PAGE_RECORDS) {
+                self.read_page(*page, &mut records)?;
+                lost += records[first..].iter().filter(is_change).count() as u64;
+                first = 0;
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Makes the contents survive a power failure.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// Returns the number of bytes of the pages in use.
+    pub fn bytes(&self) -> u64 {
+        let pages: usize = self.streams.iter().chain([&self.others]).map(Vec::len).sum();
+        (1 + pages as u64) * PAGE_BYTES
+    }
+
+    /// Returns whether no change is recorded.
+    pub fn is_empty(&self) -> bool {
+        self.bytes() == PAGE_BYTES
+    }
+}

@@ -92,7 +92,7 @@ fn start() -> Result<ExitCode> {
     thread::spawn(move || serve(&listener, &site));
 
     println!("site: {BASE}/, pages: {pages}, workers: {workers}");
-    println!("URLs that other runs have finished: {}\n", crawl.done.filter().len());
+    println!("URLs that other runs have finished: {}\n", crawl.done.len());
     let start = Instant::now();
     let tally = run(&crawl, workers, address)?;
     report(&folder, pages, &crawl, &tally, start.elapsed())

@@ -122,8 +122,7 @@ impl fmt::Display for Full {
 
 impl Error for Full {}
 
-/// The error of [`extend_if_absent`](crate::ConcurrentCuckooFilter::extend_if_absent) and of the
-/// parallel streams when some items did not fit. The others were inserted.
+/// The error of [`extend_if_absent`](crate::ConcurrentCuckooFilter::extend_if_absent), and of its parallel form, when some items did not fit. The others were inserted.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -138,19 +137,27 @@ impl Error for Full {}
 /// assert_eq!(left.len(), refused.count());
 /// # Ok::<(), koel::BuildError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Refused {
-    inserted: usize,
+    pub(crate) inserted: usize,
     count: usize,
     hashes: Vec<Prehashed>,
 }
 
 impl Refused {
-    /// Bounds the memory that the hashes of an endless stream of refused items take.
-    pub(crate) const MAX_NAMED: usize = 1 << 20;
+    /// The maximum number of hashes, because a stream of refused items may be endless.
+    const MAX_NAMED: usize = 1 << 20;
 
-    pub(crate) fn new(inserted: usize, count: usize, hashes: Vec<Prehashed>) -> Self {
-        Refused { inserted, count, hashes }
+    /// Adds refused items, some of which have these hashes.
+    pub(crate) fn refuse(&mut self, count: usize, hashes: &[Prehashed]) {
+        self.count += count;
+        let room = Self::MAX_NAMED - self.hashes.len();
+        self.hashes.extend_from_slice(&hashes[..hashes.len().min(room)]);
+    }
+
+    /// Returns the number of items that were inserted, or this error if some were refused.
+    pub(crate) fn result(self) -> Result<usize, Refused> {
+        if self.count == 0 { Ok(self.inserted) } else { Err(self) }
     }
 
     /// Returns the number of items that were inserted.

@@ -75,8 +75,8 @@ use std::sync::Arc;
 ///
 /// # Which changes
 ///
-/// All changes are made through this type. [`filter`](Self::filter) lends the filter itself to readers, for its figures
-/// and its other lookups.
+/// All changes are made through this type, which does not lend the filter itself. [`try_clone`](Self::try_clone) makes a
+/// copy of it.
 pub struct DurableFilter<S: PersistentHasher = StableHash> {
     pub(super) shared: Arc<Shared<S>>,
     pub(super) keeper: Keeper,
@@ -430,16 +430,64 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.shared.filter.set_max_bytes(bytes);
     }
 
-    /// Lends the filter for its other figures and lookups, and for copies. Nothing can be changed through it:
-    ///
-    /// ```compile_fail
-    /// fn add(seen: &koel::DurableFilter) {
-    ///     seen.filter().insert("https://a.example/");
-    /// }
-    /// ```
+    /// Returns the age of the item, as [`ConcurrentCuckooFilter::age`].
     #[must_use]
-    pub fn filter(&self) -> FilterView<'_, S> {
-        FilterView(&self.shared.filter)
+    pub fn age<K: Key + ?Sized>(&self, item: &K) -> Option<u64> {
+        let age = self.shared.filter.age(item);
+        self.until_recorded(self.mixed(item));
+        age
+    }
+
+    /// Returns the number of the present tick, as [`ConcurrentCuckooFilter::present_tick`].
+    #[must_use]
+    pub fn present_tick(&self) -> Option<u64> {
+        self.shared.filter.present_tick()
+    }
+
+    /// Returns the number of ticks for which items are remembered, as [`ConcurrentCuckooFilter::remembers`].
+    #[must_use]
+    pub fn remembers(&self) -> Option<u32> {
+        self.shared.filter.remembers()
+    }
+
+    /// Returns the numbers of items that expire with the next ticks, as [`ConcurrentCuckooFilter::expiring`].
+    #[must_use]
+    pub fn expiring(&self) -> Vec<usize> {
+        self.shared.filter.expiring()
+    }
+
+    /// Returns the hasher of the items.
+    #[must_use]
+    pub fn hasher(&self) -> &S {
+        self.shared.filter.hasher()
+    }
+
+    /// Returns the hash of an item, as [`ConcurrentCuckooFilter::hash_of`].
+    #[must_use]
+    pub fn hash_of<K: Key + ?Sized>(&self, item: &K) -> Prehashed {
+        self.shared.filter.hash_of(item)
+    }
+
+    /// Returns a copy in memory, as [`ConcurrentCuckooFilter::try_clone`]. It can be changed, and
+    /// [saved](ConcurrentCuckooFilter::save) to any path but that of the state.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is not enough memory.
+    pub fn try_clone(&self) -> Result<ConcurrentCuckooFilter<S>, BuildError>
+    where
+        S: Clone,
+    {
+        self.shared.filter.try_clone()
+    }
+
+    /// Writes a copy, as [`ConcurrentCuckooFilter::write_to`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the writer does.
+    pub fn write_to(&self, writer: impl Write) -> Result<SaveReport, SnapshotError> {
+        self.shared.filter.write_to(writer)
     }
 
     /// Lends the filter without its journal, for a child that was forked, where the filter is only memory. A change
@@ -569,109 +617,5 @@ impl<S: PersistentHasher> fmt::Debug for DurableFilter<S> {
         f.debug_struct("DurableFilter")
             .field("path", &self.shared.journals.state())
             .finish_non_exhaustive()
-    }
-}
-
-/// The filter of a [`DurableFilter`], for its figures and lookups. Nothing can be changed through
-/// it.
-///
-/// Its methods are those of [`ConcurrentCuckooFilter`] with the same names. Its lookups do not wait for the record of a
-/// change that they see, so their answers need not survive the end of the process.
-pub struct FilterView<'a, S>(pub(super) &'a ConcurrentCuckooFilter<S>);
-
-macro_rules! figures {
-    ($($name:ident -> $answer:ty;)*) => {
-        $(
-            #[doc = concat!("See [`ConcurrentCuckooFilter::", stringify!($name), "`].")]
-            #[must_use]
-            pub fn $name(&self) -> $answer {
-                self.0.$name()
-            }
-        )*
-    };
-}
-
-impl<'a, S> FilterView<'a, S> {
-    figures! {
-        len -> usize;
-        is_empty -> bool;
-        stats -> Stats;
-        capacity -> usize;
-        size_in_bytes -> usize;
-        max_bytes -> usize;
-        buckets -> usize;
-        shards -> usize;
-        false_positive_rate -> f64;
-        false_positive_rate_at_capacity -> f64;
-        grows -> bool;
-        remembers -> Option<u32>;
-        present_tick -> Option<u64>;
-        expiring -> Vec<usize>;
-        hasher -> &'a S;
-    }
-}
-
-impl<S: PersistentHasher> FilterView<'_, S> {
-    /// See [`ConcurrentCuckooFilter::hash_of`].
-    pub fn hash_of<K: Key + ?Sized>(&self, item: &K) -> Prehashed {
-        self.0.hash_of(item)
-    }
-
-    /// See [`ConcurrentCuckooFilter::part_of`].
-    #[must_use]
-    pub fn part_of<K: Key + ?Sized>(&self, item: &K, parts: usize) -> usize {
-        self.0.part_of(item, parts)
-    }
-
-    /// See [`ConcurrentCuckooFilter::contains`].
-    #[must_use]
-    pub fn contains<K: Key + ?Sized>(&self, item: &K) -> bool {
-        self.0.contains(item)
-    }
-
-    /// See [`ConcurrentCuckooFilter::contains_many`].
-    #[must_use]
-    pub fn contains_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
-        self.0.contains_many(items)
-    }
-
-    /// See [`ConcurrentCuckooFilter::count`].
-    #[must_use]
-    pub fn count<K: Key + ?Sized>(&self, item: &K) -> usize {
-        self.0.count(item)
-    }
-
-    /// See [`ConcurrentCuckooFilter::age`].
-    #[must_use]
-    pub fn age<K: Key + ?Sized>(&self, item: &K) -> Option<u64> {
-        self.0.age(item)
-    }
-
-    /// Returns a copy in memory, as [`ConcurrentCuckooFilter::try_clone`]. It can be changed and
-    /// [saved](ConcurrentCuckooFilter::save) to any path but that of the state.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if there is not enough memory.
-    pub fn try_clone(&self) -> Result<ConcurrentCuckooFilter<S>, BuildError>
-    where
-        S: Clone,
-    {
-        self.0.try_clone()
-    }
-
-    /// Writes a copy, as [`ConcurrentCuckooFilter::write_to`].
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the writer does.
-    pub fn write_to(&self, writer: impl Write) -> Result<SaveReport, SnapshotError> {
-        self.0.write_to(writer)
-    }
-}
-
-impl<S> fmt::Debug for FilterView<'_, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }

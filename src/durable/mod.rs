@@ -1,6 +1,6 @@
 //! A filter that survives the end of its process.
 //!
-//! * [`filter`] makes changes and records them in a [`journal`](crate::journal), and lends a view to readers;
+//! * [`filter`] makes changes and records them in a [`journal`](crate::journal);
 //! * [`keeper`] syncs the journals, and calls for a [`checkpoint`], which replaces them and the state, when they are
 //!   long;
 //! * [`open`] replays the journals on the state, under a [`claim`] that no other process has.
@@ -15,5 +15,5 @@ mod open;
 pub use checkpoint::{has_changes, journals_of};
 pub use claim::Claim;
 pub use error::{DurableError, DurableErrorKind};
-pub use filter::{DurableFilter, FilterView};
+pub use filter::DurableFilter;
 pub use keeper::SyncPolicy;

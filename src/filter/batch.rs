@@ -495,13 +495,10 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     ) -> Result<usize, Refused> {
         let mut extension = Extension::default();
         for item in items {
-            extension.push(self.hash_of(&item), item);
-            if extension.has(CHUNK) {
-                extension.flush(|hashes| self.insert_if_absent_many(hashes), &mut new);
-            }
+            extension.push(item, CHUNK, self, &mut new);
         }
-        extension.flush(|hashes| self.insert_if_absent_many(hashes), new);
-        extension.outcome()
+        extension.flush(self, new);
+        extension.outcome.result()
     }
 }
 
@@ -535,73 +532,50 @@ impl<K: Key> FromIterator<K> for ConcurrentCuckooFilter {
 }
 
 /// A stream, or one thread's share of it.
-pub struct Extension<T> {
-    /// Items that are added once there are enough for a batch, and their hashes.
-    hashes: Vec<Prehashed>,
-    items: Vec<T>,
-    added: usize,
-    refused: usize,
-    /// The hashes of the first items that were refused.
-    names: Vec<Prehashed>,
+pub struct Extension<K> {
+    /// The items that wait until they are enough for a batch.
+    items: Vec<K>,
+    pub outcome: Refused,
 }
 
-impl<T> Default for Extension<T> {
+impl<K> Default for Extension<K> {
     fn default() -> Self {
-        let (hashes, items, names) = (Vec::new(), Vec::new(), Vec::new());
-        Extension { hashes, items, added: 0, refused: 0, names }
+        Extension { items: Vec::new(), outcome: Refused::default() }
     }
 }
 
-impl<T> Extension<T> {
-    pub fn push(&mut self, hash: Prehashed, item: T) {
-        self.hashes.push(hash);
+impl<K: Key> Extension<K> {
+    /// Adds an item, once it has waited for `most` items to come.
+    pub fn push<S: BuildHasher>(
+        &mut self,
+        item: K,
+        most: usize,
+        filter: &ConcurrentCuckooFilter<S>,
+        new: impl FnMut(K),
+    ) {
         self.items.push(item);
-    }
-
-    pub fn has(&self, items: usize) -> bool {
-        self.items.len() >= items
+        if self.items.len() >= most {
+            self.flush(filter, new);
+        }
     }
 
     /// Adds the items that are waiting, and passes on those that were new.
-    pub fn flush(
+    pub fn flush<S: BuildHasher>(
         &mut self,
-        add: impl FnOnce(&[Prehashed]) -> Vec<Result<bool, Full>>,
-        mut new: impl FnMut(T),
+        filter: &ConcurrentCuckooFilter<S>,
+        mut new: impl FnMut(K),
     ) {
-        let hashes = std::mem::take(&mut self.hashes);
-        let mut items = std::mem::take(&mut self.items);
-        for ((hash, answer), item) in hashes.iter().zip(add(&hashes)).zip(items.drain(..)) {
+        let hashes: Vec<Prehashed> = self.items.iter().map(|item| filter.hash_of(item)).collect();
+        let answers = filter.insert_if_absent_many(&hashes);
+        for ((item, hash), answer) in self.items.drain(..).zip(hashes).zip(answers) {
             match answer {
                 Ok(true) => {
-                    self.added += 1;
+                    self.outcome.inserted += 1;
                     new(item);
                 }
                 Ok(false) => {}
-                Err(Full { .. }) => self.refuse(1, &[*hash]),
+                Err(Full { .. }) => self.outcome.refuse(1, &[hash]),
             }
-        }
-        (self.hashes, self.items) = (hashes, items);
-        self.hashes.clear();
-    }
-
-    fn refuse(&mut self, count: usize, names: &[Prehashed]) {
-        self.refused += count;
-        let room = Refused::MAX_NAMED - self.names.len();
-        self.names.extend_from_slice(&names[..names.len().min(room)]);
-    }
-
-    #[cfg(feature = "rayon")]
-    pub fn merge(mut self, other: Self) -> Self {
-        self.added += other.added;
-        self.refuse(other.refused, &other.names);
-        self
-    }
-
-    /// The number of items that were new, or the error if some were refused.
-    pub fn outcome(self) -> Result<usize, Refused> {
-        match self.refused {
-            0 => Ok(self.added),
-            refused => Err(Refused::new(self.added, refused, self.names)),
         }
     }
 }

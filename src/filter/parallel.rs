@@ -87,39 +87,6 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
         self.par_answers(items, Remove)
     }
 
-    /// Adds a copy of every item of a parallel iterator, in any order, and returns the number of
-    /// items.
-    ///
-    /// Items are added as by [`insert`](Self::insert), so repeated items are added and counted
-    /// repeatedly. To add each item once, use [`par_extend_if_absent`](Self::par_extend_if_absent).
-    ///
-    /// Every item is tried, even when the filter is full, and refusals are slow: see [`Full`].
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Refused`] if some items did not fit. The others were inserted. The error has their
-    /// number, and the hashes of the items that were not.
-    ///
-    /// ```
-    /// use rayon::prelude::*;
-    ///
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(10_000);
-    /// let pages = (0..10_000).into_par_iter().map(|page| format!("/{page}"));
-    /// let inserted = filter.par_extend(pages)?;
-    /// assert_eq!(inserted, 10_000);
-    /// assert!(filter.contains("/4711"));
-    /// # Ok::<(), koel::Refused>(())
-    /// ```
-    pub fn par_extend<K: Key + Send>(
-        &self,
-        items: impl IntoParallelIterator<Item = K>,
-    ) -> Result<usize, Refused> {
-        let insert = |hashes: &[Prehashed]| {
-            self.insert_many(hashes).into_iter().map(|answer| answer.map(|()| true)).collect()
-        };
-        self.par_add(items, |_| (), insert, |()| ())
-    }
-
     /// Adds each item of a parallel iterator that is not in the filter yet, in any order, passes those
     /// that were new to `new`, and returns their number: [`extend_if_absent`](Self::extend_if_absent)
     /// on many threads.
@@ -150,34 +117,24 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
         items: impl IntoParallelIterator<Item = K>,
         new: impl Fn(K) + Sync,
     ) -> Result<usize, Refused> {
-        let insert = |hashes: &[Prehashed]| self.insert_if_absent_many(hashes);
-        self.par_add(items, |item| item, insert, new)
-    }
-
-    /// Adds all items with `add`. Keeps of each what is passed to `new` if it was new.
-    fn par_add<K: Key + Send, T: Send>(
-        &self,
-        items: impl IntoParallelIterator<Item = K>,
-        keep: impl Fn(K) -> T + Sync,
-        add: impl Fn(&[Prehashed]) -> Vec<Result<bool, Full>> + Sync,
-        new: impl Fn(T) + Sync,
-    ) -> Result<usize, Refused> {
-        let push = |mut extension: Extension<T>, item: K| {
-            extension.push(self.hash_of(&item), keep(item));
-            if extension.has(CHUNK) {
-                extension.flush(&add, &new);
-            }
+        let push = |mut extension: Extension<K>, item: K| {
+            extension.push(item, CHUNK, self, &new);
             extension
         };
-        let flush = |mut extension: Extension<T>| {
-            extension.flush(&add, &new);
-            extension
+        let flush = |mut extension: Extension<K>| {
+            extension.flush(self, &new);
+            extension.outcome
         };
-        let extensions = items.into_par_iter().fold(Extension::default, push).map(flush);
-        extensions.reduce(Extension::default, Extension::merge).outcome()
+        let merge = |mut outcome: Refused, other: Refused| {
+            outcome.inserted += other.inserted;
+            outcome.refuse(other.count(), other.hashes());
+            outcome
+        };
+        let outcomes = items.into_par_iter().fold(Extension::default, push).map(flush);
+        outcomes.reduce(Refused::default, merge).result()
     }
 
-    /// What this answers for the hashes of the items, which are hashed on all threads.
+    /// Performs an operation on all items, which are hashed on all threads.
     fn par_answers<K: Key + Sync, O: Operation<Answer: Copy + Send + Sync> + Sync>(
         &self,
         items: &[K],

@@ -127,10 +127,10 @@ pub struct Crew<'a> {
 impl<'a> Crew<'a> {
     /// `round` is greater than in the processes before.
     pub fn new(seen: &'a DurableFilter, kind: Kind, seed: u64, round: u64) -> Self {
-        if kind.forgets && seen.filter().present_tick().is_none() {
+        if kind.forgets && seen.present_tick().is_none() {
             seen.tick_to(1).expect("a tick");
         }
-        let tick = seen.filter().present_tick().unwrap_or(0);
+        let tick = seen.present_tick().unwrap_or(0);
         let [begun, ended] = [tick, tick].map(AtomicU64::new);
         let clock = AtomicU64::new((round + 1) << 40);
         Crew { seen, kind, seed, stop: AtomicBool::new(false), clock, begun, ended }
@@ -384,7 +384,7 @@ impl History {
 
     /// Checks a filter that was opened after a failure. Returns an error that says what is wrong.
     pub fn check(&self, seen: &DurableFilter, kind: Kind) -> Result<(), String> {
-        let now = seen.filter().present_tick().unwrap_or(0);
+        let now = seen.present_tick().unwrap_or(0);
         // A process begins with the first tick.
         if !(self.ticks[0]..=self.ticks[1].max(1)).contains(&now) && kind.forgets {
             return Err(format!("the tick is {now}, and not in {:?}", self.ticks));
@@ -413,7 +413,7 @@ impl History {
                 }
             }
             if *item < SHARED && count == 1 && kind.forgets {
-                let age = seen.filter().age(item).unwrap_or(u64::MAX);
+                let age = seen.age(item).unwrap_or(u64::MAX);
                 if let Some([first, last]) = at.touched(events)
                     && !(now.saturating_sub(last)..=now - first.min(now)).contains(&age)
                 {

@@ -99,7 +99,7 @@ fn a_killed_process_loses_nothing_that_it_has_answered() {
             longest = longest.max(begin.elapsed());
             assert_eq!(seen.lost_changes(), 0, "{told}");
             history.check(&seen, kind).unwrap_or_else(|error| panic!("{told}: {error}"));
-            history.end_process(round, seen.filter().present_tick().unwrap_or(0), kind);
+            history.end_process(round, seen.present_tick().unwrap_or(0), kind);
         }
     }
     println!(

@@ -47,17 +47,17 @@ fn changes_are_there_when_it_is_opened_again() {
             }
             seen.tick().expect("a tick");
             seen.refresh(&1u64).expect("a change");
-            let length = seen.filter().len();
+            let length = seen.len();
             drop(seen);
             for opened in 0..2 {
                 let seen = open(&path, builder);
-                assert_eq!(seen.filter().len(), length, "{number} {opened}");
+                assert_eq!(seen.len(), length, "{number} {opened}");
                 for item in 0..count * 5 / 4 {
                     let is_in = item >= count || item % 3 != 0;
                     assert_eq!(seen.contains(&item), is_in, "{number}: {item}");
                 }
-                assert_eq!(seen.filter().age(&1u64), builder_ages(number).then_some(0));
-                assert_eq!(seen.filter().age(&2u64), builder_ages(number).then_some(1));
+                assert_eq!(seen.age(&1u64), builder_ages(number).then_some(0));
+                assert_eq!(seen.age(&2u64), builder_ages(number).then_some(1));
                 seen.checkpoint().expect("a checkpoint");
             }
         }
@@ -93,8 +93,8 @@ fn what_each_operation_has_done_is_done_again() {
         assert!(removed.iter().all(|it| *it));
         assert!(seen.contains_many(&items[100..]).iter().all(|it| *it));
         let figures = |seen: &DurableFilter| {
-            let of = |item: u64| (seen.count(&item), seen.filter().age(&item));
-            (seen.filter().len(), (0..6_000).map(of).collect::<Vec<_>>())
+            let of = |item: u64| (seen.count(&item), seen.age(&item));
+            (seen.len(), (0..6_000).map(of).collect::<Vec<_>>())
         };
         let before = figures(&seen);
         assert_eq!((before.1[1].0, before.1[2].0, before.1[50].0), (2, 1, 0));
@@ -119,10 +119,10 @@ fn copies_that_were_taken_are_taken_again() {
                 taken += usize::from(seen.insert(&item).is_ok());
             }
         }
-        assert_eq!(seen.filter().len(), taken);
+        assert_eq!(seen.len(), taken);
         drop(seen);
         let seen = open(&path, &builder);
-        assert_eq!(seen.filter().len(), taken, "{rate}");
+        assert_eq!(seen.len(), taken, "{rate}");
         assert!((0..1_000u64).all(|item| seen.contains(&item)));
     }
 }
@@ -159,10 +159,10 @@ fn a_filter_that_is_filled_until_it_refuses_fits_again() {
                 Err(_) => refused += 1,
             }
         }
-        let length = seen.filter().len();
+        let length = seen.len();
         drop(seen);
         let seen = open(&path, &builder);
-        assert_eq!(seen.filter().len(), length, "{rate}");
+        assert_eq!(seen.len(), length, "{rate}");
         assert!(there.iter().all(|item: &u64| seen.contains(item)), "{rate}");
     }
 }
@@ -192,8 +192,8 @@ fn ticks_pass_again_as_they_did() {
             }
         }
         let figures = |seen: &DurableFilter| {
-            let ages: Vec<_> = (0..20u64).map(|item| seen.filter().age(&Some(item))).collect();
-            (seen.filter().present_tick(), seen.filter().len(), ages)
+            let ages: Vec<_> = (0..20u64).map(|item| seen.age(&Some(item))).collect();
+            (seen.present_tick(), seen.len(), ages)
         };
         let before = figures(&seen);
         drop(seen);
@@ -294,7 +294,7 @@ fn changes_of_several_processes_are_made_again_in_their_order() {
         assert_eq!(names(folder.path()), left);
         std::fs::remove_dir(&in_the_way).expect("a folder");
         let seen = open(&path, builder);
-        assert_eq!(seen.filter().len(), (0..1_000).filter(|item| (item + 5) % 3 != 0).count());
+        assert_eq!(seen.len(), (0..1_000).filter(|item| (item + 5) % 3 != 0).count());
         seen.close().expect("a checkpoint");
         assert_eq!(names(folder.path()), ["seen.koel"]);
     }
@@ -321,7 +321,7 @@ fn a_child_changes_nothing() {
             && refused(seen.clear().map(|()| true))
             && refused(seen.checkpoint().map(|()| true))
             && refused(seen.sync().map(|()| true))
-            && seen.filter().contains(&1u64);
+            && seen.contains(&1u64);
         seen.leave_to_parent();
         drop(seen);
         // SAFETY: it ends the child.
@@ -464,9 +464,9 @@ fn a_durable_filter_is_unwind_safe_and_tells_its_figures() {
     is_unwind_safe(&seen);
     assert!(seen.is_empty());
     assert!(seen.insert_if_absent(&1u64).expect("room"));
-    let figures = (seen.len(), seen.stats().items, seen.filter().len(), seen.filter().count(&1u64));
-    assert_eq!(figures, (1, 1, 1, 1));
-    let copy = seen.filter().try_clone().expect("memory");
+    let figures = (seen.len(), seen.stats().items, seen.count(&1u64));
+    assert_eq!(figures, (1, 1, 1));
+    let copy = seen.try_clone().expect("memory");
     copy.insert(&2u64).expect("room");
     assert!(!seen.contains(&2u64));
 }
@@ -524,7 +524,7 @@ fn a_filter_that_gives_memory_back_keeps_what_it_has() {
         drop(seen);
         let seen = open(&path, builder);
         let is_right = |seen: &DurableFilter| {
-            assert_eq!(seen.filter().len(), 20_000);
+            assert_eq!(seen.len(), 20_000);
             assert!((0..10_000).chain(200_000..210_000u64).all(|item| seen.contains(&item)));
         };
         is_right(&seen);

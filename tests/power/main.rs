@@ -142,7 +142,7 @@ fn opened(
     let check = |history: &History| -> Result<u64, String> {
         let seen = open().map_err(|error| error.to_string())?;
         history.check(&seen, kind)?;
-        Ok(seen.filter().present_tick().unwrap_or(0))
+        Ok(seen.present_tick().unwrap_or(0))
     };
     let fail = |error: String| -> ! {
         let kept = folder();

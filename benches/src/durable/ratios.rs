@@ -77,7 +77,7 @@ fn round(folder: &Path, items: u64, (threads, round): (u64, u64), rates: &mut Ra
     let mut items = if passes(items) > 1 { items..2 * items } else { 0..2 * items };
     let count = items.end - items.start;
     let least = count - count / 500_000 - 10;
-    for length in [memory.len() as u64, durable.filter().len() as u64] {
+    for length in [memory.len() as u64, durable.len() as u64] {
         assert!((least..=count).contains(&length), "{length} of {count} items");
     }
     assert!(items.all(|it| memory.has(item(it)) && durable.has(item(it))), "an item is lost");
@@ -138,12 +138,12 @@ fn replay(folder: &Path, changes: u64) -> Result<f64> {
     let open = || DurableFilter::open_with(&path, SyncPolicy::Never, || builder(changes).build());
     let seen = open()?;
     (0..changes).try_for_each(|number| seen.insert_if_absent(&item(number)).map(drop))?;
-    let length = seen.filter().len();
+    let length = seen.len();
     drop(seen);
     let start = Instant::now();
     let seen = open()?;
     let took = start.elapsed();
-    match seen.filter().len() {
+    match seen.len() {
         same if same == length => Ok(rate(length as u64, took)),
         other => Err(format!("{other} items of {length}").into()),
     }

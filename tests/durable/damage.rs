@@ -255,6 +255,33 @@ fn what_is_lost_is_counted() {
     }
 }
 
+/// A disk that writes a sector to another place has a right record there, of the right journal.
+#[test]
+fn a_record_at_another_place_is_not_taken_for_a_change() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let seen = open(&path).expect("a filter");
+    for _ in 0..20 {
+        assert!(seen.insert_if_absent(&1u64).expect("room"));
+        assert!(seen.remove(&1u64).expect("a change"));
+    }
+    drop(seen);
+    let (state, journal) = (fs::read(&path).expect("a file"), journal(folder.path()));
+    let name = journal.file_name().expect("a name").to_str().expect("text");
+    let right = fs::read(&journal).expect("a file");
+    let end = right.iter().rposition(|byte| *byte != 0).expect("records") / 16 * 16 + 16;
+    let removed = end - 16;
+    // The last addition once more, behind the last record or in the place of the last removal.
+    for place in [end, removed] {
+        let mut bytes = right.clone();
+        bytes.copy_within(removed - 16..removed, place);
+        let placed = placed(&state, name, &bytes);
+        let seen = open(&placed.path().join("seen.koel")).expect("a filter");
+        assert_eq!(seen.lost_changes(), 1, "{place}");
+        assert_eq!(seen.count(&1u64), usize::from(place == removed), "{place}");
+    }
+}
+
 #[test]
 fn a_journal_of_another_state_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The largest request that is granted: less than the table of any filter that is too large.
-static MAX_AT_ONCE: AtomicUsize = AtomicUsize::new(1 << 33);
+static MAX_AT_ONCE: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 thread_local! {
     /// All bytes that this thread was granted, and those that it gave back. (The test harness has

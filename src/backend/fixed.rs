@@ -1,8 +1,7 @@
 //! The backend of a filter of fixed size: one table that never grows.
 
-use crate::backend::exchange::{Copied, Loaded, Memory};
 use crate::backend::incoming::{IncomingShard, MergeReport};
-use crate::backend::shards::{Located, Shards};
+use crate::backend::shards::{Block, Loaded, Located, Memory, Shards};
 use crate::error::{BuildError, Full, FullKind, NoMemory, UnionError};
 use crate::layout::bucket::{Fingerprint, Lanes};
 use crate::layout::geometry::{Bucket, Geometry, Mixed, Place, Spot};
@@ -253,12 +252,12 @@ impl<const WIDE: bool> Shards for Fixed<WIDE> {
         self.table.buckets()
     }
 
-    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
+    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
         let index = (*next)?;
         let shard = index as usize;
         let Ok((items, time)) = self.shard(shard).copy(self.ticking(), buckets);
         *next = Some(index + 1).filter(|next| *next < self.table.geometry().shards() as u64);
-        Some(Copied { depth: 0, items, time })
+        Some(Block { items, time, ..Block::EMPTY })
     }
 
     fn after(&self, next: u64) -> Option<u64> {

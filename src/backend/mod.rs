@@ -3,11 +3,10 @@
 //! A filter has one [`Backend`]: of fixed size or [growing], each with narrow or wide
 //! buckets. The kind is chosen when the filter is made, and each operation branches on it once.
 //!
-//! * [`shards`] has the operations on items in shards, for all backends;
+//! * [`shards`] has the operations on items in shards, for all backends, and what they exchange with snapshots;
 //! * [`fixed`] has one table of shards that are never split;
 //! * [`growing`] has a directory of shards, which are split when they are full;
 //! * [`union`] merges another filter into this one; a copied shard of the other is [`incoming`];
-//! * [`exchange`] has the types that backends and snapshots exchange.
 //!
 //! # The path of an operation
 //!
@@ -20,17 +19,15 @@
 //!    the shard is split, or the item is refused. If the shard has been split meanwhile, the operation is
 //!    retried in the shard that owns the item now.
 
-pub mod exchange;
 pub mod fixed;
 pub mod growing;
 pub mod incoming;
 pub mod shards;
 pub mod union;
 
-use crate::backend::exchange::Loaded;
 use crate::backend::fixed::Fixed;
 use crate::backend::growing::sharded::Sharded;
-use crate::backend::shards::Shards;
+use crate::backend::shards::{Loaded, Shards};
 use crate::error::{BuildError, Full};
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Mixed;

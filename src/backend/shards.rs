@@ -12,7 +12,7 @@
 //! end. In a fixed filter no shard is ever split and no room can be made, so an operation is just that of the
 //! shard.
 
-use crate::backend::exchange::Copied;
+use crate::backend::growing::tables::Tables;
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::error::UnionError;
 use crate::error::{Full, FullKind};
@@ -21,6 +21,8 @@ use crate::layout::roots::Parts;
 use crate::shard::Shard;
 use crate::shard::kick::{Copies, kick};
 use crate::shard::lease::{Answer, Lease, Refusal};
+use crate::table::Table;
+use crate::table::ticking::Time;
 
 /// The shard that owns an item, and the item's place in it.
 pub type Located<'a, S> = (Shard<'a, <S as Shards>::Lease<'a>>, Place);
@@ -133,7 +135,7 @@ pub trait Shards: Sized + Send + Sync {
     /// threads may change the filter between two calls, but for joins of its shards; an item that stays in the filter
     /// is in exactly one of the copies. (This holds for items. A void lane, which goes to both halves of a split, may
     /// be in two.)
-    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied>;
+    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block>;
 
     /// Returns the number of the shard after this one, which is `next` of [`copy_shard`](Self::copy_shard): the shard
     /// that begins there now may be split later, but never begins elsewhere or ends later while no shards are joined.
@@ -292,4 +294,43 @@ fn place_again<'a, S: Shards, A>(
             Err(again) => (lease, refusal) = (shard.lease(), again),
         }
     }
+}
+
+/// The figures of a shard that was copied, or that are in its block of a file.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Block {
+    pub depth: u32,
+    /// The number of lanes that are not void, each of which is one item.
+    pub items: i64,
+    /// The [`surplus`](crate::backend::growing::site::Site::surplus) of the shard, in a file of a growing filter.
+    pub surplus: u64,
+    /// The time of the copy, in a filter that forgets.
+    pub time: Option<Time>,
+    /// The checksum of the block, in a file.
+    pub sum: u64,
+}
+
+impl Block {
+    pub const EMPTY: Block = Block { depth: 0, items: 0, surplus: 0, time: None, sum: 0 };
+}
+
+/// The contents of a file, or of pieces.
+#[doc(hidden)]
+pub struct Loaded {
+    /// The shards, in the order of their hashes.
+    pub memory: Memory,
+    pub blocks: Vec<Block>,
+    /// The number of items that [void](crate::backend::growing::void) lanes stand for.
+    pub void: u64,
+    pub time: Option<Time>,
+}
+
+/// The memory of all shards.
+#[doc(hidden)]
+pub enum Memory {
+    /// All shards of this table.
+    Table(Table),
+    /// All shards of these tables that are in use.
+    Tables(Box<Tables>),
 }

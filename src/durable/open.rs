@@ -272,10 +272,7 @@ fn replay_one<S: PersistentHasher + Sync>(
                 *of_all = change;
             }
         };
-        std::thread::scope(|scope| {
-            (1..threads).for_each(|_| drop(scope.spawn(run)));
-            run();
-        });
+        std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(run))));
         // By now, other streams have removed their items that were in the way.
         for Replayed { refused, .. } in &mut *streams {
             refused.retain(|(hash, _)| filter.backend().insert_exhaustively(*hash).is_err());

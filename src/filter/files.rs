@@ -10,7 +10,7 @@ use crate::snapshot::format::End;
 use crate::snapshot::header::Part;
 use crate::snapshot::load::load;
 use crate::snapshot::lookup::SnapshotFile;
-use crate::snapshot::read::{Loading, ReadFilter, Source, read};
+use crate::snapshot::read::{Loading, read};
 use crate::snapshot::replace::replace;
 use crate::snapshot::write::{Cut, Piece, SaveReport, UNCUT, piece_of, write};
 use crate::stable_hash::PersistentHasher;
@@ -209,19 +209,16 @@ impl<S> ConcurrentCuckooFilter<S> {
     where
         S: PersistentHasher,
     {
-        read(reader).and_then(Self::of_read).map(Self::shrunk)
-    }
-
-    pub(crate) fn of_read(read: ReadFilter<S>) -> Result<Self, SnapshotError> {
-        let (backend, hasher) = read.into_backend()?;
-        Ok(Self::from_parts(backend, hasher))
+        let (backend, hasher) = read(reader)?;
+        Ok(Self::from_parts(backend, hasher).shrunk())
     }
 
     fn of_file(file: File) -> Result<Self, SnapshotError>
     where
         S: PersistentHasher,
     {
-        load(file).and_then(Self::of_read).map(Self::shrunk)
+        let (backend, hasher) = load(file)?;
+        Ok(Self::from_parts(backend, hasher).shrunk())
     }
 
     /// Gives memory back if the filter has less in it than after any split. No other thread has it, so nobody waits.
@@ -454,7 +451,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn read_from(&mut self, stream: impl Read) -> Result<bool, SnapshotError> {
-        self.loading.read(Source::stream(stream))
+        self.loading.read(stream)
     }
 
     /// Returns the cursor of the piece that comes next, or `None` if all have been pushed.
@@ -507,7 +504,8 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
     /// ```
     pub fn finish(self) -> Result<ConcurrentCuckooFilter<S>, SnapshotError> {
-        self.loading.finish().and_then(ConcurrentCuckooFilter::of_read)
+        let (backend, hasher) = self.loading.finish()?;
+        Ok(ConcurrentCuckooFilter::from_parts(backend, hasher))
     }
 }
 
@@ -612,5 +610,61 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
             return Err(UnionError::new(UnionErrorKind::DifferentHasher, text));
         }
         union::check(self.backend(), other.backend())
+    }
+}
+
+/// Filters in the data formats of `serde`: as the bytes of a file.
+#[cfg(feature = "serde")]
+mod serde {
+    use crate::filter::ConcurrentCuckooFilter;
+    use crate::stable_hash::PersistentHasher;
+    use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
+    use serde::ser::{Error as _, Serialize, Serializer};
+    use std::fmt;
+    use std::marker::PhantomData;
+
+    /// The most bytes that are allocated because a sequence claims to be that long.
+    const MOST_CLAIMED: usize = 1 << 20;
+
+    /// # serde
+    ///
+    /// With the feature `serde`, a filter that can be saved can also be a field of what is serialised. It is written as
+    /// bytes: those of [`write_to`](ConcurrentCuckooFilter::write_to), with their checksums. All of them are in memory at
+    /// once, and formats without bytes, such as JSON, write a number for each: for large filters, use a file.
+    impl<S: PersistentHasher> Serialize for ConcurrentCuckooFilter<S> {
+        fn serialize<F: Serializer>(&self, serializer: F) -> Result<F::Ok, F::Error> {
+            let mut bytes = Vec::new();
+            self.write_to(&mut bytes).map_err(F::Error::custom)?;
+            serializer.serialize_bytes(&bytes)
+        }
+    }
+
+    impl<'de, S: PersistentHasher> Deserialize<'de> for ConcurrentCuckooFilter<S> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_bytes(Bytes(PhantomData))
+        }
+    }
+
+    struct Bytes<S>(PhantomData<S>);
+
+    impl<'de, S: PersistentHasher> Visitor<'de> for Bytes<S> {
+        type Value = ConcurrentCuckooFilter<S>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the bytes of a saved filter")
+        }
+
+        fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+            ConcurrentCuckooFilter::read_from(bytes).map_err(E::custom)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Self::Value, A::Error> {
+            let claimed = numbers.size_hint().unwrap_or(0);
+            let mut bytes = Vec::with_capacity(claimed.min(MOST_CLAIMED));
+            while let Some(byte) = numbers.next_element()? {
+                bytes.push(byte);
+            }
+            ConcurrentCuckooFilter::read_from(&bytes[..]).map_err(A::Error::custom)
+        }
     }
 }

@@ -3,8 +3,7 @@
 //! * `builder` validates the settings and builds a filter.
 //! * `operations` has the operations on one item, and ticks; `batch` has those on many, and `parallel` those on many
 //!   threads.
-//! * `files` saves and loads filters, sends and receives them in pieces, and merges another filter into this one;
-//!   `serde` has them as bytes.
+//! * `files` saves and loads filters, sends and receives them in pieces, and merges another filter into this one.
 
 // In the order in which the documentation lists their methods.
 pub mod builder;
@@ -17,9 +16,6 @@ pub mod batch;
 mod parallel;
 
 pub mod files;
-
-#[cfg(feature = "serde")]
-mod serde;
 
 use crate::backend::Backend;
 use crate::error::BuildError;

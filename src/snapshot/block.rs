@@ -11,8 +11,8 @@
 //! block was copied before the previous one, and a loaded filter continues from the time of the last block. By then,
 //! the items of earlier blocks have become older, and some have expired.
 
-use crate::backend::exchange::Block;
 use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
+use crate::backend::shards::Block;
 use crate::layout::bucket::{Lanes, Words};
 use crate::layout::either;
 use crate::layout::shrinking::Shrinking;
@@ -60,19 +60,10 @@ impl BlockReader {
         let Some(sum) = unseal(words) else {
             return damaged(0, format!("the checksum of block {number} is wrong"));
         };
-        let (head, rest) = words[..words.len() - 1].split_at(BLOCK_HEAD);
-        let Ok(head) = <[u64; BLOCK_HEAD]>::try_from(head) else {
-            return damaged(0, "the block is too short".into());
-        };
-        let (buckets, ages) = rest.split_at(self.words);
-        let (depth, items) = self.head(number, head)?;
-        let time = match self.time(ages) {
-            Ok(time) => time,
-            Err(word) => {
-                let at = BLOCK_HEAD + self.words + word;
-                return damaged(at, "the block cannot be of this time".into());
-            }
-        };
+        let (depth, items) = self.head(number, std::array::from_fn(|word| words[word]))?;
+        let (buckets, rest) = words[BLOCK_HEAD..].split_at(self.words);
+        let ages = rest.first_chunk().copied().unwrap_or_default();
+        let time = self.time_before(number + 1, ages)?;
         if let Some(bucket) = self.first_wrong(buckets, time) {
             return damaged(BLOCK_HEAD + bucket, "a bucket cannot hold this value".into());
         }
@@ -82,12 +73,6 @@ impl BlockReader {
             return damaged(2, format!("{counted} fingerprints cannot stand for {items} items"));
         }
         Ok(block)
-    }
-
-    /// Returns the time of a block, given the words after its buckets. `Err` is the index of the word that is wrong.
-    pub fn time(&self, ages: &[u64]) -> Result<Option<Time>, usize> {
-        let Some((before, words)) = ages.split_last_chunk() else { return Ok(None) };
-        time_in(self.lanes, *words).map(Some).map_err(|word| before.len() + word)
     }
 
     /// Makes the items in a shard's buckets older. Returns a block with what is left of the shard, without its depth.
@@ -102,19 +87,12 @@ impl BlockReader {
         number: u64,
         words: [u64; TIME_WORDS],
     ) -> Result<Option<Time>, SnapshotError> {
-        if !self.lanes.forgets() {
-            return Ok(None);
-        }
-        let at = self.at(number) - 8 * (TIME_WORDS as u64 + 1);
-        let damaged =
-            |word| SnapshotError::damaged(at + 8 * word as u64, "the block cannot be of this time");
-        time_in(self.lanes, words).map(Some).map_err(damaged)
+        time_in(self.lanes, words, self.time_at(number))
     }
 
-    /// The error of a block from an earlier time than the one before it.
-    fn too_early(&self, number: u64) -> SnapshotError {
-        let at = self.at(number + 1) - 8 * (TIME_WORDS as u64 + 1);
-        SnapshotError::damaged(at, "the block is of an earlier time than the one before it")
+    /// Returns the byte of the time before block `number`.
+    fn time_at(&self, number: u64) -> u64 {
+        self.at(number) - 8 * (TIME_WORDS as u64 + 1)
     }
 
     /// Checks the number of a block.
@@ -233,7 +211,10 @@ impl Totals {
             let what = "the block does not continue where the previous one ended";
             SnapshotError::damaged(reader.at(number) + 8, what)
         })?;
-        self.coverage.add_time(time).ok_or_else(|| reader.too_early(number))
+        self.coverage.add_time(time).ok_or_else(|| {
+            let what = "the block is of an earlier time than the one before it";
+            SnapshotError::damaged(reader.time_at(number + 1), what)
+        })
     }
 
     /// Returns the end of a part with these blocks, whose void lanes stand for `void` items. The end begins at byte
@@ -341,17 +322,22 @@ pub fn words_of(lanes: Lanes, Time { tick, elapsed, number }: Time) -> [u64; TIM
     [tick & lanes.most_stamps() | flag, elapsed, number.unwrap_or(0)]
 }
 
-/// Parses the words of a time. `Err` is the index of the first word that is wrong.
-pub fn time_in(lanes: Lanes, words: [u64; TIME_WORDS]) -> Result<Time, usize> {
-    let [first, elapsed, number] = words;
+/// Parses the words of a time, which are at byte `at`. Returns `None` if the filter does not forget.
+pub fn time_in(
+    lanes: Lanes,
+    [first, elapsed, number]: [u64; TIME_WORDS],
+    at: u64,
+) -> Result<Option<Time>, SnapshotError> {
+    if !lanes.forgets() {
+        return Ok(None);
+    }
     let (tick, has_number) = (first & !HAS_NUMBER, first & HAS_NUMBER != 0);
-    if tick > lanes.most_stamps() {
-        return Err(0);
+    let is_number_right = number == 0 || has_number;
+    if tick > lanes.most_stamps() || !is_number_right {
+        let at = if is_number_right { at } else { at + 16 };
+        return Err(SnapshotError::damaged(at, "the block cannot be of this time"));
     }
-    if number != 0 && !has_number {
-        return Err(2);
-    }
-    Ok(Time { tick, elapsed, number: has_number.then_some(number) })
+    Ok(Some(Time { tick, elapsed, number: has_number.then_some(number) }))
 }
 
 /// Returns the time from which a loaded filter continues. The counts of passed ticks are only compared within one file,

@@ -8,9 +8,7 @@ use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::layout::sizing::{Layout, lanes_of};
 use crate::layout::stamps::MAX_TICKS;
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
-use crate::snapshot::format::{
-    END_WORDS, HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, block_bytes, unseal,
-};
+use crate::snapshot::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, unseal};
 use crate::stable_hash::{PersistentHasher, StableHash};
 use crate::table::Table;
 
@@ -45,12 +43,6 @@ impl Part {
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     pub fn state() -> Part {
         Part { state: ahash::RandomState::new().hash_one("koel").max(1), ..Part::FILE }
-    }
-
-    /// The maximum number of blocks of the part.
-    pub fn most_blocks(self, layout: &Layout) -> u64 {
-        let for_blocks = self.most_bytes.saturating_sub(8 * (HEADER_WORDS + END_WORDS));
-        (for_blocks as u64 / block_bytes(layout)).max(1)
     }
 }
 
@@ -274,19 +266,14 @@ fn growth_of(
     geometry: Geometry,
     capacity: usize,
 ) -> Result<Layout, SnapshotError> {
-    let [expected_growth, rate] = [9, 10].map(|word: usize| f64::from_bits(words[word]));
-    if !(expected_growth >= 1.0 && expected_growth.is_finite()) {
-        return Err(SnapshotError::damaged(
-            72,
-            "the expected growth is not a finite number of 1 or more",
-        ));
-    }
-    if !(rate > 0.0 && rate.is_finite()) {
-        return Err(SnapshotError::damaged(
-            80,
-            "the false-positive rate is not a finite number above 0",
-        ));
-    }
+    let number = |word: usize, least: f64, what: &str| {
+        let number = f64::from_bits(words[word]);
+        let is_right = number >= least && number > 0.0 && number.is_finite();
+        let what = || SnapshotError::damaged(8 * word as u64, format!("{what} cannot be {number}"));
+        is_right.then_some(number).ok_or_else(what)
+    };
+    let expected_growth = number(9, 1.0, "the expected growth")?;
+    let rate = number(10, 0.0, "the false-positive rate")?;
     let max_bytes = usize::try_from(words[LIMIT]).unwrap_or(usize::MAX);
     Ok(Layout { max_bytes, ..Layout::growing(geometry, capacity, expected_growth, rate) })
 }

@@ -4,7 +4,8 @@
 //! have to agree before memory for the table is allocated, so a damaged or hostile file cannot
 //! claim more than it has.
 
-use crate::backend::exchange::Block;
+use crate::backend::Backend;
+use crate::backend::shards::Block;
 use crate::error::{NoMemory, reserve, zeros};
 use crate::layout::bucket::Lanes;
 use crate::shard::whole::fill;
@@ -13,16 +14,15 @@ use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{
     END_WORDS, End, HEADER_WORDS, MAGIC, TIME_WORDS, Words, block_bytes, buckets_in, bytes_of,
 };
-use crate::snapshot::gather::{Gathered, table_of};
 use crate::snapshot::header::{Header, is_snapshot, read_anonymous, read_header};
-use crate::snapshot::read::{ReadFilter, read};
+use crate::snapshot::read::{Gathered, read, restore, table_of};
 use crate::stable_hash::PersistentHasher;
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::ErrorKind;
 #[cfg(not(unix))]
-use std::io::{Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::thread;
 
@@ -69,33 +69,26 @@ impl<H> Outline<H> {
         }
         let (header, sum) = parse(&mut words)?;
 
-        // The header of a fixed filter determines the length of the file. A growing filter has at least
-        // a block for each root; the number of its blocks is in the end.
         let (grows, roots) = (header.layout.grows, header.layout.geometry.shards() as u64);
         let with_blocks = |blocks: u64| {
             let bytes = blocks.checked_mul(block_bytes(&header.layout));
             bytes.and_then(|bytes| bytes.checked_add(8 * (HEADER_WORDS + END_WORDS) as u64))
         };
-        let wrong_length = |wanted| Err(SnapshotError::wrong_length(length, wanted));
-        if let Some(wanted) = with_blocks(roots)
-            && header.is_file
-            && (if grows { length < wanted } else { length != wanted })
-        {
-            return wrong_length(wanted);
+        // A filter has a block for each root, at least, and the number of its blocks is in the end.
+        let least =
+            with_blocks(roots).filter(|least| length < *least || (!grows && length > *least));
+        if let (Some(wanted), true) = (least, header.is_file) {
+            return Err(SnapshotError::wrong_length(length, wanted));
         }
         let end_at = length.saturating_sub(8 * END_WORDS as u64);
         let mut words = [0; END_WORDS];
         read_at(file, &mut words, end_at)?;
         let end = End::read(&mut words, end_at, grows)?;
-        match with_blocks(end.blocks) {
-            Some(wanted) if wanted == length => {}
-            Some(wanted) => return wrong_length(wanted),
-            None => {
-                return Err(SnapshotError::damaged(
-                    end_at + 8,
-                    "the number of blocks is too large",
-                ));
-            }
+        let damaged = |what: &str| SnapshotError::damaged(end_at + 8, what);
+        let wanted = with_blocks(end.blocks);
+        let wanted = wanted.ok_or_else(|| damaged("the number of blocks is too large"))?;
+        if wanted != length {
+            return Err(SnapshotError::wrong_length(length, wanted));
         }
         // A piece that is read as a file has to hold all of its filter. (A file that does not is damaged.)
         let is_whole = header.start == 0 && end.place == roots.saturating_mul(UNITS);
@@ -103,14 +96,14 @@ impl<H> Outline<H> {
             return Err(SnapshotError::only_a_piece());
         }
         if end.blocks < roots || (!grows && end.blocks > roots) {
-            return Err(SnapshotError::damaged(end_at + 8, "no such filter has so many blocks"));
+            return Err(damaged("no such filter has so many blocks"));
         }
         Ok(Some(Outline { header, sum, end, end_at, length }))
     }
 }
 
 /// Loads a file.
-pub fn load<S: PersistentHasher>(file: File) -> Result<ReadFilter<S>, SnapshotError> {
+pub fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), SnapshotError> {
     let outline = Outline::read(&file, read_header)?;
     let Some(Outline { header, sum, end, end_at, length }) = outline else {
         return read(&file);
@@ -130,32 +123,20 @@ pub fn load<S: PersistentHasher>(file: File) -> Result<ReadFilter<S>, SnapshotEr
     }
     let time = totals.finish(end, end_at)?.time;
     let loaded = Gathered::in_table(layout, table, blocks)?.finish(&reader, (end.void, time))?;
-    Ok(ReadFilter { header, loaded })
-}
-
-/// A file from a byte on, independent of other readers.
-struct At<'a> {
-    file: &'a File,
-    at: u64,
-}
-
-impl Read for At<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        #[cfg(unix)]
-        let got = std::os::unix::fs::FileExt::read_at(self.file, bytes, self.at)?;
-        #[cfg(not(unix))]
-        let got = {
-            let mut file = self.file;
-            file.seek(SeekFrom::Start(self.at)).and_then(|_| file.read(bytes))?
-        };
-        self.at += got as u64;
-        Ok(got)
-    }
+    restore(header, loaded)
 }
 
 /// Fills `words` with the bytes from byte `at` on.
 pub fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), SnapshotError> {
-    At { file, at }.read_exact(bytes_of(words)).map_err(|error| match error.kind() {
+    let bytes = bytes_of(words);
+    #[cfg(unix)]
+    let read = std::os::unix::fs::FileExt::read_exact_at(file, bytes, at);
+    #[cfg(not(unix))]
+    let read = {
+        let mut file = file;
+        file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(bytes))
+    };
+    read.map_err(|error| match error.kind() {
         // The file was truncated after its length was read.
         ErrorKind::UnexpectedEof => SnapshotError::cut_off(at),
         _ => SnapshotError::io("cannot read")(error),
@@ -325,7 +306,8 @@ impl SnapshotInfo {
         let stats = layout.stats(end.blocks as usize, end.all_items());
         let remembers = lanes.forgets().then(|| lanes.remembers().into());
         let present_tick = number_in(file, lanes, *length)?;
-        let stats = Stats { size_in_bytes: *length as usize, ..stats };
+        let stats =
+            Stats { size_in_bytes: usize::try_from(*length).unwrap_or(usize::MAX), ..stats };
         Ok(SnapshotInfo { stats, hasher, remembers, present_tick })
     }
 }
@@ -345,7 +327,6 @@ fn number_in(file: &File, lanes: Lanes, length: u64) -> Result<Option<u64>, Snap
     let mut words = [0; TIME_WORDS];
     let at = length - 8 * (TIME_WORDS + 1 + END_WORDS) as u64;
     read_at(file, &mut words, at)?;
-    let time = time_in(lanes, words.map(u64::from_le));
-    let time = time.map_err(|_| SnapshotError::damaged(at, "the block cannot be of this time"))?;
-    Ok(time.number)
+    let time = time_in(lanes, words.map(u64::from_le), at)?;
+    Ok(time.and_then(|time| time.number))
 }

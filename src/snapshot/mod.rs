@@ -4,18 +4,17 @@
 //! * [`header`] encodes and parses the header of a part: it describes the filter.
 //! * [`block`] validates each block, and checks that the blocks of a part are consecutive.
 //! * [`write`](mod@write) writes a part of a filter to a file, or as a piece in memory.
-//! * [`read`] makes a filter from its parts, and copies one in memory. [`gather`] holds the shards read so far.
+//! * [`read`] makes a filter from its parts, and copies one in memory.
 //! * [`load`] makes a filter of a file, on all cores, or reads only the description of the filter.
 //! * [`lookup`] looks up single items in a file, and reads only the shards that they lead to.
 //! * [`replace`] replaces an old file with a new one, atomically.
 //! * [`error`] has the error of all of these.
 //!
-//! The types that backends and files share are in [`backend::exchange`](crate::backend::exchange).
+//! The types that backends and files share are in [`backend::shards`](crate::backend::shards).
 
 pub mod block;
 pub mod error;
 pub mod format;
-pub mod gather;
 pub mod header;
 pub mod load;
 pub mod lookup;

@@ -2,40 +2,44 @@
 //!
 //! A file is one part, and pieces are several. Everything is validated before it is used: the order of the parts, the
 //! blocks, and the order of the blocks.
+//!
+//! # Memory
+//!
+//! Memory is allocated only for shards that have been read, whatever a header claims:
+//!
+//! * The shards of a growing filter go into the [tables](Tables) where they stay. Tables are allocated one after
+//!   another, as in a filter that grows. Only the directory is made at the end.
+//! * A filter of fixed size has one table. Shards wait until half of them have been read. Then the table is allocated,
+//!   and they all move there.
 
-use crate::backend::exchange::{Block, Copied, Loaded};
-use crate::backend::shards::Shards;
+use crate::backend::growing::sharded::bytes_beside;
+use crate::backend::growing::site::Site;
+use crate::backend::growing::tables::Tables;
+use crate::backend::shards::{Block, Loaded, Memory, Shards};
 use crate::backend::{Backend, on_shards};
-use crate::error::{NoMemory, zeros};
+use crate::error::{NoMemory, reserve, zeros};
 use crate::layout::sizing::Layout;
-use crate::snapshot::block::{BlockReader, Coverage, Totals, from_here};
+use crate::shard::whole::{clear, fill, read_shard};
+use crate::snapshot::block::{BlockReader, Coverage, Totals, age_shift, from_here};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in, bytes_of};
-use crate::snapshot::gather::Gathered;
-use crate::snapshot::header::{Header, are_of_one_filter, is_snapshot, read_header};
+use crate::snapshot::header::{Header, are_of_one_filter, check_fits, is_snapshot, read_header};
 use crate::stable_hash::PersistentHasher;
+use crate::table::Table;
+use crate::table::ticking::Time;
 use std::io::{ErrorKind, Read};
 
-/// A filter as it was read.
-pub struct ReadFilter<S> {
-    pub header: Header<S>,
-    pub loaded: Loaded,
-}
-
-impl<S> ReadFilter<S> {
-    /// Returns the filter's backend and its hasher.
-    pub fn into_backend(self) -> Result<(Backend, S), SnapshotError> {
-        let ReadFilter { header: Header { layout, hasher, .. }, mut loaded } = self;
-        loaded.time = loaded.time.map(from_here);
-        let backend = Backend::restore(layout, loaded).map_err(NoMemory)?;
-        Ok((backend, hasher))
-    }
+/// Makes the backend and the hasher of a filter that was read.
+pub fn restore<S>(header: Header<S>, loaded: Loaded) -> Result<(Backend, S), SnapshotError> {
+    let loaded = Loaded { time: loaded.time.map(from_here), ..loaded };
+    let backend = Backend::restore(header.layout, loaded).map_err(NoMemory)?;
+    Ok((backend, header.hasher))
 }
 
 /// Reads a filter that is one part.
-pub fn read<S: PersistentHasher>(reader: impl Read) -> Result<ReadFilter<S>, SnapshotError> {
+pub fn read<S: PersistentHasher>(reader: impl Read) -> Result<(Backend, S), SnapshotError> {
     let mut loading = Loading::new();
-    let read = loading.read(Source::stream(reader)).map_err(|error| match error.kind() {
+    let read = loading.read(reader).map_err(|error| match error.kind() {
         SnapshotErrorKind::OutOfOrder => SnapshotError::only_a_piece(),
         _ => error,
     })?;
@@ -71,25 +75,23 @@ impl<S: PersistentHasher> Loading<S> {
     /// Adds a part. One that is out of order is refused, and nothing has changed. After another error, nothing of any
     /// part is left.
     pub fn push(&mut self, part: &[u8]) -> Result<(), SnapshotError> {
-        match self.read(Source::of_length(part, 0, part.len() as u64))? {
-            true => Ok(()),
-            false => Err(SnapshotError::not_a_snapshot()),
+        let mut rest = part;
+        if !self.read(&mut rest)? {
+            return Err(SnapshotError::not_a_snapshot());
         }
+        if rest.is_empty() {
+            return Ok(());
+        }
+        self.begun = None;
+        let bytes = part.len() as u64;
+        Err(SnapshotError::wrong_length(bytes, bytes - rest.len() as u64))
     }
 
     /// Reads the next part, and nothing after it, as [`push`](Self::push) does. Returns whether there was anything to
     /// read.
-    pub fn read<R: Read>(&mut self, mut source: Source<R>) -> Result<bool, SnapshotError> {
-        let Some(words) = source.header()? else { return Ok(false) };
-        self.add(words, source).map(|()| true)
-    }
-
-    /// Adds a part whose header has been read.
-    fn add(
-        &mut self,
-        mut words: Words<HEADER_WORDS>,
-        mut source: Source<impl Read>,
-    ) -> Result<(), SnapshotError> {
+    pub fn read(&mut self, reader: impl Read) -> Result<bool, SnapshotError> {
+        let mut source = Source { reader, at: 0 };
+        let Some(mut words) = source.header()? else { return Ok(false) };
         let (header, sum) = read_header(&mut words)?;
         self.check_order(header.start, &words)?;
         // If the part is damaged, or its source panics, nothing is put back.
@@ -99,7 +101,7 @@ impl<S: PersistentHasher> Loading<S> {
         };
         begun.add_blocks(sum, &mut source)?;
         self.begun = Some(begun);
-        Ok(())
+        Ok(true)
     }
 
     /// Checks that a part with this header comes next.
@@ -136,7 +138,7 @@ impl<S: PersistentHasher> Loading<S> {
     }
 
     /// Returns the filter, if all of its parts have been read.
-    pub fn finish(self) -> Result<ReadFilter<S>, SnapshotError> {
+    pub fn finish(self) -> Result<(Backend, S), SnapshotError> {
         let next = self.next();
         let (Some(Begun { header, reader, coverage, void, gathered, .. }), None) =
             (self.begun, next)
@@ -146,7 +148,7 @@ impl<S: PersistentHasher> Loading<S> {
             return Err(SnapshotError::new(SnapshotErrorKind::Incomplete, text));
         };
         let loaded = gathered.finish(&reader, (void, coverage.time))?;
-        Ok(ReadFilter { header, loaded })
+        restore(header, loaded)
     }
 }
 
@@ -181,14 +183,13 @@ impl<S> Begun<S> {
             self.gathered.add(layout, block, &words[buckets_in(layout)])?;
             source.read(&mut next)?;
         }
-        let at = source.at() - size_of_val(&next) as u64;
+        let at = source.at - size_of_val(&next) as u64;
         let mut words = [0; END_WORDS];
         words[0] = next[0];
         if End::begins(next[0]) {
             source.read(&mut words[1..])?;
         }
         let end = End::read(&mut words, at, layout.grows)?;
-        source.check_end()?;
         self.coverage = totals.finish(end, at)?;
         self.void = end.void;
         Ok(())
@@ -200,26 +201,9 @@ pub struct Source<R> {
     reader: R,
     /// The number of bytes that have been read.
     at: u64,
-    /// The number of bytes in the source, if nothing may follow a part.
-    length: Option<u64>,
 }
 
 impl<R: Read> Source<R> {
-    /// A stream, which may continue after a part.
-    pub fn stream(reader: R) -> Self {
-        Source { reader, at: 0, length: None }
-    }
-
-    /// A source of `length` bytes that have to be one part, read from byte `at` on.
-    pub fn of_length(reader: R, at: u64, length: u64) -> Self {
-        Source { reader, at, length: Some(length) }
-    }
-
-    /// The number of bytes that have been read.
-    pub fn at(&self) -> u64 {
-        self.at
-    }
-
     /// Reads words, in the byte order of a file.
     pub fn read(&mut self, words: &mut [u64]) -> Result<(), SnapshotError> {
         let bytes = bytes_of(words);
@@ -255,14 +239,141 @@ impl<R: Read> Source<R> {
             _ => Ok(Some(words)),
         }
     }
+}
 
-    /// Checks that nothing follows the part, if nothing may.
-    pub fn check_end(&self) -> Result<(), SnapshotError> {
-        match self.length {
-            Some(bytes) if bytes != self.at => Err(SnapshotError::wrong_length(bytes, self.at)),
-            _ => Ok(()),
-        }
+/// The shards of a filter that have been read so far.
+pub struct Gathered {
+    /// Where they are, unless they wait.
+    memory: Option<Memory>,
+    waiting: Vec<Vec<u64>>,
+    blocks: Vec<Block>,
+    /// The greatest depth of all shards, which determines the size of the directory.
+    deepest: u32,
+}
+
+impl Gathered {
+    fn new(memory: Option<Memory>) -> Self {
+        Gathered { memory, waiting: Vec::new(), blocks: Vec::new(), deepest: 0 }
     }
+
+    /// Begins with nothing.
+    pub fn nothing(layout: &Layout) -> Result<Self, NoMemory> {
+        if layout.grows { Self::with_memory(layout, 0) } else { Ok(Self::new(None)) }
+    }
+
+    /// Begins with memory for `shards` shards.
+    pub fn with_memory(layout: &Layout, shards: usize) -> Result<Self, NoMemory> {
+        let memory = match layout.grows {
+            false => Memory::Table(table_of(layout, shards)?),
+            true => {
+                let tables = Tables::for_shards(&layout.geometry, shards).map_err(NoMemory)?;
+                Memory::Tables(Box::new(tables))
+            }
+        };
+        Ok(Self::new(Some(memory)))
+    }
+
+    /// Takes over a table in which all shards are.
+    pub fn in_table(layout: &Layout, table: Table, blocks: Vec<Block>) -> Result<Self, NoMemory> {
+        let memory = match layout.grows {
+            false => Memory::Table(table),
+            true => {
+                let tables = Tables::restore(layout.geometry.shards(), table, blocks.len());
+                Memory::Tables(Box::new(tables.map_err(NoMemory)?))
+            }
+        };
+        Ok(Gathered { blocks, ..Self::new(Some(memory)) })
+    }
+
+    /// Adds the next shard, which has these buckets.
+    pub fn add(&mut self, layout: &Layout, block: Block, buckets: &[u64]) -> Result<(), NoMemory> {
+        reserve(&mut self.blocks, 1)?;
+        self.deepest = self.deepest.max(block.depth);
+        match &self.memory {
+            Some(Memory::Table(table)) => fill(table, self.blocks.len(), buckets, block.items),
+            Some(Memory::Tables(tables)) => {
+                let site = take(tables, layout, self.deepest);
+                let site = site.ok_or_else(|| NoMemory::for_values::<u64>(buckets.len()))?;
+                site.fill(buckets, block.items);
+            }
+            None => {
+                let mut own = Vec::new();
+                reserve(&mut own, buckets.len())?;
+                own.extend_from_slice(buckets);
+                reserve(&mut self.waiting, 1)?;
+                self.waiting.push(own);
+            }
+        }
+        self.blocks.push(block);
+        let shards = layout.geometry.shards();
+        if self.memory.is_none() && self.blocks.len() >= shards.div_ceil(2) {
+            let table = table_of(layout, shards)?;
+            for (shard, buckets) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
+                fill(&table, shard, &buckets, self.blocks[shard].items);
+            }
+            self.memory = Some(Memory::Table(table));
+        }
+        Ok(())
+    }
+
+    /// Returns all shards, as of the time at which the last one was copied. Their void lanes stand for `void` items.
+    pub fn finish(
+        mut self,
+        reader: &BlockReader,
+        (void, time): (u64, Option<Time>),
+    ) -> Result<Loaded, NoMemory> {
+        // A filter has at least one shard, so a complete one has its memory.
+        let memory = self.memory.ok_or(NoMemory(0))?;
+        let mut words = Vec::new();
+        // Returns whether the shard was older. The shards after the first that was not were all copied at this time.
+        let mut bring = |table: &Table, shard: usize, block: &mut Block| {
+            let Some(shift) = age_shift(block.time, time) else { return Ok(false) };
+            if words.is_empty() {
+                words = zeros(table.geometry().words())?;
+            }
+            read_shard(table, shard, &mut words);
+            *block = Block { depth: block.depth, ..reader.older(&mut words, shift) };
+            clear(table, shard);
+            fill(table, shard, &words, block.items);
+            Ok(true)
+        };
+        match &memory {
+            Memory::Table(table) => {
+                for (shard, block) in self.blocks.iter_mut().enumerate() {
+                    if !bring(table, shard, block)? {
+                        break;
+                    }
+                }
+            }
+            Memory::Tables(tables) => {
+                for ((_, site), block) in tables.sites_from(0).zip(&mut self.blocks) {
+                    bring(site.table(), site.number(), block)?;
+                    site.surplus_gauge().set(block.surplus);
+                }
+            }
+        }
+        Ok(Loaded { memory, blocks: self.blocks, void, time })
+    }
+}
+
+/// Allocates an empty table with this number of shards.
+pub fn table_of(layout: &Layout, shards: usize) -> Result<Table, NoMemory> {
+    check_fits(&layout.geometry.with_shards(1), shards)?;
+    Table::new(layout.geometry.with_shards(shards)).map_err(NoMemory)
+}
+
+/// Takes a shard into use, if there is memory. If the filter has a limit, a new table keeps it below the limit as long
+/// as that is possible: the limit may have been lowered below the size of the filter. Above the limit, a new table at
+/// most doubles the excess, so that there are not too many tables.
+fn take<'a>(tables: &'a Tables, layout: &Layout, deepest: u32) -> Option<&'a Site> {
+    let entries = u128::from(layout.geometry.shards() as u64) << deepest;
+    let directory = usize::try_from(8 * entries).unwrap_or(usize::MAX);
+    let others = layout.own_bytes + bytes_beside(layout) + tables.heap_bytes();
+    let (taken, most) = (others.saturating_add(directory), layout.max_bytes);
+    let of_one = Tables::bytes(&layout.geometry.with_shards(1));
+    let above = taken.saturating_sub(most).max(of_one);
+    let below = tables.take_next(most.saturating_sub(taken));
+    below.or_else(|_| tables.take_next(above)).ok()
 }
 
 /// Copies a filter.
@@ -280,20 +391,16 @@ pub fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
 fn copied(
     layout: &Layout,
     shards: usize,
-    mut copy_next: impl FnMut(&mut Option<u64>, &mut [u64]) -> Option<Copied>,
+    mut copy_next: impl FnMut(&mut Option<u64>, &mut [u64]) -> Option<Block>,
 ) -> Result<Loaded, NoMemory> {
     let (reader, mut copy) = (BlockReader::new(layout), Gathered::with_memory(layout, shards)?);
     let mut buckets = zeros(layout.geometry.words())?;
     let (mut next, mut now) = (Some(0), None);
-    while let Some(Copied { depth, items, time }) = copy_next(&mut next, &mut buckets) {
-        let block = match layout.grows {
-            // The items of a shard are its taken lanes, which need not be counted again.
-            false => Block { items, ..Block::EMPTY },
-            true => reader.block(&buckets),
-        };
-        let block = Block { depth, time, ..block };
-        copy.add(layout, block, &buckets)?;
-        now = time;
+    while let Some(copied) = copy_next(&mut next, &mut buckets) {
+        // The items of a fixed filter's shard are its taken lanes, which need not be counted again.
+        let surplus = if layout.grows { reader.block(&buckets).surplus } else { 0 };
+        copy.add(layout, Block { surplus, ..copied }, &buckets)?;
+        now = copied.time;
     }
     copy.finish(&reader, (0, now))
 }

@@ -31,14 +31,16 @@ pub fn replace<T>(
     let target = follow(path)?;
     let replaces = old(&target)?.is_some();
     // A folder that cannot be opened cannot be synced. It is better to fail before anything is done.
+    #[cfg(unix)]
     let folder =
-        Folder::open(folder_of(&target)).map_err(SnapshotError::io("cannot open its folder"))?;
+        File::open(folder_of(&target)).map_err(SnapshotError::io("cannot open its folder"))?;
     let mut new = NewFile::create(&target, UNFINISHED, replaces)?;
     let written = write(&mut new.file)?;
     new.keep_permissions()?;
     new.file.sync_all().map_err(SnapshotError::io("cannot sync the new file"))?;
     new.take_place()?;
-    folder.sync().map_err(SnapshotError::not_synced)?;
+    #[cfg(unix)]
+    sync_folder(&folder).map_err(SnapshotError::not_synced)?;
     Ok(written)
 }
 
@@ -282,42 +284,17 @@ pub fn is_at(_: &File, path: &Path) -> Result<bool, SnapshotError> {
 
 /// Syncs the folder of a file, so that the names there survive a power failure.
 #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
-    Folder::open(folder_of(path))?.sync()
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+    sync_folder(&File::open(folder_of(path))?)
 }
 
-/// An open folder, so that the names of its files can be synced to disk.
-pub(crate) struct Folder {
-    #[cfg(unix)]
-    open: File,
-}
-
-impl Folder {
-    #[cfg(unix)]
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Folder { open: File::open(path)? })
-    }
-
-    #[cfg(unix)]
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        match self.open.sync_all() {
-            // Some file systems have nothing to sync for a folder.
-            Err(error)
-                if [ErrorKind::InvalidInput, ErrorKind::Unsupported].contains(&error.kind()) =>
-            {
-                Ok(())
-            }
-            result => result,
+#[cfg(unix)]
+fn sync_folder(folder: &File) -> io::Result<()> {
+    match folder.sync_all() {
+        // Some file systems have nothing to sync for a folder.
+        Err(error) if [ErrorKind::InvalidInput, ErrorKind::Unsupported].contains(&error.kind()) => {
+            Ok(())
         }
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) fn open(_: &Path) -> io::Result<Self> {
-        Ok(Folder {})
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        Ok(())
+        result => result,
     }
 }

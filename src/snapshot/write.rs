@@ -7,8 +7,7 @@
 //! Between two parts, shards may also be joined. If the next part would then begin inside a shard, there is no such
 //! part, and the dump has to begin again.
 
-use crate::backend::exchange::Copied;
-use crate::backend::shards::Shards;
+use crate::backend::shards::{Block, Shards};
 use crate::backend::{Backend, on_shards};
 use crate::error::{reserve, zeros};
 use crate::layout::geometry::Mixed;
@@ -114,7 +113,8 @@ pub fn write<S: PersistentHasher>(
     let coverage = Coverage::from(layout.geometry.shards(), start);
     let mut totals = Totals::new(sum, coverage, is_file);
     let mut next = Some(first);
-    while totals.blocks < part.most_blocks(&layout)
+    let most = most_blocks(&layout, part.most_bytes);
+    while totals.blocks < most
         && let Some((depth, items)) =
             copy_block((backend, &layout), &mut next, totals.blocks, cut, &mut block)
     {
@@ -162,7 +162,7 @@ fn copy_block(
             on_shards!(backend, shards => shards.copy_shard(next, &mut block[buckets.clone()]));
         next.map(place)
     });
-    let Copied { depth, items, time } = copied?;
+    let Block { depth, items, time, .. } = copied?;
     block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
     if let Some(time) = time {
         block[of_time].copy_from_slice(&words_of(layout.lanes(), time));
@@ -172,6 +172,11 @@ fn copy_block(
 
 /// The number of bytes before and after the blocks.
 const AROUND: usize = 8 * (HEADER_WORDS + END_WORDS);
+
+/// Returns the maximum number of blocks in a part of so many bytes: at least one.
+fn most_blocks(layout: &Layout, bytes: usize) -> u64 {
+    (bytes.saturating_sub(AROUND) as u64 / block_bytes(layout)).max(1)
+}
 
 /// A piece of a filter, which was made by [`piece_at`](crate::ConcurrentCuckooFilter::piece_at).
 ///
@@ -263,7 +268,7 @@ pub fn piece_of<S: PersistentHasher>(
     let mut bytes = Vec::new();
     let layout = backend.layout();
     // There may be more shards by the time they are copied.
-    let blocks = part.most_blocks(&layout).min(backend.shards() as u64);
+    let blocks = most_blocks(&layout, most_bytes).min(backend.shards() as u64);
     reserve(&mut bytes, AROUND + (blocks * block_bytes(&layout)) as usize)?;
     let (_, next) = write(backend, hasher, part, UNCUT, |words| {
         reserve(&mut bytes, words.len())?;

@@ -331,8 +331,7 @@ fn a_parallel_stream_counts_the_inserted_items_and_names_the_refused_ones() {
 
 #[test]
 fn a_parallel_stream_names_a_million_refused_items_and_counts_all() {
-    let filter =
-        layouts().into_iter().find(|layout| layout.is_exact()).expect("a layout").filter(10);
+    let filter = layouts().iter().find(|layout| layout.is_exact()).expect("a layout").filter(10);
     let items = rounds(2_000, 3_000_000);
     let refused = filter.par_extend_if_absent(0..items as u32, drop).unwrap_err();
     let told = refused.inserted() + refused.count();

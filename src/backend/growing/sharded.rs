@@ -14,7 +14,6 @@ mod merge;
 mod shards;
 pub mod split_policy;
 
-use crate::backend::exchange::{Loaded, Memory};
 use crate::backend::growing::directory::{
     Directory, MAX_ENTRIES, NoMemory, SeenEntry, ShardsOfDepth,
 };
@@ -24,7 +23,7 @@ use crate::backend::growing::split::{Sorted, split};
 use crate::backend::growing::tables::Tables;
 use crate::backend::growing::until_split::{Shared, UntilSplit};
 use crate::backend::growing::void::VoidItems;
-use crate::backend::shards::{Located, Shards};
+use crate::backend::shards::{Loaded, Located, Memory, Shards};
 use crate::error::{self, BuildError, BuildErrorKind, Full, FullKind};
 use crate::layout::geometry::{Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;

@@ -1,8 +1,8 @@
 //! Access to the shards of a growing filter for models, and what mutants of saves do in more than a line.
 
-use crate::backend::exchange::Copied;
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::{Entry, Site};
+use crate::backend::shards::Block;
 use crate::error::Full;
 use crate::layout::geometry::Mixed;
 use std::cell::RefCell;
@@ -63,7 +63,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         &self,
         next: &mut Option<u64>,
         buckets: &mut [u64],
-    ) -> Option<Copied> {
+    ) -> Option<Block> {
         let hash = (*next)?;
         if hash == 0 {
             let shards = self.directory.shards();
@@ -75,6 +75,6 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let shard = self.shared.tables.at(entry).shard::<false>();
         let Ok((items, time)) = shard.copy(self.ticking(), buckets);
         *next = end;
-        Some(Copied { depth: entry.depth(), items, time })
+        Some(Block { depth: entry.depth(), items, time, ..Block::EMPTY })
     }
 }

@@ -1,11 +1,10 @@
 //! The interface of a growing filter's shards to operations, batches and files.
 
-use crate::backend::exchange::Copied;
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::sharded::{Sharded, bytes_beside};
 use crate::backend::growing::until_split::{Shared, UntilSplit, WasSplit};
 use crate::backend::incoming::{IncomingShard, MergeReport};
-use crate::backend::shards::{Located, Shards};
+use crate::backend::shards::{Block, Located, Shards};
 use crate::error::UnionError;
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place, SHARD_BUCKETS};
@@ -211,14 +210,14 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
         self.shared.tables.shards() * self.plan.geometry.buckets() as usize
     }
 
-    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
+    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
         loop {
             let seen = self.directory.look_up(Mixed((*next)?));
             // If the shard has been split meanwhile, its halves are copied one after the other.
             let copied = self.shard(seen).copy(self.ticking(), buckets);
             if let Ok((items, time)) = copied {
                 *next = self.directory.end(seen).map(|hash| hash.0);
-                return Some(Copied { depth: seen.depth(), items, time });
+                return Some(Block { depth: seen.depth(), items, time, ..Block::EMPTY });
             }
         }
     }

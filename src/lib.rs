@@ -151,8 +151,9 @@
 //! guide/      the pages of this documentation
 //! ```
 //!
-//! `unsafe` is in `table/memory.rs`, `backend/growing/site.rs` and `journal/file/mapping.rs`, and, in one place each
-//! (but for what only a checker compiles), in `backend/growing/tables.rs` and `sync.rs`.
+//! `unsafe` is in `table/memory.rs`, `backend/growing/site.rs` and `durable/keeper.rs`, and, in one place each (but for
+//! what only a checker compiles), in `backend/growing/tables.rs`, `journal/write.rs`, `snapshot/mapping.rs` and
+//! `sync.rs`.
 //!
 //! Each ordering of an atomic says at its line what it pairs with; those of the seqlock, which several files share, are
 //! in a table in `table/stripe.rs`. `loom-tests` runs these same files through every interleaving of small models, and

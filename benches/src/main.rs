@@ -41,7 +41,7 @@ koel alone. They print tables:
   ratios     each operation; --load 94 in percent of the slots, --reps N, --mib 2,128
   many       batches, loops, and the limit of the memory; --reps N, --mib 2,128,1024
   growth     errors | speed | small | unions | waits; --to 24
-  snapshots  files | pieces | waits; --mib 1024, --folder DIR
+  snapshots  files | pieces | open | waits; --mib 1024, --folder DIR
   loads      how full tables get; --bits 16
   dropped    how many new items are taken for known ones; --items 1000000
 

@@ -3,21 +3,28 @@
 //! * *files*: a filter of 1 GiB, fixed and growing, is saved and loaded, and the system's own tools copy and read the
 //!   same file, in turn. Whatever is written is on the disk at the end.
 //! * *pieces*: the same filters are sent in pieces of 1 MiB.
+//! * *open*: the same filters answer from their files, beside a load: when the first answer comes, how many come a
+//!   second, and how much memory eight processes take that have one filter.
 //! * *waits*: single operations on a quarter of that are timed, alone and during a save.
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::Rounds;
+use crate::kit::figures::{Rounds, rate};
 use crate::kit::machine::about;
 use crate::kit::waits::{Time, watch};
-use koel::{ConcurrentCuckooFilter, Prehashed, StableHash};
+use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotFile, StableHash};
 use std::fs::{self, File};
 use std::hint::black_box;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 type Filter = ConcurrentCuckooFilter<StableHash>;
+type Opened = SnapshotFile<StableHash>;
+
+/// How many processes have one filter, and how many lookups each makes.
+const PROCESSES: usize = 8;
+const LOOKUPS: u64 = 1 << 20;
 
 /// The first key that is in no filter.
 const ABSENT: u64 = 1 << 40;
@@ -28,8 +35,12 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     let turns = if test { 1 } else { 7 };
     let folder = arguments.value("--folder")?.map_or_else(std::env::temp_dir, PathBuf::from);
     let folder = tempfile::tempdir_in(folder)?;
-    let parts = arguments.parts(&["files", "pieces", "waits"]);
+    let held = arguments.value("--hold")?;
+    let parts = arguments.parts(&["files", "pieces", "open", "waits"]);
     arguments.end()?;
+    if let Some(held) = held {
+        return hold(&held);
+    }
     println!("{}", about());
     type Make = fn(usize) -> Filter;
     let makers: [(&str, Make); 2] = [("fixed", fixed), ("growing", growing)];
@@ -40,6 +51,18 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
             })?,
             "pieces" => {
                 makers.iter().for_each(|(name, make)| pieces(name, &make(bytes as usize), turns))
+            }
+            "open" => {
+                // The filters go before processes take as much memory.
+                let saved = folder.path().join("opened.koel");
+                makers.iter().try_for_each(|(name, make)| {
+                    let items = {
+                        let filter = make(bytes as usize);
+                        filter.save(&saved)?;
+                        filter.len() as u64
+                    };
+                    open(name, &saved, items, turns)
+                })?;
             }
             _ => {
                 let pause = Duration::from_millis(if test { 5 } else { 1_000 });
@@ -188,6 +211,173 @@ fn pieces(name: &str, filter: &Filter, turns: usize) {
         let each = times.median(&name);
         println!("  {name:10} {each:8.2} {longest:8.2} {:8.0}", sum / turns as f64);
     }
+}
+
+/// A filter that answers: loaded, or in its file, which is mapped or not.
+enum Answers {
+    Loaded(Box<Filter>),
+    Opened(Box<Opened>),
+}
+
+const WAYS: [&str; 3] = ["open", "open, unmapped", "load"];
+
+impl Answers {
+    fn of(way: &str, path: &Path) -> Result<Self> {
+        Ok(match way {
+            "load" => Answers::Loaded(Box::new(Filter::load(path)?)),
+            "open" => Answers::Opened(Box::new(Opened::open(path)?)),
+            _ => Answers::Opened(Box::new(Opened::open_unmapped(path)?)),
+        })
+    }
+
+    /// Looks the items up one by one, or in batches of 4,096.
+    fn find(&self, keys: &[Prehashed], in_batches: bool) -> Result<usize> {
+        let mut found = 0;
+        match (self, in_batches) {
+            (Answers::Loaded(filter), false) => {
+                found += keys.iter().filter(|key| filter.contains(*key)).count();
+            }
+            (Answers::Opened(file), false) => {
+                for key in keys {
+                    found += usize::from(file.contains(key)?);
+                }
+            }
+            (_, true) => {
+                for keys in keys.chunks(4_096) {
+                    let answers = match self {
+                        Answers::Loaded(filter) => filter.contains_many(keys),
+                        Answers::Opened(file) => file.contains_many(keys)?,
+                    };
+                    found += answers.into_iter().filter(|found| *found).count();
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Some of the keys of a filter in a random order.
+fn random_keys(items: u64, count: u64, seed: u64) -> Vec<Prehashed> {
+    let random = |number: u64| (number ^ seed << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+    (0..count).map(|number| Prehashed(random(number) % items)).collect()
+}
+
+fn open(kind: &str, saved: &Path, items: u64, turns: usize) -> Result<()> {
+    let bytes = fs::metadata(saved)?.len();
+    println!("a {kind} filter of {items} items in {bytes} bytes; {turns} turns");
+    let lookups = LOOKUPS.min(items);
+    let (mut seconds, mut rates) = (Rounds::new(), Rounds::new());
+    for turn in 0..turns as u64 {
+        let keys = random_keys(items, lookups, turn);
+        for way in WAYS {
+            for from_disk in [true, false] {
+                run_tool(&mut Command::new("sync"))?;
+                if from_disk {
+                    forget(saved)?;
+                }
+                let mut start = Instant::now();
+                let answers = Answers::of(way, saved)?;
+                let mut timed = |part: &[Prehashed], name: &'static str, in_batches| {
+                    if answers.find(part, in_batches)? != part.len() {
+                        return Err("an item is missing".into());
+                    }
+                    let time = start.elapsed();
+                    seconds.note((way, from_disk, name), time.as_secs_f64());
+                    rates.note((way, from_disk, name), rate(part.len() as u64, time));
+                    start = Instant::now();
+                    Result::Ok(())
+                };
+                timed(&keys[..1], "first", false)?;
+                timed(&keys[1..11.min(keys.len())], "ten", false)?;
+                timed(&keys, "all", true)?;
+                timed(&keys, "one by one", false)?;
+                timed(&keys, "batches", true)?;
+            }
+        }
+    }
+    println!(
+        "  {:32} {:>10} {:>10} {:>10} {:>10} {:>10}",
+        "", "first", "ten more", "2^20 more", "one by one", "batches"
+    );
+    println!("  {:32} {:>10} {:>10} {:>10} {:>10} {:>10}", "", "ms", "ms", "ms", "M/s", "M/s");
+    for way in WAYS {
+        for from_disk in [true, false] {
+            let name = format!("{way}{}", if from_disk { ", from disk" } else { "" });
+            print!("  {name:32}");
+            for part in ["first", "ten", "all"] {
+                print!(" {:>10.3}", 1e3 * seconds.median(&(way, from_disk, part)));
+            }
+            for part in ["one by one", "batches"] {
+                print!(" {:>10.2}", rates.median(&(way, from_disk, part)));
+            }
+            println!();
+        }
+    }
+    println!("  MiB of memory, of all processes together, after {lookups} lookups in each");
+    println!("  {:32} {:>10} {:>10} {:>10}", "", "processes", "theirs", "shared");
+    for way in WAYS {
+        for count in [1, PROCESSES] {
+            let [own, shared] = memory(way, saved, items, lookups, count)?;
+            println!("  {way:32} {count:>10} {own:>10.1} {shared:>10.1}");
+        }
+    }
+    Ok(())
+}
+
+/// Returns the memory of processes that have the filter, in MiB: what is theirs alone, and what they share.
+fn memory(way: &str, saved: &Path, items: u64, lookups: u64, count: usize) -> Result<[f64; 2]> {
+    let mut processes = Vec::new();
+    for number in 0..count {
+        let held = format!("{way}:{items}:{lookups}:{number}:{}", saved.display());
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["snapshots", "--hold", &held]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        processes.push(Holding(command.spawn()?));
+    }
+    for Holding(process) in &mut processes {
+        let mut said = String::new();
+        let output = process.stdout.take().ok_or("no output")?;
+        BufReader::new(output).read_line(&mut said)?;
+        if said != "ready\n" {
+            return Err(format!("a process that has the filter said {said:?}").into());
+        }
+    }
+    let mut sums = [0.0; 2];
+    for Holding(process) in &processes {
+        let about = fs::read_to_string(format!("/proc/{}/smaps_rollup", process.id()))?;
+        let kib = |name: &str| -> Result<f64> {
+            let line = about.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|line| line.split_whitespace().next());
+            Ok(number.ok_or(format!("no {name}"))?.parse()?)
+        };
+        let (own, proportional) = (kib("Anonymous:")?, kib("Pss:")?);
+        sums = [sums[0] + own / 1_024.0, sums[1] + (proportional - own).max(0.0) / 1_024.0];
+    }
+    Ok(sums)
+}
+
+/// A process that has a filter until this is dropped.
+struct Holding(Child);
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// Has a filter, and looks items up, until standard input ends.
+fn hold(held: &str) -> Result<()> {
+    let [way, items, lookups, number, path] =
+        held.splitn(5, ':').collect::<Vec<_>>().try_into().map_err(|_| "what is to be held?")?;
+    let answers = Answers::of(way, Path::new(path))?;
+    let keys = random_keys(items.parse()?, lookups.parse()?, number.parse()?);
+    if answers.find(&keys, true)? != keys.len() {
+        return Err("an item is missing".into());
+    }
+    drop(keys);
+    println!("ready");
+    std::io::stdin().read_line(&mut String::new())?;
+    Ok(())
 }
 
 fn waits(filter: &Filter, folder: &Path, turns: usize, pause: Duration) {

@@ -13,7 +13,7 @@
 
 use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
 use crate::backend::shards::Block;
-use crate::layout::bucket::{Lanes, Words};
+use crate::layout::bucket::{Lane, Lanes, Words};
 use crate::layout::either;
 use crate::layout::shrinking::Shrinking;
 use crate::layout::sizing::Layout;
@@ -370,6 +370,11 @@ impl AgeShift {
     fn age(self, lanes: Lanes, age: u64) -> Option<u64> {
         let age = age.saturating_add(self.ticks);
         (age <= lanes.remembers().into()).then_some(age)
+    }
+
+    /// Whether the item in a lane of this bucket has not expired at the present moment.
+    pub fn is_within(self, lanes: Lanes, words: Words, lane: Lane) -> bool {
+        self.age(lanes, lanes.age(words, lane, self.then)).is_some()
     }
 
     /// Makes the items of these buckets older, and removes those that have expired.

@@ -56,7 +56,8 @@ struct Inner {
 pub enum SnapshotErrorKind {
     /// The file to load does not exist; perhaps its folder does not either.
     NotFound,
-    /// The path leads to something other than a regular file, so a save cannot replace it.
+    /// The path leads to something other than a regular file, so a save cannot replace it, and nothing can be looked
+    /// up there.
     NotAFile,
     /// The system refused to read or write, and [`io_error`](SnapshotError::io_error) says why. Or another program
     /// removed the unfinished file, or put something else in its place.
@@ -169,6 +170,13 @@ impl SnapshotError {
     pub(crate) fn not_a_file() -> Self {
         let text = "this is not a regular file, so a save cannot replace it: name a regular file, or \
                     use `write_to` to write to something else";
+        Self::new(SnapshotErrorKind::NotAFile, text)
+    }
+
+    /// The error of a lookup in something that is read from front to back, or not at all.
+    pub(crate) fn no_file_to_look_up() -> Self {
+        let text = "this is not a regular file, so nothing can be looked up there: name a regular file, or use \
+                    `load`, which reads pipes, too";
         Self::new(SnapshotErrorKind::NotAFile, text)
     }
 

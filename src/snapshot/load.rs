@@ -133,6 +133,9 @@ pub fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), SnapshotEr
     let read = std::os::unix::fs::FileExt::read_exact_at(file, bytes, at);
     #[cfg(not(unix))]
     let read = {
+        // Threads share the place in the file.
+        static SEEKING: Mutex<()> = Mutex::new(());
+        let _alone = SEEKING.lock();
         let mut file = file;
         file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(bytes))
     };

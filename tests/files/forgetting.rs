@@ -71,6 +71,15 @@ fn bytes(filter: &Filter) -> Vec<u8> {
     bytes
 }
 
+/// Lookups in the file give the answers of the filter that was loaded, in which no tick has passed.
+fn answers_as(opened: &SnapshotFile<StableHash>, loaded: &Filter, hashes: &[u64]) {
+    for hash in hashes {
+        let item = Prehashed(*hash);
+        assert_eq!(opened.contains(&item).expect("undamaged"), loaded.contains(&item));
+        assert_eq!(opened.count(&item).expect("undamaged"), loaded.count(&item));
+    }
+}
+
 fn in_pieces(filter: &Filter) -> Filter {
     let mut loader = Filter::loader();
     for piece in filter.pieces(1 << 16) {
@@ -116,6 +125,7 @@ fn a_loaded_filter_ticks_on_as<K: Kind>(name: &str) {
                 let found: Vec<bool> =
                     asked.iter().map(|it| filter.contains(&Prehashed(*it))).collect();
                 assert_eq!(opened.contains_many(&prehashed(&asked)).expect("undamaged"), found);
+                answers_as(&opened, &copies[1], &asked);
                 let told = opened.heap_bytes_when_loaded() + size_of_val(&filter);
                 assert_eq!(told, copies[1].size_in_bytes());
                 for copy in copies {
@@ -221,6 +231,9 @@ fn ticks_pass_while_a_file_is_written_of<K: Kind>(layout: f64, step: u64) {
         asked.extend(gone.clone());
         found.extend(gone.map(|hash| copy.contains(&Prehashed(hash))));
         assert_eq!(opened.contains_many(&prehashed(&asked)).expect("undamaged"), found);
+        answers_as(&opened, copy, &asked);
+        let unmapped = SnapshotFile::<StableHash>::open_unmapped(&on_disk.0).expect("a file");
+        answers_as(&unmapped, copy, &asked);
         for _ in 0..15 {
             copy.tick();
         }

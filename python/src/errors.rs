@@ -15,6 +15,9 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
+// An `OSError` and a `ValueError`, which Python raises if a file is written that was opened to be read.
+pyo3::import_exception!(io, UnsupportedOperation);
+
 /// An error of the system about a file, with its number. Python makes the subclass of it that fits.
 fn of_system(number: i32, text: impl Display, path: Option<&Path>) -> PyErr {
     let path = path.map(|path| path.as_os_str().to_os_string());
@@ -183,6 +186,19 @@ pub fn apart(kind: UnionErrorKind) -> PyErr {
         _ => "cannot be merged",
     };
     PyValueError::new_err(format!("these filters {how}"))
+}
+
+/// A filter is not what was asked for.
+pub fn named(path: &Path, why: impl Display) -> PyErr {
+    PyValueError::new_err(format!("{}: {why}", path.display()))
+}
+
+/// The filter is only read.
+#[cold]
+pub fn read_only() -> PyErr {
+    UnsupportedOperation::new_err(
+        "this filter was opened with readonly=True: open it without that, or change a copy()",
+    )
 }
 
 /// The filter was closed.

@@ -3,7 +3,7 @@
 use crate::fork::{attached, detached};
 use crate::kept::{Answers, Kept};
 use crate::open::{self, Asked};
-use crate::place::{Place, absolute};
+use crate::place::{Place, Read, absolute};
 use crate::{bulk, errors, items};
 use koel::{DurableError, Full, Prehashed, StableHash, SyncPolicy};
 use koel_state::claim::Claim;
@@ -47,6 +47,11 @@ use std::time::Duration;
 ///
 /// `create=False` raises `FileNotFoundError` if there is no file. `wait` is for how many seconds to wait for
 /// another process that has it, before `BlockingIOError`.
+///
+/// With `readonly=True` the file is not loaded, and not claimed: any number of processes ask it at once, of which one
+/// may be changing it, and all have one copy in memory, the system's cache of the file. It shows the last `save` or
+/// `close`, and what had expired by then is gone. Later ones are seen by opening it again. Whatever would change it
+/// raises `io.UnsupportedOperation`; `copy` makes a filter that can be changed.
 #[pyclass(module = "pykoel", frozen, weakref)]
 pub struct Filter {
     place: Place,
@@ -86,8 +91,8 @@ impl Drop for Filter {
 impl Filter {
     #[new]
     #[pyo3(
-        signature = (path=None, *, rate=None, capacity=None, remembers=None, refresh=false, max_bytes=None, seed=None, create=true, wait=Duration::ZERO, sync=None),
-        text_signature = "(path=None, *, rate=None, capacity=None, remembers=None, refresh=False, max_bytes=None, seed=None, create=True, wait=0.0, sync=1.0)"
+        signature = (path=None, *, rate=None, capacity=None, remembers=None, refresh=false, max_bytes=None, seed=None, create=true, wait=Duration::ZERO, sync=None, readonly=false),
+        text_signature = "(path=None, *, rate=None, capacity=None, remembers=None, refresh=False, max_bytes=None, seed=None, create=True, wait=0.0, sync=1.0, readonly=False)"
     )]
     #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
     fn open(
@@ -102,6 +107,7 @@ impl Filter {
         #[pyo3(from_py_with = open::truth)] create: bool,
         #[pyo3(from_py_with = open::wait)] wait: Duration,
         #[pyo3(from_py_with = open::sync)] sync: Option<SyncPolicy>,
+        #[pyo3(from_py_with = open::truth)] readonly: bool,
     ) -> PyResult<Self> {
         let asked = Asked {
             rate,
@@ -112,16 +118,23 @@ impl Filter {
             seed: open::whole("seed", seed)?,
             create,
         };
+        let is_to_change = refresh || max_bytes.is_some() || sync.is_some() || !wait.is_zero();
         match path.map(open::path).transpose()? {
+            Some(_) if readonly && is_to_change => Err(PyValueError::new_err(
+                "refresh, max_bytes, wait and sync are for a filter that is changed: leave them out with readonly=True",
+            )),
+            Some(path) if readonly => Self::read(py, &asked, &path),
             Some(path) => {
                 let policy = sync.unwrap_or_default();
                 let in_file = |kept| Place::in_file(&path, kept, policy == SyncPolicy::Each);
                 let take = |kept| Self::new(kept, refresh, in_file);
                 asked.open(py, &path, policy, wait, take)
             }
-            None if sync.is_some() || !wait.is_zero() || !create => Err(PyValueError::new_err(
-                "create, wait and sync are for a filter with a file: pass path, too",
-            )),
+            None if sync.is_some() || !wait.is_zero() || !create || readonly => {
+                Err(PyValueError::new_err(
+                    "create, wait, sync and readonly are for a filter with a file: pass path, too",
+                ))
+            }
             None => Ok(Self::in_memory(detached(py, || asked.build())?, refresh)),
         }
     }
@@ -136,7 +149,7 @@ impl Filter {
     /// Whether the item was added.
     fn __contains__(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (hash, _) = items::hash(self.hasher, item)?;
-        self.place.shortly(py, |kept| Ok(kept.set().contains(hash)))
+        self.place.contains(py, hash)
     }
 
     /// Removes an item if it is there, and returns whether it was.
@@ -167,7 +180,11 @@ impl Filter {
 
     /// Looks up many items, and returns a list of True and False. It takes what `add_many` takes.
     fn contains_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        self.of_many(py, items, |kept, hashes| Ok(all_answered(kept.set().contains_many(hashes))))
+        let answers = PyList::empty(py);
+        self.place.check_open(py)?;
+        let ask = |hashes: &[Prehashed]| self.place.contains_many(py, hashes).map(all_answered);
+        bulk::answer(py, items, self.hasher, ask, |answer| answers.append(answer))?;
+        Ok(answers.unbind())
     }
 
     /// Removes many items, as `discard` removes one, and returns a list of True and False.
@@ -182,7 +199,7 @@ impl Filter {
 
     /// Removes all items. The filter keeps the memory that it has; `compact` gives it back.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        self.place.at_length(py, |kept| kept.set().clear().map_err(self.failed()))
+        self.place.change_at_length(py, |kept| kept.set().clear().map_err(self.failed()))
     }
 
     /// Gives back the memory that the filter has grown to and does not need any more, and returns how many bytes.
@@ -191,7 +208,7 @@ impl Filter {
     /// While one of them copies the filter (saves, copies or pickles it, or merges it into another one), and during a
     /// checkpoint, nothing is given back. Its file gets smaller with the next `save`.
     fn compact(&self, py: Python<'_>) -> PyResult<usize> {
-        self.place.at_length(py, |kept| Ok(kept.set().compact()))
+        self.place.change_at_length(py, |kept| Ok(kept.set().compact()))
     }
 
     /// Adds what another filter knows, and returns how many items came. Both must have been made with one seed,
@@ -208,7 +225,7 @@ impl Filter {
     /// filters, which are merged.
     #[pyo3(signature = (*others))]
     fn update(&self, py: Python<'_>, others: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.place.shortly(py, |_| Ok(()))?;
+        self.place.change(py, |_| Ok(()))?;
         for items in others {
             match items.cast::<Filter>() {
                 Ok(other) => {
@@ -237,7 +254,7 @@ impl Filter {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.place.shortly(py, |kept| Ok(kept.filter().len()))
+        self.place.len(py)
     }
 
     /// Saves a copy to another path. Without one, makes a checkpoint: the file then has all changes, and the journal
@@ -258,6 +275,7 @@ impl Filter {
                 let _claim = claim.map_err(|error| errors::of_claim(&error, &path))?;
                 kept.save(&path).map_err(|error| errors::of_snapshot(&error))
             }),
+            (Place::ReadOnly(_), None) => self.place.change(py, |_| Ok(())),
             (Place::Memory { .. }, None) => self.place.shortly(py, |_| {
                 Err(PyTypeError::new_err(
                     "this filter has no file: name a path, here or when it is made",
@@ -289,6 +307,12 @@ impl Filter {
         attached(py, || self.place.is_closed())
     }
 
+    /// Whether it was opened with `readonly=True`.
+    #[getter]
+    fn readonly(&self) -> bool {
+        self.place.is_read_only()
+    }
+
     /// The path of its file, or None.
     #[getter]
     fn path(&self) -> Option<PathBuf> {
@@ -303,7 +327,7 @@ impl Filter {
 
     /// The figures of the filter.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let stats = self.place.at_length(py, |kept| Ok(kept.filter().stats()))?;
+        let stats = self.place.stats(py)?;
         let fields = PyDict::new(py);
         fields.set_item("items", stats.items)?;
         fields.set_item("size_in_bytes", stats.size_in_bytes)?;
@@ -365,8 +389,15 @@ impl Filter {
         Ok(Self::in_memory(kept, refresh))
     }
 
+    /// A filter that is only read is pickled as its path, and opened again there, so that processes share its file.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let restore = py.import("pykoel._pykoel")?.getattr("_restored")?;
+        let module = py.import("pykoel._pykoel")?;
+        if let Place::ReadOnly(_) = &self.place {
+            self.place.check_open(py)?;
+            let path = (self.path(),).into_pyobject(py)?;
+            return (module.getattr("_reopened")?, path).into_pyobject(py);
+        }
+        let restore = module.getattr("_restored")?;
         let contents = (self.to_bytes(py)?, self.refresh).into_pyobject(py)?;
         (restore, contents).into_pyobject(py)
     }
@@ -382,6 +413,12 @@ impl Filter {
             Some(path) => format!("{:?}, ", path),
             None => String::new(),
         };
+        if let Place::ReadOnly(_) = &self.place {
+            return Ok(match self.place.len(py) {
+                Ok(items) => format!("<pykoel.Filter {path}readonly, {items} items>"),
+                Err(_) => format!("<pykoel.Filter {path}readonly, closed>"),
+            });
+        }
         let figures = |kept: &Kept| Ok((kept.filter().len(), kept.filter().size_in_bytes()));
         Ok(match self.place.shortly(py, figures) {
             Ok((items, bytes)) => format!("<pykoel.Filter {path}{items} items, {bytes} bytes>"),
@@ -391,7 +428,15 @@ impl Filter {
 }
 
 impl Filter {
-    /// Asks about many items, and returns the answers in a list.
+    /// Opens a file that is only read.
+    fn read(py: Python<'_>, asked: &Asked, path: &Path) -> PyResult<Self> {
+        let (file, window) = asked.read(py, path)?;
+        let hasher = *file.hasher();
+        let place = Place::ReadOnly(Read::new(path, file));
+        Ok(Filter { place, hasher, window, refresh: false })
+    }
+
+    /// Changes many items, and returns the answers in a list.
     fn of_many(
         &self,
         py: Python<'_>,
@@ -403,7 +448,7 @@ impl Filter {
         Ok(answers.unbind())
     }
 
-    /// Asks about many items, piece by piece, and passes each answer on.
+    /// Changes many items, piece by piece, and passes each answer on.
     fn many(
         &self,
         py: Python<'_>,
@@ -412,9 +457,9 @@ impl Filter {
         take: impl Fn(bool) -> PyResult<()>,
     ) -> PyResult<()> {
         // Also if there are no items.
-        self.place.shortly(py, |_| Ok(()))?;
+        self.place.change(py, |_| Ok(()))?;
         let ask = |hashes: &[Prehashed]| {
-            self.place.at_length(py, |kept| ask(kept, hashes).map_err(self.failed()))
+            self.place.change_at_length(py, |kept| ask(kept, hashes).map_err(self.failed()))
         };
         bulk::answer(py, items, self.hasher, ask, take)
     }
@@ -429,4 +474,19 @@ fn all_answered(answers: Vec<bool>) -> Vec<Result<bool, Full>> {
 pub fn _restored(py: Python<'_>, data: &[u8], refresh: bool) -> PyResult<Filter> {
     let kept = detached(py, || Kept::read(data))?;
     Ok(Filter::in_memory(kept, refresh))
+}
+
+/// A filter that was opened to be read, and pickled.
+#[pyfunction]
+pub fn _reopened(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Filter> {
+    let asked = Asked {
+        rate: None,
+        capacity: None,
+        remembers: None,
+        refresh: false,
+        max_bytes: usize::MAX,
+        seed: None,
+        create: false,
+    };
+    Filter::read(py, &asked, &open::path(path)?)
 }

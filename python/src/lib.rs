@@ -5,7 +5,7 @@
 //! * [`open`] checks the arguments of a filter, and loads or builds it. [`plan`] is what a new one is built from.
 //! * [`items`] turns what Python passes into hashes.
 //! * [`kept`] is a filter with or without its journal, and knows the time if it forgets.
-//! * [`place`] is where a filter is: in memory, or in its file.
+//! * [`place`] is where a filter is: in memory, with a file or without, or in a file that is only read.
 //! * [`fork`] keeps operations and forks apart, and [`hooks`] tells it and the filters of forks.
 //! * [`errors`] has koel's errors as Python's own, in terms of the arguments of `Filter`.
 //!
@@ -34,5 +34,6 @@ fn _pykoel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<filter::Filter>()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(filter::_restored, module)?)?;
+    module.add_function(wrap_pyfunction!(filter::_reopened, module)?)?;
     hooks::register(module)
 }

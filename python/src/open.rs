@@ -5,8 +5,8 @@ use crate::fork::detached;
 use crate::kept::{self, Kept};
 use crate::plan::{DEFAULT_RATE, Plan};
 use koel::{
-    ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, PersistentHasher,
-    StableHash, SyncPolicy,
+    DurableError, DurableErrorKind, DurableFilter, PersistentHasher, SnapshotFile, StableHash,
+    SyncPolicy,
 };
 use koel_state::window::Window;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -99,12 +99,30 @@ impl Asked {
         Ok(DurableFilter::open_with(path, policy, || self.plan().build()))
     }
 
+    /// Opens a file to read it, without loading it. Returns it with its window, if its ticks are counted here.
+    pub fn read(
+        &self,
+        py: Python<'_>,
+        path: &Path,
+    ) -> PyResult<(SnapshotFile<StableHash>, Option<Window>)> {
+        detached(py, || {
+            let file = SnapshotFile::open(path).map_err(|error| errors::of_snapshot(&error))?;
+            let info = file.info();
+            let window = info.remembers.and_then(|it| Window::of_ticks(it, info.present_tick));
+            let planned = info.stats.false_positive_rate_at_capacity;
+            self.compare(planned, window, *file.hasher())
+                .map_err(|why| errors::named(path, why))?;
+            Ok((file, window))
+        })
+    }
+
     /// Checks that a filter that was opened is what was asked for.
     fn check(&self, durable: DurableFilter<StableHash>, path: &Path) -> PyResult<Kept> {
-        let named = |why| PyValueError::new_err(format!("{}: {why}", path.display()));
-        let checked = kept::window_of(durable.unrecorded())
-            .and_then(|window| self.compare(durable.unrecorded(), window).map(|()| window))
-            .map_err(named)
+        let filter = durable.unrecorded();
+        let planned = filter.false_positive_rate_at_capacity();
+        let checked = kept::window_of(filter)
+            .and_then(|window| self.compare(planned, window, *filter.hasher()).map(|()| window))
+            .map_err(|why| errors::named(path, why))
             .and_then(|window| check_refresh(window.is_some(), self.refresh).map(|()| window));
         match checked {
             Ok(window) => {
@@ -119,12 +137,8 @@ impl Asked {
         }
     }
 
-    fn compare(
-        &self,
-        filter: &ConcurrentCuckooFilter<StableHash>,
-        is: Option<Window>,
-    ) -> Result<(), String> {
-        let planned = filter.false_positive_rate_at_capacity();
+    /// Compares what is there with what was asked for.
+    fn compare(&self, planned: f64, is: Option<Window>, hasher: StableHash) -> Result<(), String> {
         if self.rate.is_some_and(|rate| rate < planned) {
             return Err(format!(
                 "it is planned for a rate of {planned:.1e}, which cannot be lowered"
@@ -140,7 +154,7 @@ impl Asked {
                 }
                 None => String::from("it remembers items for ever, which cannot be changed"),
             }),
-            _ if self.seed.is_some_and(|seed| filter.hasher().seed() != u128::from(seed)) => {
+            _ if self.seed.is_some_and(|seed| hasher.seed() != u128::from(seed)) => {
                 Err(String::from("it has another seed, which cannot be changed"))
             }
             _ => Ok(()),

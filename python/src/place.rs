@@ -1,4 +1,4 @@
-//! Where a filter is: in memory, or in a file.
+//! Where a filter is: in memory, in memory with its file, or only in a file, which is read and not loaded.
 //!
 //! Operations share a filter, and closing it waits for those that run: what they have answered is in the file then.
 //! A merge into a filter in a file has it alone.
@@ -13,7 +13,8 @@
 
 use crate::errors;
 use crate::fork::{attached, detached};
-use crate::kept::Kept;
+use crate::kept::{Kept, window_of};
+use koel::{Prehashed, SnapshotError, SnapshotFile, StableHash, Stats};
 use pyo3::prelude::*;
 use std::any::Any;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,15 @@ pub enum Place {
         closed: AtomicBool,
     },
     File(Arc<Opened>),
+    ReadOnly(Read),
+}
+
+/// A file that is read, and not loaded. All processes that do so share the system's cache of it, and children that are
+/// forked go on with it.
+pub struct Read {
+    path: PathBuf,
+    /// `None` once it is closed.
+    file: RwLock<Option<SnapshotFile<StableHash>>>,
 }
 
 /// A filter with its file.
@@ -87,17 +97,69 @@ impl Opened {
     }
 }
 
+impl Read {
+    pub fn new(path: &Path, file: SnapshotFile<StableHash>) -> Self {
+        Read { path: absolute(path), file: RwLock::new(Some(file)) }
+    }
+
+    fn with<T>(
+        &self,
+        operation: impl FnOnce(&SnapshotFile<StableHash>) -> Result<T, SnapshotError>,
+    ) -> PyResult<T> {
+        let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
+        let file = file.as_ref().ok_or_else(errors::closed)?;
+        operation(file).map_err(|error| errors::of_snapshot(&error))
+    }
+
+    /// Looks up an item: without the interpreter's lock only if its shard has to be read first.
+    #[inline]
+    fn contains(&self, py: Python<'_>, hash: Prehashed) -> PyResult<bool> {
+        let at_once = attached(py, || match self.file.try_read().as_deref() {
+            Ok(Some(file)) => file.contains_at_once(&hash),
+            _ => None,
+        });
+        match at_once {
+            Some(found) => Ok(found),
+            None => detached(py, || self.with(|file| file.contains(&hash))),
+        }
+    }
+
+    /// Loads it into memory, at the present time.
+    fn load(&self) -> PyResult<Kept> {
+        let filter = self.with(SnapshotFile::load)?;
+        let window = window_of(&filter).map_err(|why| errors::named(&self.path, why))?;
+        Ok(Kept::in_memory(filter, window))
+    }
+
+    fn stats(&self) -> PyResult<Stats> {
+        self.with(|file| {
+            let mut stats = file.info().stats.clone();
+            stats.size_in_bytes = file.size_in_bytes();
+            stats.false_positive_rate = file.false_positive_rate()?;
+            Ok(stats)
+        })
+    }
+
+    fn close(&self) {
+        drop(self.file.write().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
 /// A filter that is in use, and is not closed meanwhile.
+#[allow(clippy::large_enum_variant, reason = "it is on the stack")]
 enum Held<'a> {
     Memory(&'a Kept),
     Shared(RwLockReadGuard<'a, Option<Kept>>),
     Alone(RwLockWriteGuard<'a, Option<Kept>>),
+    /// What a file had that is only read.
+    Loaded(Kept),
 }
 
 impl Held<'_> {
     fn kept(&self) -> PyResult<&Kept> {
         let kept = match self {
             Held::Memory(kept) => return Ok(kept),
+            Held::Loaded(kept) => return Ok(kept),
             Held::Shared(kept) => kept.as_ref(),
             Held::Alone(kept) => kept.as_ref(),
         };
@@ -124,6 +186,7 @@ impl Place {
         match self {
             Place::Memory { .. } => None,
             Place::File(opened) => Some(opened.path()),
+            Place::ReadOnly(read) => Some(&read.path),
         }
     }
 
@@ -137,6 +200,10 @@ impl Place {
                 let table = self.shortly(py, |kept| Ok(kept.filter().size_in_bytes()));
                 size_of::<Opened>() + table.unwrap_or(0)
             }
+            Place::ReadOnly(read) => {
+                let own = |file: &SnapshotFile<_>| Ok(file.size_in_bytes() - size_of_val(file));
+                detached(py, || read.with(own)).unwrap_or(0)
+            }
         }
     }
 
@@ -144,6 +211,21 @@ impl Place {
         match self {
             Place::Memory { closed, .. } => closed.load(Relaxed),
             Place::File(opened) => opened.kept.try_read().is_ok_and(|kept| kept.is_none()),
+            Place::ReadOnly(read) => read.file.try_read().is_ok_and(|file| file.is_none()),
+        }
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        matches!(self, Place::ReadOnly(_))
+    }
+
+    /// Refuses to change a filter that is only read.
+    #[inline]
+    fn check_change(&self) -> PyResult<()> {
+        match self {
+            Place::ReadOnly(_) if self.is_closed() => Err(errors::closed()),
+            Place::ReadOnly(_) => Err(errors::read_only()),
+            _ => Ok(()),
         }
     }
 
@@ -152,18 +234,58 @@ impl Place {
             Place::Memory { .. } if self.is_closed() => Err(errors::closed()),
             Place::Memory { kept, .. } => Ok(Held::Memory(kept)),
             Place::File(opened) => Ok(Held::Shared(opened.read())),
+            Place::ReadOnly(read) => Ok(Held::Loaded(read.load()?)),
         }
     }
 
     /// Waits until nobody else uses a filter in a file. One in memory needs that for nothing.
     fn alone(&self) -> PyResult<Held<'_>> {
         match self {
-            Place::Memory { .. } => self.shared(),
             Place::File(opened) => Ok(Held::Alone(opened.write())),
+            _ => self.shared(),
         }
     }
 
-    /// Does something short with the filter, at the present time.
+    /// Fails if the filter is closed.
+    pub fn check_open(&self, py: Python<'_>) -> PyResult<()> {
+        match self {
+            Place::ReadOnly(_) if attached(py, || self.is_closed()) => Err(errors::closed()),
+            Place::ReadOnly(_) => Ok(()),
+            _ => self.shortly(py, |_| Ok(())),
+        }
+    }
+
+    /// Looks up an item.
+    #[inline]
+    pub fn contains(&self, py: Python<'_>, hash: Prehashed) -> PyResult<bool> {
+        match self {
+            Place::ReadOnly(read) => read.contains(py, hash),
+            _ => self.shortly(py, |kept| Ok(kept.set().contains(hash))),
+        }
+    }
+
+    pub fn contains_many(&self, py: Python<'_>, hashes: &[Prehashed]) -> PyResult<Vec<bool>> {
+        match self {
+            Place::ReadOnly(read) => detached(py, || read.with(|file| file.contains_many(hashes))),
+            _ => self.at_length(py, |kept| Ok(kept.set().contains_many(hashes))),
+        }
+    }
+
+    pub fn len(&self, py: Python<'_>) -> PyResult<usize> {
+        match self {
+            Place::ReadOnly(read) => detached(py, || read.with(|file| Ok(file.len()))),
+            _ => self.shortly(py, |kept| Ok(kept.filter().len())),
+        }
+    }
+
+    pub fn stats(&self, py: Python<'_>) -> PyResult<Stats> {
+        match self {
+            Place::ReadOnly(read) => detached(py, || read.stats()),
+            _ => self.at_length(py, |kept| Ok(kept.filter().stats())),
+        }
+    }
+
+    /// Does something short with the filter, at the present time. If it is only read, it is loaded for this.
     #[inline]
     pub fn shortly<T: Send>(
         &self,
@@ -179,6 +301,7 @@ impl Place {
                 Ok(Some(kept)) if !kept.is_late() => Ok(operation(kept)),
                 _ => Err(operation),
             },
+            Place::ReadOnly(_) => Err(operation),
         });
         unless_done.unwrap_or_else(|operation| self.at_length(py, operation))
     }
@@ -192,11 +315,23 @@ impl Place {
     ) -> PyResult<T> {
         match self {
             Place::File(opened) if opened.waits => self.at_length(py, operation),
+            Place::ReadOnly(_) => self.change_at_length(py, operation),
             _ => self.shortly(py, operation),
         }
     }
 
-    /// Does something that may take longer, at the present time, and without the interpreter's lock.
+    /// Does something that may take longer, and changes the filter.
+    pub fn change_at_length<T: Send>(
+        &self,
+        py: Python<'_>,
+        operation: impl FnOnce(&Kept) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        self.check_change()?;
+        self.at_length(py, operation)
+    }
+
+    /// Does something that may take longer, at the present time, and without the interpreter's lock. If the filter is
+    /// only read, it is loaded for this.
     pub fn at_length<T: Send>(
         &self,
         py: Python<'_>,
@@ -213,6 +348,7 @@ impl Place {
     /// Adds what another filter has. If this one is in a file, nobody else uses it until a checkpoint is made: what
     /// comes is not on record, and nobody may see it before it is in the file.
     pub fn merge(&self, py: Python<'_>, other: &Place) -> PyResult<usize> {
+        self.check_change()?;
         detached(py, || {
             let is_same = std::ptr::eq(self, other);
             // Always in the same order, so that no two wait for each other.
@@ -242,13 +378,19 @@ impl Place {
                 Ok(())
             }
             Place::File(opened) => detached(py, || opened.close()),
+            Place::ReadOnly(read) => {
+                detached(py, || read.close());
+                Ok(())
+            }
         }
     }
 
     /// Ends the use of a file. All changes are on record there.
     pub fn abandon(&self, py: Python<'_>) {
-        if let Place::File(opened) = self {
-            detached(py, || drop(opened.write().take()));
+        match self {
+            Place::Memory { .. } => {}
+            Place::File(opened) => detached(py, || drop(opened.write().take())),
+            Place::ReadOnly(read) => detached(py, || read.close()),
         }
     }
 }

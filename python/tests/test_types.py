@@ -51,6 +51,7 @@ with Filter("seen.koel", rate=1e-6, remembers=timedelta(days=7), refresh=True, s
     seen.save(b"copy")
 Filter("each", sync=0).close()
 Filter("by the system", sync=None).close()
+assert_type(Filter("seen.koel", readonly=True).readonly, bool)
 
 
 def take(some: Sequence[str], more: Collection[bytes], any: Iterable[str], either: list[str] | set[bytes]) -> None:

@@ -26,7 +26,7 @@ class _Collection(Protocol):
 # A buffer of uint64, such as `array.array("Q")`, is a buffer of hashes.
 _Items: TypeAlias = Iterator[_Item] | _Collection | array[int] | memoryview[int]
 
-__all__ = ["Filter", "__version__", "_restored"]
+__all__ = ["Filter", "__version__", "_reopened", "_restored"]
 
 __version__: str
 
@@ -36,6 +36,8 @@ class Filter:
 
     With a path, what a call has answered survives the end of the process. `sync` is how often, in seconds, changes are
     made to survive a power failure, too: 0 is before a call returns, and None is when the system writes.
+
+    With `readonly=True` the file is not loaded: all processes that ask it share one copy in memory, as it was saved.
     """
 
     def __new__(
@@ -51,6 +53,7 @@ class Filter:
         create: bool = True,
         wait: float | timedelta = 0.0,
         sync: float | timedelta | None = 1.0,
+        readonly: bool = False,
     ) -> Self: ...
     def add(self, item: _Item) -> bool:
         """Adds an item, and returns True if it was new."""
@@ -116,6 +119,10 @@ class Filter:
         """Whether the filter is closed."""
 
     @property
+    def readonly(self) -> bool:
+        """Whether it was opened with `readonly=True`."""
+
+    @property
     def path(self) -> Path | None:
         """The path of its file, or None."""
 
@@ -138,6 +145,7 @@ class Filter:
     def from_bytes(cls, data: Buffer, *, refresh: bool = False) -> Self:
         """A filter in memory, of bytes that `to_bytes` returned, or of those of a file: any buffer of bytes."""
 
-    def __reduce__(self) -> tuple[Any, tuple[bytes, bool]]: ...
+    def __reduce__(self) -> tuple[Any, tuple[bytes, bool] | tuple[Path]]: ...
 
 def _restored(data: bytes, refresh: bool) -> Filter: ...
+def _reopened(path: _Path) -> Filter: ...

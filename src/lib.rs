@@ -223,15 +223,17 @@ pub mod files {
 #[cfg(any(loom, shuttle))]
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::backend::Backend;
-    pub use crate::backend::fixed::Fixed;
+    pub use crate::backend::fixed::{Fixed, FixedShards};
     pub use crate::backend::growing::directory::{Directory, SeenEntry};
-    pub use crate::backend::growing::sharded::Sharded;
+    pub use crate::backend::growing::sharded::{GrowingShards, Sharded};
     pub use crate::backend::growing::site::{Entry, Site};
     pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
     pub use crate::backend::incoming::{IncomingShard, MergeReport};
-    pub use crate::backend::shards::{Located, Shards};
-    pub use crate::filter::batch::{Insert, InsertIfAbsent, Operation, write as write_batch};
+    pub use crate::backend::shards::{
+        Insert, InsertIfAbsent, Located, Operation, Refresh, Remove, Shards,
+    };
+    pub use crate::backend::{Backend, Storage};
+    pub use crate::filter::batch::write as write_batch;
     #[cfg(loom)]
     pub use crate::journal::streams::{Change, STREAMS, Sink, Streams};
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
@@ -242,7 +244,7 @@ pub mod internals {
     pub use crate::layout::stamps::Moment;
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, execute, kick};
-    pub use crate::shard::lease::{Permanent, Refusal};
+    pub use crate::shard::lease::{Known, Permanent, Refusal};
     pub use crate::shard::path::{Path, Step, find};
     pub use crate::sync::AtomicU64;
     #[cfg(loom)]
@@ -252,7 +254,7 @@ pub mod internals {
     pub use crate::table::stripe::{
         Locks, Many, SeenVersion, StripeSet, Stripes, Two, WriteSection,
     };
-    pub use crate::table::ticking::{SweepTarget, Ticking, Time};
+    pub use crate::table::ticking::{Goal, Ticking, Time};
 }
 
 #[cfg(all(doctest, feature = "rayon"))]

@@ -136,6 +136,7 @@ mod imp {
     pub use parking_lot::MutexGuard;
     pub use parking_lot::{Mutex, RwLock};
     pub type RwLockReadGuard<'a> = parking_lot::RwLockReadGuard<'a, ()>;
+    pub type RwLockWriteGuard<'a> = parking_lot::RwLockWriteGuard<'a, ()>;
     pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
     use std::time::Duration;
@@ -167,8 +168,8 @@ mod imp {
     pub use checker::thread::yield_now as nap;
 
     pub use checker::sync::MutexGuard;
-    use checker::sync::RwLockWriteGuard;
     pub type RwLockReadGuard<'a> = checker::sync::RwLockReadGuard<'a, ()>;
+    pub type RwLockWriteGuard<'a> = checker::sync::RwLockWriteGuard<'a, ()>;
 
     pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
         Some((0..count).map(|_| AtomicU64::new(0)).collect())
@@ -201,11 +202,11 @@ mod imp {
             self.0.read().unwrap()
         }
 
-        pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
+        pub fn try_write(&self) -> Option<checker::sync::RwLockWriteGuard<'_, T>> {
             self.0.try_write().ok()
         }
 
-        pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        pub fn write(&self) -> checker::sync::RwLockWriteGuard<'_, T> {
             self.0.write().unwrap()
         }
     }

@@ -17,7 +17,7 @@ impl<L: Lease> Shard<'_, L> {
     pub(super) fn look_at_one_by_one(self, place: Place) -> Option<bool> {
         for bucket in [place.first, place.second] {
             let seen = self.table.stripes().see(self.stripe(bucket));
-            if !self.lanes().matching::<false>(self.read(bucket), place.fp).is_empty() {
+            if !self.lanes().matching(self.read(bucket), place.fp).is_empty() {
                 return Some(true);
             }
             if !seen.still_holds() {

@@ -1,21 +1,20 @@
 //! The backend of a filter of fixed size: one table that never grows.
 
+use crate::backend::Storage;
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::{Block, Loaded, Located, Memory, Shards};
 use crate::error::{BuildError, Full, FullKind, NoMemory, UnionError};
-use crate::layout::bucket::{Fingerprint, Lanes};
+use crate::layout::bucket::Fingerprint;
 use crate::layout::geometry::{Bucket, Geometry, Mixed, Place, Spot};
 use crate::layout::roots::{Parts, Roots};
 use crate::layout::sizing::{Layout, rate_at};
 use crate::layout::stagger::Stagger;
-use crate::layout::stamps::Moment;
-use crate::layout::stamps::{ByStamp, STAMPS};
+use crate::layout::stamps::{ByStamp, Moment, STAMPS};
 use crate::shard::Shard;
-use crate::shard::lease::Permanent;
+use crate::shard::lease::{Known, Permanent};
 use crate::shard::merge::Merged;
-use crate::sync::RwLockReadGuard;
 use crate::table::Table;
-use crate::table::ticking::{SweepTarget, Ticking};
+use crate::table::ticking::Ticking;
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -23,12 +22,12 @@ use std::ops::Range;
 const SAMPLE: usize = 16;
 
 /// The table of a filter of fixed size.
-pub struct Fixed<const WIDE: bool> {
+pub struct Fixed {
     table: Table,
     capacity: usize,
 }
 
-impl<const WIDE: bool> Fixed<WIDE> {
+impl Fixed {
     pub(crate) fn new(Layout { geometry, capacity, .. }: Layout) -> Result<Self, BuildError> {
         let table = Table::new(geometry).map_err(NoMemory)?;
         Ok(Fixed { table: table.of_fixed_filter(), capacity })
@@ -50,118 +49,67 @@ impl<const WIDE: bool> Fixed<WIDE> {
     }
 
     #[inline]
-    fn shard(&self, index: usize) -> Shard<'_, Permanent<WIDE>> {
-        Shard::new(&self.table, index)
+    pub fn is_wide(&self) -> bool {
+        self.table.is_wide()
     }
 
-    /// Retries an operation on an item. (The parts of its place are passed one by one, so that the first attempt keeps
-    /// them in registers.)
-    #[cold]
-    fn act_again<'a, A>(
-        &'a self,
-        base: usize,
-        first: Bucket,
-        second: Bucket,
-        fp: Fingerprint,
-        act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
-    ) -> A {
-        act(self, (Shard::leased(&self.table, base, Permanent), Place { first, second, fp }))
-    }
-
-    fn of_segment(&self, segment: usize) -> Shard<'_, Permanent<WIDE>> {
-        self.shard(segment / self.table.geometry().stripes() as usize)
+    fn shards(&self) -> impl Iterator<Item = Shard<'_>> {
+        (0..self.table.geometry().shards()).map(|shard| Shard::new(&self.table, shard))
     }
 }
 
-/// What a filter that does not grow answers.
-impl<const WIDE: bool> Fixed<WIDE> {
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    pub fn layout(&self) -> Layout {
-        Layout::fixed(self.geometry().clone(), self.capacity)
-    }
-
-    pub fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
-        None
-    }
-
-    pub fn join_from(&self, _cursor: u64, _most: usize) -> Option<u64> {
-        None
-    }
-
-    pub fn join_all_if_alone(&self) {}
-
-    pub fn void_items(&self) -> u64 {
-        0
-    }
-
-    pub fn level(&self) -> u32 {
-        0
-    }
-
-    pub fn max_bytes(&self) -> usize {
-        usize::MAX
-    }
-
-    pub fn set_max_bytes(&self, _bytes: usize) {}
-}
-
-/// Figures.
-impl<const WIDE: bool> Fixed<WIDE> {
-    pub fn geometry(&self) -> &Geometry {
+impl Storage for Fixed {
+    fn geometry(&self) -> &Geometry {
         self.table.geometry()
     }
 
-    /// Returns its clock and ticks, if the filter forgets.
-    pub fn ticking(&self) -> Option<&Ticking> {
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::fixed(self.geometry().clone(), self.capacity)
+    }
+
+    fn ticking(&self) -> Option<&Ticking> {
         self.table.ticking()
     }
 
-    pub fn items(&self) -> usize {
+    fn buckets(&self) -> usize {
+        self.table.buckets()
+    }
+
+    fn items(&self) -> usize {
         self.table.stripes().all_items().try_into().unwrap_or(0)
     }
 
-    pub fn clear(&self) {
-        for index in 0..self.table.geometry().shards() {
-            let Ok(()) = self.shard(index).clear(|| ());
-        }
-    }
-
-    pub fn heap_bytes(&self) -> usize {
-        self.table.heap_bytes()
-    }
-
-    /// Returns the number of items with each stamp.
-    pub fn items_by_stamp(&self) -> ByStamp {
-        let (mut items, lanes) = ([0; STAMPS], self.table.geometry().lanes());
-        let shards = (0..self.table.geometry().shards()).map(|shard| self.shard(shard));
-        for words in shards.flat_map(|shard| shard.all_words()) {
+    fn items_by_stamp(&self) -> ByStamp {
+        let (mut items, lanes) = ([0; STAMPS], self.lanes());
+        for words in self.shards().flat_map(Shard::all_words) {
             let taken = lanes.taken(words.heads);
             taken.for_each(|lane| items[lanes.stamp(words, lane)] += 1);
         }
         items
     }
 
-    /// Estimates the false-positive rate from the load of all shards, or of a sample at equal distances.
-    pub fn rate(&self) -> f64 {
-        let (geometry, lanes) = (self.table.geometry(), self.table.geometry().lanes());
+    fn heap_bytes(&self) -> usize {
+        self.table.heap_bytes()
+    }
+
+    /// Estimates the rate from the load of all shards, or of a sample at equal distances.
+    fn rate(&self) -> f64 {
+        let (geometry, lanes) = (self.geometry(), self.lanes());
         let sample = geometry.shards().min(SAMPLE);
-        let shards = (0..sample).map(|part| part * (geometry.shards() / sample));
-        let items: i64 = shards.map(|shard| self.shard(shard).all_items()).sum();
+        let shards = self.shards().step_by(geometry.shards() / sample).take(sample);
+        let items: i64 = shards.map(Shard::all_items).sum();
         let slots = sample * geometry.buckets() as usize * lanes.slots();
         rate_at(lanes, items.max(0) as f64 / slots as f64)
     }
-}
 
-impl<const WIDE: bool> SweepTarget for Fixed<WIDE> {
-    fn lanes(&self) -> Lanes {
-        self.table.geometry().lanes()
-    }
-
-    fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
-        set();
+    fn clear(&self) {
+        self.shards().for_each(|shard| {
+            let Ok(()) = shard.clear(|| ());
+        });
     }
 
     fn segments(&self) -> usize {
@@ -169,99 +117,22 @@ impl<const WIDE: bool> SweepTarget for Fixed<WIDE> {
     }
 
     fn sweep(&self, segments: Range<usize>, now: Moment) {
-        segments.for_each(|segment| self.of_segment(segment).sweep(segment, now, |_| 0));
-    }
-
-    fn finish_tick(&self, _: Moment) {}
-}
-
-impl<const WIDE: bool> Shards for Fixed<WIDE> {
-    type Lease<'a> = Permanent<WIDE>;
-
-    type Spot<'a> = Spot;
-
-    #[inline(always)]
-    fn spot(&self, hash: Mixed) -> Spot {
-        self.table.geometry().spot::<WIDE>(hash)
-    }
-
-    #[inline(always)]
-    fn request(&self, spot: Spot) {
-        self.table.request::<WIDE>(spot);
-    }
-
-    #[inline(always)]
-    fn look_at(&self, spot: Spot) -> Option<bool> {
-        if WIDE { self.table.look_wide(spot) } else { self.table.look(spot) }
-    }
-
-    type Ahead<'a> = Located<'a, Self>;
-
-    #[inline]
-    fn is_ticking(&self) -> bool {
-        self.table.ticking().is_some_and(|ticking| ticking.clock().is_passing())
-    }
-
-    #[cold]
-    fn sweep_for(&self, hash: Mixed) {
-        let (shard, place) = self.locate(hash);
-        let Ok(()) = shard.sweep_both(place);
-    }
-
-    #[inline]
-    fn locate(&self, hash: Mixed) -> Located<'_, Self> {
-        let (index, place) = self.table.geometry().locate_mixed::<WIDE>(hash);
-        (self.shard(index), place)
-    }
-
-    #[inline(always)]
-    fn again<'a, A>(
-        &'a self,
-        (shard, Place { first, second, fp }): Located<'a, Self>,
-        act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
-    ) -> A {
-        self.act_again(shard.base(), first, second, fp, act)
-    }
-
-    fn relocate(&self, _: Permanent<WIDE>, lapsed: Infallible) -> Located<'_, Self> {
-        match lapsed {}
-    }
-
-    fn make_room(&self, _: Permanent<WIDE>, kind: FullKind) -> Result<Located<'_, Self>, Full> {
-        Err(Full::new(kind))
-    }
-
-    #[inline]
-    fn fetch(&self, hash: Mixed) -> Located<'_, Self> {
-        let (shard, place) = self.locate(hash);
-        shard.prefetch(place);
-        (shard, place)
-    }
-
-    #[inline]
-    fn fetched<'a>(&'a self, ahead: Located<'a, Self>) -> Located<'a, Self> {
-        ahead
-    }
-
-    fn parts(&self) -> Parts {
-        Parts::at_most(usize::MAX, self.roots(), 0)
-    }
-
-    #[inline]
-    fn bucket_count(&self) -> usize {
-        self.table.buckets()
+        let in_a_shard = self.geometry().stripes() as usize;
+        for segment in segments {
+            Shard::new(&self.table, segment / in_a_shard).sweep(segment, now, |_| 0);
+        }
     }
 
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
         let index = (*next)?;
         let shard = index as usize;
-        let Ok((items, time)) = self.shard(shard).copy(self.ticking(), buckets);
-        *next = Some(index + 1).filter(|next| *next < self.table.geometry().shards() as u64);
+        let Ok((items, time)) = Shard::new(&self.table, shard).copy(self.ticking(), buckets);
+        *next = Some(index + 1).filter(|next| *next < self.geometry().shards() as u64);
         Some(Block { items, time, ..Block::EMPTY })
     }
 
     fn after(&self, next: u64) -> Option<u64> {
-        Some(next + 1).filter(|next| *next < self.table.geometry().shards() as u64)
+        Some(next + 1).filter(|next| *next < self.geometry().shards() as u64)
     }
 
     fn item_in(&self, next: u64) -> Mixed {
@@ -273,7 +144,8 @@ impl<const WIDE: bool> Shards for Fixed<WIDE> {
         incoming: &IncomingShard<'_>,
         report: &mut MergeReport,
     ) -> Result<(), UnionError> {
-        let shard = self.locate(incoming.start).0;
+        let (index, _) = incoming.start.scaled(self.geometry().shards());
+        let shard = Shard::new(&self.table, index);
         let mut next = 0;
         while next < incoming.end() {
             let Ok(locked) = shard.lock_all();
@@ -290,5 +162,105 @@ impl<const WIDE: bool> Shards for Fixed<WIDE> {
             }
         }
         Ok(())
+    }
+}
+
+/// The shards, for operations on items.
+#[derive(Clone, Copy)]
+pub struct FixedShards<'a, const WIDE: bool>(pub &'a Fixed);
+
+/// Calls `act` with the item at this place again. (The parts of the place are passed one by one, so that the first
+/// attempt keeps them in registers.)
+#[cold]
+fn act_again<'a, S: Shards<'a, Lease = Permanent<W>>, W: Into<bool> + Copy, A>(
+    shards: S,
+    shard: (&'a Table, usize, Permanent<W>),
+    first: Bucket,
+    second: Bucket,
+    fp: Fingerprint,
+    act: impl FnOnce(S, Located<'a, S>) -> A,
+) -> A {
+    let (table, base, lease) = shard;
+    act(shards, (Shard::leased(table, base, lease), Place { first, second, fp }))
+}
+
+impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
+    type Lease = Permanent<Known<WIDE>>;
+
+    type Spot = Spot;
+
+    #[inline(always)]
+    fn spot(self, hash: Mixed) -> Spot {
+        self.0.table.geometry().spot(hash, WIDE)
+    }
+
+    #[inline(always)]
+    fn request(self, spot: Spot) {
+        self.0.table.request(spot, WIDE);
+    }
+
+    #[inline(always)]
+    fn look_at(self, spot: Spot) -> Option<bool> {
+        if WIDE { self.0.table.look_wide(spot) } else { self.0.table.look(spot) }
+    }
+
+    type Ahead = Located<'a, Self>;
+
+    #[inline]
+    fn is_ticking(self) -> bool {
+        self.0.table.ticking().is_some_and(|ticking| ticking.clock().is_passing())
+    }
+
+    #[cold]
+    fn sweep_for(self, hash: Mixed) {
+        let (shard, place) = self.locate(hash);
+        let Ok(()) = shard.sweep_both(place);
+    }
+
+    #[inline]
+    fn locate(self, hash: Mixed) -> Located<'a, Self> {
+        let geometry = self.0.table.geometry();
+        let (index, place) = geometry.locate_mixed(hash, WIDE);
+        let (base, lease) =
+            (index * geometry.buckets() as usize, Permanent { is_wide: Known::<WIDE> });
+        (Shard::leased(&self.0.table, base, lease), place)
+    }
+
+    #[inline(always)]
+    fn again<A>(
+        self,
+        (shard, Place { first, second, fp }): Located<'a, Self>,
+        act: impl FnOnce(Self, Located<'a, Self>) -> A,
+    ) -> A {
+        act_again(self, (&self.0.table, shard.base(), shard.lease()), first, second, fp, act)
+    }
+
+    fn relocate(self, _: Self::Lease, lapsed: Infallible) -> Located<'a, Self> {
+        match lapsed {}
+    }
+
+    fn make_room(self, _: Self::Lease, kind: FullKind) -> Result<Located<'a, Self>, Full> {
+        Err(Full::new(kind))
+    }
+
+    #[inline]
+    fn fetch(self, hash: Mixed) -> Located<'a, Self> {
+        let (shard, place) = self.locate(hash);
+        shard.prefetch(place);
+        (shard, place)
+    }
+
+    #[inline]
+    fn fetched(self, ahead: Located<'a, Self>) -> Located<'a, Self> {
+        ahead
+    }
+
+    fn parts(self) -> Parts {
+        Parts::at_most(usize::MAX, self.0.roots(), 0)
+    }
+
+    #[inline]
+    fn bucket_count(self) -> usize {
+        self.0.table.buckets()
     }
 }

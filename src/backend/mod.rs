@@ -1,17 +1,18 @@
 //! Backends: where a filter keeps its items.
 //!
-//! A filter has one [`Backend`]: of fixed size or [growing], each with narrow or wide
-//! buckets. The kind is chosen when the filter is made, and each operation branches on it once.
+//! A filter has one [`Backend`]: of fixed size or [growing], each with narrow or wide buckets. The kind is chosen when
+//! the filter is made. Each operation on items branches on kind and width once, so that there is code for each of the
+//! four. All others ask the backend's [`Storage`] and the lanes.
 //!
 //! * [`shards`] has the operations on items in shards, for all backends, and what they exchange with snapshots;
 //! * [`fixed`] has one table of shards that are never split;
 //! * [`growing`] has a directory of shards, which are split when they are full;
 //! * [`union`] merges another filter into this one; a copied shard of the other is [`incoming`];
+//! * [`ticks`] passes ticks through a filter that forgets.
 //!
 //! # The path of an operation
 //!
-//! 1. `filter/operations.rs` hashes the item, and [`Backend::insert`], for example, branches on the filter's
-//!    backend.
+//! 1. `filter/operations.rs` hashes the item, and [`Backend::perform`] branches on the filter's backend.
 //! 2. [`locate_in_time`](Shards::locate_in_time) sweeps the item's stripes if a tick is passing, and finds
 //!    the shard and the two buckets: by arithmetic, or [through the directory](growing).
 //! 3. [`Shards::insert`] calls the shard, which looks for room, locks and fills a lane (`shard/write.rs`).
@@ -23,90 +24,230 @@ pub mod fixed;
 pub mod growing;
 pub mod incoming;
 pub mod shards;
+pub mod ticks;
 pub mod union;
 
-use crate::backend::fixed::Fixed;
-use crate::backend::growing::sharded::Sharded;
-use crate::backend::shards::{Loaded, Shards};
-use crate::error::{BuildError, Full};
+use crate::backend::fixed::{Fixed, FixedShards};
+use crate::backend::growing::sharded::{GrowingShards, Sharded};
+use crate::backend::incoming::{IncomingShard, MergeReport};
+use crate::backend::shards::{
+    Age, Block, Count, Insert, InsertIfAbsent, InsertOrRefresh, Loaded, Operation, Refresh, Remove,
+    Shards,
+};
+use crate::error::{BuildError, Full, UnionError};
 use crate::layout::bucket::Lanes;
-use crate::layout::geometry::Mixed;
+use crate::layout::geometry::{Geometry, Mixed};
 use crate::layout::sizing::Layout;
-use crate::layout::stamps::Moment;
+use crate::layout::stamps::{ByStamp, Moment};
 use crate::stats::Stats;
-use crate::sync::RwLockReadGuard;
-use crate::table::ticking::{SweepTarget, Ticking};
-use std::ops::Range;
+use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
+use crate::table::ticking::Ticking;
+use std::ops::{Deref, Range};
 
-/// Where a filter keeps its items. (The variant is in a word of its own, which takes fewer instructions to
-/// test than the unused bits of a field. Two tests find one of four; a jump by a table would cost a lookup more.)
+/// Where a filter keeps its items. (The variant is in a word of its own, which takes fewer instructions to test than the
+/// unused bits of a field.)
 #[repr(u32)]
 #[allow(clippy::large_enum_variant, reason = "a filter is made once and stays where it is")]
 pub enum Backend {
-    Narrow(Form<false>),
-    Wide(Form<true>),
+    Fixed(Fixed),
+    Growing(Sharded),
 }
 
-/// The two forms of a filter with narrow or wide buckets.
-#[repr(u32)]
-#[allow(clippy::large_enum_variant, reason = "a filter is made once and stays where it is")]
-pub enum Form<const WIDE: bool> {
-    Fixed(Fixed<WIDE>),
-    Growing(Sharded<WIDE>),
+/// What concerns a filter as a whole. A fixed filter is not split or joined, and has no void lanes.
+pub trait Storage: Send + Sync {
+    /// Returns the geometry of the shards that the filter began with.
+    fn geometry(&self) -> &Geometry;
+
+    fn lanes(&self) -> Lanes {
+        self.geometry().lanes()
+    }
+
+    fn capacity(&self) -> usize;
+
+    /// Returns the layout, with the present limit of the memory.
+    fn layout(&self) -> Layout;
+
+    /// Returns the filter's clock and ticks, if it forgets.
+    fn ticking(&self) -> Option<&Ticking>;
+
+    /// Returns the present number of buckets.
+    fn buckets(&self) -> usize;
+
+    fn items(&self) -> usize;
+
+    /// Returns the number of lanes with each stamp.
+    fn items_by_stamp(&self) -> ByStamp;
+
+    /// Returns the memory held beside `self`, in bytes.
+    fn heap_bytes(&self) -> usize;
+
+    /// Returns the present false-positive rate. The time that this takes does not depend on the number of
+    /// shards.
+    fn rate(&self) -> f64;
+
+    fn clear(&self);
+
+    // Shard by shard.
+
+    /// Copies the buckets of shard `next`, which is 0 at first, and sets `next` to the shard that follows. Other
+    /// threads may change the filter between two calls, but for joins of its shards; an item that stays in the filter
+    /// is in exactly one of the copies. (This holds for items. A void lane, which goes to both halves of a split, may
+    /// be in two.)
+    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block>;
+
+    /// Returns the number of the shard after this one, which is `next` of [`copy_shard`](Self::copy_shard): the shard
+    /// that begins there now may be split later, but never begins elsewhere or ends later while no shards are joined.
+    fn after(&self, next: u64) -> Option<u64>;
+
+    /// Returns a hash that shard `next` owns.
+    fn item_in(&self, next: u64) -> Mixed;
+
+    /// Merges the entries in a copied shard of another filter that is [alike](crate::backend::union::check).
+    fn merge_shard(
+        &self,
+        incoming: &IncomingShard<'_>,
+        report: &mut MergeReport,
+    ) -> Result<(), UnionError>;
+
+    // Ticks.
+
+    /// Returns the number of segments now. It may grow later, but never shrinks.
+    fn segments(&self) -> usize;
+
+    /// Erases the expired lanes of these segments, except where a writer has done so.
+    fn sweep(&self, segments: Range<usize>, now: Moment);
+
+    /// Keeps shards from being split until the result is dropped.
+    fn keep_from_splitting(&self) -> Option<RwLockWriteGuard<'_>> {
+        None
+    }
+
+    /// Does what is to be done as a tick begins, while no shard is split.
+    fn tick_begins(&self, _now: Moment) {}
+
+    // Growth.
+
+    /// Returns the depth of the deepest shard.
+    fn level(&self) -> u32 {
+        0
+    }
+
+    /// Returns the limit of the memory, or `usize::MAX` if there is none.
+    fn max_bytes(&self) -> usize {
+        usize::MAX
+    }
+
+    fn set_max_bytes(&self, _bytes: usize) {}
+
+    /// Returns the number of items that void lanes stand for.
+    fn void_items(&self) -> u64 {
+        0
+    }
+
+    /// Keeps shards from being joined until the result is dropped, for a copy of one shard after the other.
+    fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
+        None
+    }
+
+    /// Visits up to `most` shards from this cursor on, 0 at first, and joins those that leave enough room. Returns the
+    /// cursor of the next part, if there is one. If the filter is being copied, no shard is joined.
+    fn join_from(&self, _cursor: u64, _most: usize) -> Option<u64> {
+        None
+    }
+
+    /// Joins all shards that leave enough room, unless another thread joins shards.
+    fn join_all_if_alone(&self) {}
 }
 
-/// Evaluates an expression for the shards of a backend of any kind.
+impl Deref for Backend {
+    type Target = dyn Storage;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Backend::Fixed(fixed) => fixed,
+            Backend::Growing(growing) => growing,
+        }
+    }
+}
+
+/// Evaluates an expression for the [`Shards`] of a backend of either kind and width.
 macro_rules! on_shards {
-    ($kind:expr, $shards:ident => $value:expr) => {
-        match $kind {
-            $crate::backend::Backend::Narrow($crate::backend::Form::Fixed($shards)) => $value,
-            $crate::backend::Backend::Narrow($crate::backend::Form::Growing($shards)) => $value,
-            $crate::backend::Backend::Wide($crate::backend::Form::Fixed($shards)) => $value,
-            $crate::backend::Backend::Wide($crate::backend::Form::Growing($shards)) => $value,
+    ($backend:expr, $shards:ident => $value:expr) => {
+        match $backend {
+            $crate::backend::Backend::Fixed(fixed) if !fixed.is_wide() => {
+                let $shards = $crate::backend::fixed::FixedShards::<false>(fixed);
+                $value
+            }
+            $crate::backend::Backend::Fixed(fixed) => {
+                let $shards = $crate::backend::fixed::FixedShards::<true>(fixed);
+                $value
+            }
+            $crate::backend::Backend::Growing(growing) if !growing.is_wide() => {
+                let $shards = $crate::backend::growing::sharded::GrowingShards::<false>(growing);
+                $value
+            }
+            $crate::backend::Backend::Growing(growing) => {
+                let $shards = $crate::backend::growing::sharded::GrowingShards::<true>(growing);
+                $value
+            }
         }
     };
 }
 pub(crate) use on_shards;
 
-/// Performs an operation on the item with this hash, whose place `$locate` finds. (Operations are passed by name,
-/// since a function that is passed as a value may not be inlined.)
-macro_rules! perform {
-    ($kind:expr, $operation:ident -> $answer:ty, $locate:ident, $hash:expr) => {{
-        // Apart, because the code for wide buckets would take registers from the rest.
-        #[inline(never)]
-        fn in_wide<S: Shards>(shards: &S, hash: Mixed) -> $answer {
-            shards.$operation(shards.$locate(hash))
-        }
-        match $kind {
-            Backend::Narrow(Form::Fixed(shards)) => shards.$operation(shards.$locate($hash)),
-            Backend::Narrow(Form::Growing(shards)) => shards.$operation(shards.$locate($hash)),
-            Backend::Wide(Form::Fixed(shards)) => in_wide(shards, $hash),
-            Backend::Wide(Form::Growing(shards)) => in_wide(shards, $hash),
-        }
-    }};
-}
-
 /// The operations on the item with this hash.
 impl Backend {
+    /// Performs an operation that has to be as if a passing tick had already passed.
+    #[inline(always)]
+    pub fn perform<O: Operation>(&self, hash: Mixed, operation: O) -> O::Answer {
+        // Apart, because the code for wide buckets would take registers from the rest.
+        #[inline(never)]
+        fn in_wide<'a, S: Shards<'a>, O: Operation>(
+            shards: S,
+            hash: Mixed,
+            operation: O,
+        ) -> O::Answer {
+            operation.at(shards, shards.locate_in_time(hash))
+        }
+        match self {
+            Backend::Fixed(fixed) if fixed.is_wide() => {
+                in_wide(FixedShards::<true>(fixed), hash, operation)
+            }
+            Backend::Fixed(fixed) => {
+                let shards = FixedShards::<false>(fixed);
+                operation.at(shards, shards.locate_in_time(hash))
+            }
+            Backend::Growing(growing) if growing.is_wide() => {
+                in_wide(GrowingShards::<true>(growing), hash, operation)
+            }
+            Backend::Growing(growing) => {
+                let shards = GrowingShards::<false>(growing);
+                operation.at(shards, shards.locate_in_time(hash))
+            }
+        }
+    }
+
     /// Looks once for the item. Returns `None` if it may have been moving.
     #[inline(always)] // a call takes a fifth of the time
     pub fn look(&self, hash: Mixed) -> Option<bool> {
         // Apart, because a loop over lookups would run out of registers for all four.
         #[inline(never)]
-        fn in_wide(shards: &Sharded<true>, hash: Mixed) -> Option<bool> {
+        fn in_wide(shards: GrowingShards<'_, true>, hash: Mixed) -> Option<bool> {
             shards.look(hash)
         }
         match self {
-            Backend::Narrow(Form::Fixed(shards)) => shards.look(hash),
-            Backend::Narrow(Form::Growing(shards)) => shards.look(hash),
-            Backend::Wide(Form::Fixed(shards)) => shards.look(hash),
-            Backend::Wide(Form::Growing(shards)) => in_wide(shards, hash),
+            Backend::Fixed(fixed) if !fixed.is_wide() => FixedShards::<false>(fixed).look(hash),
+            Backend::Fixed(fixed) => FixedShards::<true>(fixed).look(hash),
+            Backend::Growing(growing) if !growing.is_wide() => {
+                GrowingShards::<false>(growing).look(hash)
+            }
+            Backend::Growing(growing) => in_wide(GrowingShards::<true>(growing), hash),
         }
     }
 
     #[inline(always)]
     pub fn contains(&self, hash: Mixed) -> bool {
-        perform!(self, contains -> bool, locate, hash)
+        self.look(hash).unwrap_or_else(|| on_shards!(self, shards => shards.contains(hash)))
     }
 
     /// Prefetches the memory that a lookup of the item reads.
@@ -117,17 +258,17 @@ impl Backend {
 
     #[inline]
     pub fn count(&self, hash: Mixed) -> usize {
-        perform!(self, count -> usize, locate_in_time, hash)
+        self.perform(hash, Count)
     }
 
     #[inline]
     pub fn insert(&self, hash: Mixed) -> Result<(), Full> {
-        perform!(self, insert -> Result<(), Full>, locate_in_time, hash)
+        self.perform(hash, Insert)
     }
 
     #[inline]
     pub fn insert_if_absent(&self, hash: Mixed) -> Result<bool, Full> {
-        perform!(self, insert_if_absent -> Result<bool, Full>, locate_in_time, hash)
+        self.perform(hash, InsertIfAbsent)
     }
 
     /// Adds a copy of an item that was in the filter before: by however many moves, and however many copies there are.
@@ -145,67 +286,48 @@ impl Backend {
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     #[inline]
     pub fn insert_if_still_absent(&self, hash: Mixed) -> Result<bool, Full> {
-        perform!(self, insert_if_still_absent -> Result<bool, Full>, locate_in_time, hash)
+        self.perform(hash, crate::backend::shards::InsertIfStillAbsent)
     }
 
     #[inline]
     pub fn remove(&self, hash: Mixed) -> bool {
-        perform!(self, remove -> bool, locate_in_time, hash)
+        self.perform(hash, Remove)
     }
 
     #[inline]
     pub fn refresh(&self, hash: Mixed) -> bool {
-        perform!(self, refresh -> bool, locate_in_time, hash)
+        self.perform(hash, Refresh)
     }
 
     #[inline]
     pub fn insert_or_refresh(&self, hash: Mixed) -> Result<bool, Full> {
-        perform!(self, insert_or_refresh -> Result<bool, Full>, locate_in_time, hash)
+        self.perform(hash, InsertOrRefresh)
     }
 
     pub fn age(&self, hash: Mixed) -> Option<u64> {
-        perform!(self, age -> Option<u64>, locate_in_time, hash)
+        self.perform(hash, Age)
     }
 }
 
 impl Backend {
     pub(crate) fn new(layout: Layout) -> Result<Self, BuildError> {
-        Ok(match layout.lanes().is_wide() {
-            false => Backend::Narrow(Form::new(layout)?),
-            true => Backend::Wide(Form::new(layout)?),
-        })
+        match layout.grows {
+            false => Fixed::new(layout).map(Backend::Fixed),
+            true => Sharded::new(layout).map(Backend::Growing),
+        }
     }
 
     /// Makes the backend of a filter from a file or pieces. The error is the number of bytes that could not
     /// be allocated.
     pub fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
-        Ok(match layout.lanes().is_wide() {
-            false => Backend::Narrow(Form::restore(layout, loaded)?),
-            true => Backend::Wide(Form::restore(layout, loaded)?),
-        })
-    }
-
-    /// Returns the filter's clock and ticks, if it forgets.
-    pub fn ticking(&self) -> Option<&Ticking> {
-        on_shards!(self, shards => shards.ticking())
-    }
-
-    pub fn capacity(&self) -> usize {
-        on_shards!(self, shards => shards.capacity())
-    }
-
-    /// Returns the layout, with the present limit of the memory.
-    pub fn layout(&self) -> Layout {
-        on_shards!(self, shards => shards.layout())
+        match layout.grows {
+            false => Fixed::restore(layout.capacity, loaded).map(Backend::Fixed),
+            true => Sharded::restore(layout, loaded).map(Backend::Growing),
+        }
     }
 
     pub fn grows(&self) -> bool {
-        matches!(self, Backend::Narrow(Form::Growing(_)) | Backend::Wide(Form::Growing(_)))
-    }
-
-    /// Returns the number of buckets.
-    pub fn buckets(&self) -> usize {
-        on_shards!(self, shards => shards.bucket_count())
+        matches!(self, Backend::Growing(_))
     }
 
     pub fn slots(&self) -> usize {
@@ -214,62 +336,14 @@ impl Backend {
 
     /// Returns the number of shards.
     pub fn shards(&self) -> usize {
-        self.buckets() / self.layout().geometry.buckets() as usize
-    }
-
-    pub fn items(&self) -> usize {
-        on_shards!(self, shards => shards.items())
-    }
-
-    pub fn clear(&self) {
-        on_shards!(self, shards => shards.clear());
-    }
-
-    /// Keeps shards from being joined until the result is dropped, for a copy of one shard after the other.
-    pub fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
-        on_shards!(self, shards => shards.keep_shards())
-    }
-
-    /// Visits some shards, and joins what leaves enough room. Returns where the next part begins.
-    pub fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {
-        on_shards!(self, shards => shards.join_from(cursor, most))
-    }
-
-    /// Joins all shards that leave enough room, unless another thread joins shards.
-    pub fn join_all_if_alone(&self) {
-        on_shards!(self, shards => shards.join_all_if_alone());
-    }
-
-    /// Returns the number of items that void lanes stand for.
-    pub fn void_items(&self) -> u64 {
-        on_shards!(self, shards => shards.void_items())
-    }
-
-    /// Returns the limit of the memory, or `usize::MAX` if there is none.
-    pub fn max_bytes(&self) -> usize {
-        on_shards!(self, shards => shards.max_bytes())
-    }
-
-    pub fn set_max_bytes(&self, bytes: usize) {
-        on_shards!(self, shards => shards.set_max_bytes(bytes));
-    }
-
-    /// Returns the memory held beside `self`, in bytes.
-    pub fn heap_bytes(&self) -> usize {
-        on_shards!(self, shards => shards.heap_bytes())
-    }
-
-    /// Returns the present false-positive rate. The time that this takes does not depend on the number of
-    /// shards.
-    pub fn rate(&self) -> f64 {
-        on_shards!(self, shards => shards.rate())
+        self.buckets() / self.geometry().buckets() as usize
     }
 
     /// Returns the number of items that expire with each of the next ticks, if the filter forgets.
     pub fn expiring(&self) -> Vec<usize> {
         let Some(ticking) = self.ticking() else { return Vec::new() };
         let (lanes, now) = (self.lanes(), ticking.clock().now());
-        let by_stamp = on_shards!(self, shards => shards.items_by_stamp());
+        let by_stamp = self.items_by_stamp();
         let of_age = |age| by_stamp[lanes.stamp_of_age(age, now)];
         let ages = (0..=u64::from(lanes.remembers())).rev();
         ages.map(of_age).collect()
@@ -280,46 +354,8 @@ impl Backend {
         Stats {
             size_in_bytes: self.heap_bytes(),
             false_positive_rate: self.rate(),
-            directory_depth: on_shards!(self, shards => shards.level()),
+            directory_depth: self.level(),
             ..self.layout().stats(self.shards(), self.items())
         }
-    }
-}
-
-impl<const WIDE: bool> Form<WIDE> {
-    fn new(layout: Layout) -> Result<Self, BuildError> {
-        Ok(match layout.grows {
-            false => Form::Fixed(Fixed::new(layout)?),
-            true => Form::Growing(Sharded::new(layout)?),
-        })
-    }
-
-    fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
-        Ok(match layout.grows {
-            false => Form::Fixed(Fixed::restore(layout.capacity, loaded)?),
-            true => Form::Growing(Sharded::restore(layout, loaded)?),
-        })
-    }
-}
-
-impl SweepTarget for Backend {
-    fn lanes(&self) -> Lanes {
-        on_shards!(self, shards => shards.lanes())
-    }
-
-    fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
-        on_shards!(self, shards => shards.begin(set));
-    }
-
-    fn segments(&self) -> usize {
-        on_shards!(self, shards => shards.segments())
-    }
-
-    fn sweep(&self, segments: Range<usize>, now: Moment) {
-        on_shards!(self, shards => shards.sweep(segments, now));
-    }
-
-    fn finish_tick(&self, now: Moment) {
-        on_shards!(self, shards => shards.finish_tick(now));
     }
 }

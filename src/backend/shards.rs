@@ -13,8 +13,6 @@
 //! shard.
 
 use crate::backend::growing::tables::Tables;
-use crate::backend::incoming::{IncomingShard, MergeReport};
-use crate::error::UnionError;
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Parts;
@@ -24,238 +22,13 @@ use crate::shard::lease::{Answer, Lease, Refusal};
 use crate::table::Table;
 use crate::table::ticking::Time;
 
-/// The shard that owns an item, and the item's place in it.
-pub type Located<'a, S> = (Shard<'a, <S as Shards>::Lease<'a>>, Place);
-
-/// The error of a shard whose lease has ended.
-pub type Lapsed<'a, S> = <<S as Shards>::Lease<'a> as Lease>::Lapsed;
-
-/// All shards of a filter: [those of a fixed size](crate::backend::fixed::Fixed), or those that are
-/// [split](crate::backend::growing::sharded::Sharded) when they are full.
-///
-/// The operations are always inlined, so that the item's place stays in registers: passing it through
-/// memory takes 10 ns.
-pub trait Shards: Sized + Send + Sync {
-    type Lease<'a>: Lease
-    where
-        Self: 'a;
-
-    /// Whether a tick is passing, so that expired lanes may be left.
-    fn is_ticking(&self) -> bool;
-
-    /// Erases the expired lanes in the stripes of an item.
-    fn sweep_for(&self, hash: Mixed);
-
-    /// Finds the present place of an item.
-    fn locate(&self, hash: Mixed) -> Located<'_, Self>;
-
-    /// The same for an operation whose result has to be as if a passing tick had already passed.
-    #[inline(always)]
-    fn locate_in_time(&self, hash: Mixed) -> Located<'_, Self> {
-        if self.is_ticking() {
-            self.sweep_for(hash);
-        }
-        self.locate(hash)
-    }
-
-    /// Finds the present place of an item, after a shard answered that its lease had lapsed.
-    fn relocate<'a>(
-        &'a self,
-        lease: Self::Lease<'a>,
-        lapsed: Lapsed<'a, Self>,
-    ) -> Located<'a, Self>;
-
-    /// Retries an operation that did not succeed at once. The first attempt has to keep in registers, or on
-    /// the stack, only what this needs.
-    fn again<'a, A>(
-        &'a self,
-        at: Located<'a, Self>,
-        act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
-    ) -> A;
-
-    /// Finds the place for another copy of an item.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`] if the filter takes no more copies of the item.
-    #[inline]
-    fn admit<'a>(&'a self, at: Located<'a, Self>) -> Result<Located<'a, Self>, Full> {
-        Ok(at)
-    }
-
-    /// Makes room for an item whose shard was full in this way, and finds the item's place after that.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`] if the filter cannot grow, or if growing would not help this item.
-    fn make_room<'a>(
-        &'a self,
-        lease: Self::Lease<'a>,
-        kind: FullKind,
-    ) -> Result<Located<'a, Self>, Full>;
-
-    /// Where an item is, for a lookup.
-    type Spot<'a>: Copy
-    where
-        Self: 'a;
-
-    fn spot(&self, hash: Mixed) -> Self::Spot<'_>;
-
-    /// Prefetches the memory that a lookup at this spot reads.
-    fn request<'a>(&'a self, spot: Self::Spot<'a>);
-
-    /// Looks once for the item of this spot. Returns `None` if it may have been moving.
-    fn look_at<'a>(&'a self, spot: Self::Spot<'a>) -> Option<bool>;
-
-    /// Looks once for an item.
-    #[inline(always)]
-    fn look(&self, hash: Mixed) -> Option<bool> {
-        self.look_at(self.spot(hash))
-    }
-
-    /// An item of a batch whose memory was requested. A batch keeps some thirty of these between
-    /// [`fetch`](Self::fetch) and [`fetched`](Self::fetched), so each should be small.
-    type Ahead<'a>: Copy
-    where
-        Self: 'a;
-
-    /// Finds the place of an item, and prefetches the memory that a lookup of it reads.
-    fn fetch(&self, hash: Mixed) -> Self::Ahead<'_>;
-
-    /// Returns the item's place, as [`fetch`](Self::fetch) found it.
-    fn fetched<'a>(&'a self, ahead: Self::Ahead<'a>) -> Located<'a, Self>;
-
-    /// Returns parts into which a batch of writes may be sorted so that no shard's items are in two parts.
-    fn parts(&self) -> Parts;
-
-    /// Returns the present number of buckets.
-    fn bucket_count(&self) -> usize;
-
-    /// Copies the buckets of shard `next`, which is 0 at first, and sets `next` to the shard that follows. Other
-    /// threads may change the filter between two calls, but for joins of its shards; an item that stays in the filter
-    /// is in exactly one of the copies. (This holds for items. A void lane, which goes to both halves of a split, may
-    /// be in two.)
-    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block>;
-
-    /// Returns the number of the shard after this one, which is `next` of [`copy_shard`](Self::copy_shard): the shard
-    /// that begins there now may be split later, but never begins elsewhere or ends later while no shards are joined.
-    fn after(&self, next: u64) -> Option<u64>;
-
-    /// Returns a hash that shard `next` owns.
-    fn item_in(&self, next: u64) -> Mixed;
-
-    /// Merges the entries in a copied shard of another filter that is [alike](crate::backend::union::check).
-    fn merge_shard(
-        &self,
-        incoming: &IncomingShard<'_>,
-        report: &mut MergeReport,
-    ) -> Result<(), UnionError>;
-
-    // The operations on a located item.
-
-    #[inline(always)]
-    fn contains<'a>(&'a self, at: Located<'a, Self>) -> bool {
-        let (shard, place) = at;
-        shard.look(place).unwrap_or_else(|| self.again(at, Self::contains_again))
-    }
-
-    #[inline]
-    fn contains_again<'a>(&'a self, (shard, place): Located<'a, Self>) -> bool {
-        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::contains_again);
-        shard.contains_again(place).unwrap_or_else(again)
-    }
-
-    #[inline(always)]
-    fn count<'a>(&'a self, (shard, place): Located<'a, Self>) -> usize {
-        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::count);
-        shard.count(place).unwrap_or_else(again)
-    }
-
-    #[inline(always)]
-    fn remove<'a>(&'a self, (shard, place): Located<'a, Self>) -> bool {
-        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::remove);
-        shard.remove(place).unwrap_or_else(again)
-    }
-
-    #[inline(always)]
-    fn insert<'a>(&'a self, at: Located<'a, Self>) -> Result<(), Full> {
-        let (shard, place) = at;
-        match shard.insert_at_once(place) {
-            Ok(Some(())) => Ok(()),
-            _ => self.again(at, Self::insert_again),
-        }
-    }
-
-    #[inline]
-    fn insert_again<'a>(&'a self, at: Located<'a, Self>) -> Result<(), Full> {
-        self.insert_any(self.admit(at)?)
-    }
-
-    /// Inserts an item, without a limit of copies.
-    #[inline]
-    fn insert_any<'a>(&'a self, at: Located<'a, Self>) -> Result<(), Full> {
-        place(self, at, |shard, place| kick(shard, place, Copies::Add).map(|_| ()))
-    }
-
-    #[inline(always)]
-    fn insert_if_absent<'a>(&'a self, at: Located<'a, Self>) -> Result<bool, Full> {
-        let (shard, place) = at;
-        match shard.insert_if_absent_at_once(place) {
-            Ok(Some(added)) => Ok(added),
-            _ => self.again(at, Self::insert_if_absent_again),
-        }
-    }
-
-    /// Adds a copy of an item that was in the filter before, if that is possible. No other thread has the filter.
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    fn insert_exhaustively(&self, hash: Mixed) -> bool {
-        let (shard, place) = self.locate(hash);
-        shard.insert_exhaustively(place).is_ok_and(|inserted| inserted)
-    }
-
-    /// [`insert_if_absent`](Self::insert_if_absent) for a caller that has just looked for the item in vain.
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    #[inline]
-    fn insert_if_still_absent<'a>(&'a self, at: Located<'a, Self>) -> Result<bool, Full> {
-        let (shard, place) = at;
-        match shard.insert_if_absent_locked(place) {
-            Ok(Some(added)) => Ok(added),
-            _ => self.again(at, Self::insert_if_absent_again),
-        }
-    }
-
-    #[inline]
-    fn insert_if_absent_again<'a>(&'a self, at: Located<'a, Self>) -> Result<bool, Full> {
-        place(self, at, |shard, place| kick(shard, place, Copies::UnlessPresent))
-    }
-
-    #[inline(always)]
-    fn refresh<'a>(&'a self, (shard, place): Located<'a, Self>) -> bool {
-        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::refresh);
-        shard.refresh(place).unwrap_or_else(again)
-    }
-
-    #[inline(always)]
-    fn insert_or_refresh<'a>(&'a self, (shard, place): Located<'a, Self>) -> Result<bool, Full> {
-        let again = |refusal| place_again(self, shard.lease(), refusal, Shard::insert_or_refresh);
-        shard.insert_or_refresh(place).or_else(again)
-    }
-
-    /// Returns the age in ticks of the copy of the item that a removal takes.
-    #[inline]
-    fn age<'a>(&'a self, (shard, place): Located<'a, Self>) -> Option<u64> {
-        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::age);
-        shard.age(place).unwrap_or_else(again)
-    }
-}
-
 /// Retries in the item's present shard, after the shard with this lease was split.
 #[cold]
-fn ask_again<'a, S: Shards, A>(
-    shards: &'a S,
-    mut lease: S::Lease<'a>,
+fn ask_again<'a, S: Shards<'a>, A>(
+    shards: S,
+    mut lease: S::Lease,
     mut lapsed: Lapsed<'a, S>,
-    ask: impl Fn(Shard<'a, S::Lease<'a>>, Place) -> Result<A, Lapsed<'a, S>>,
+    ask: impl Fn(Shard<'a, S::Lease>, Place) -> Result<A, Lapsed<'a, S>>,
 ) -> A {
     loop {
         let (shard, place) = shards.relocate(lease, lapsed);
@@ -266,23 +39,13 @@ fn ask_again<'a, S: Shards, A>(
     }
 }
 
-/// Places the item in its shard. If the shard was split or had no room, retries in the present one.
-#[inline]
-fn place<'a, S: Shards, A>(
-    shards: &'a S,
-    (shard, place): Located<'a, S>,
-    ask: impl Fn(Shard<'a, S::Lease<'a>>, Place) -> Answer<A, S::Lease<'a>>,
-) -> Result<A, Full> {
-    ask(shard, place).or_else(|refusal| place_again(shards, shard.lease(), refusal, ask))
-}
-
 /// Retries placing the item, after its shard was split or had no room.
 #[cold]
-fn place_again<'a, S: Shards, A>(
-    shards: &'a S,
-    mut lease: S::Lease<'a>,
+fn place_again<'a, S: Shards<'a>, A>(
+    shards: S,
+    mut lease: S::Lease,
     mut refusal: Refusal<Lapsed<'a, S>>,
-    ask: impl Fn(Shard<'a, S::Lease<'a>>, Place) -> Answer<A, S::Lease<'a>>,
+    ask: impl Fn(Shard<'a, S::Lease>, Place) -> Answer<A, S::Lease>,
 ) -> Result<A, Full> {
     loop {
         let (shard, place) = match refusal {
@@ -294,6 +57,243 @@ fn place_again<'a, S: Shards, A>(
             Err(again) => (lease, refusal) = (shard.lease(), again),
         }
     }
+}
+
+/// The shard that owns an item, and the item's place in it.
+pub type Located<'a, S> = (Shard<'a, <S as Shards<'a>>::Lease>, Place);
+
+/// The error of a shard whose lease has ended.
+pub type Lapsed<'a, S> = <<S as Shards<'a>>::Lease as Lease>::Lapsed;
+
+/// The shards of a filter, for operations on items: [those of a fixed size](crate::backend::fixed::FixedShards), or
+/// those that are [split](crate::backend::growing::sharded::GrowingShards) when they are full.
+///
+/// Whether buckets are wide is a part of the type. So there is code for each width, without a test in it. The
+/// operations are always inlined, so that the item's place stays in registers: passing it through memory takes 10 ns.
+pub trait Shards<'a>: Copy + Send + Sync {
+    type Lease: Lease;
+
+    /// Whether a tick is passing, so that expired lanes may be left.
+    fn is_ticking(self) -> bool;
+
+    /// Erases the expired lanes in the stripes of an item.
+    fn sweep_for(self, hash: Mixed);
+
+    /// Finds the present place of an item.
+    fn locate(self, hash: Mixed) -> Located<'a, Self>;
+
+    /// The same for an operation whose result has to be as if a passing tick had already passed.
+    #[inline(always)]
+    fn locate_in_time(self, hash: Mixed) -> Located<'a, Self> {
+        if self.is_ticking() {
+            self.sweep_for(hash);
+        }
+        self.locate(hash)
+    }
+
+    /// Finds the present place of an item, after a shard answered that its lease had lapsed.
+    fn relocate(self, lease: Self::Lease, lapsed: Lapsed<'a, Self>) -> Located<'a, Self>;
+
+    /// Retries an operation that did not succeed at once. The first attempt has to keep in registers, or on
+    /// the stack, only what this needs.
+    fn again<A>(self, at: Located<'a, Self>, act: impl FnOnce(Self, Located<'a, Self>) -> A) -> A;
+
+    /// Finds the place for another copy of an item.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if the filter takes no more copies of the item.
+    #[inline]
+    fn admit(self, at: Located<'a, Self>) -> Result<Located<'a, Self>, Full> {
+        Ok(at)
+    }
+
+    /// Makes room for an item whose shard was full in this way, and finds the item's place after that.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if the filter cannot grow, or if growing would not help this item.
+    fn make_room(self, lease: Self::Lease, kind: FullKind) -> Result<Located<'a, Self>, Full>;
+
+    /// Where an item is, for a lookup.
+    type Spot: Copy;
+
+    fn spot(self, hash: Mixed) -> Self::Spot;
+
+    /// Prefetches the memory that a lookup at this spot reads.
+    fn request(self, spot: Self::Spot);
+
+    /// Looks once for the item of this spot. Returns `None` if it may have been moving.
+    fn look_at(self, spot: Self::Spot) -> Option<bool>;
+
+    /// Looks once for an item.
+    #[inline(always)]
+    fn look(self, hash: Mixed) -> Option<bool> {
+        self.look_at(self.spot(hash))
+    }
+
+    /// Returns whether the item is there, after a look without an answer.
+    #[cold]
+    #[inline(never)]
+    fn contains(self, hash: Mixed) -> bool {
+        loop {
+            let (shard, place) = self.locate(hash);
+            if let Ok(found) = shard.contains(place) {
+                return found;
+            }
+        }
+    }
+
+    /// An item of a batch whose memory was requested. A batch keeps some thirty of these between
+    /// [`fetch`](Self::fetch) and [`fetched`](Self::fetched), so each should be small.
+    type Ahead: Copy;
+
+    /// Finds the place of an item, and prefetches the memory that a lookup of it reads.
+    fn fetch(self, hash: Mixed) -> Self::Ahead;
+
+    /// Returns the item's place, as [`fetch`](Self::fetch) found it.
+    fn fetched(self, ahead: Self::Ahead) -> Located<'a, Self>;
+
+    /// Returns parts into which a batch of writes may be sorted so that no shard's items are in two parts.
+    fn parts(self) -> Parts;
+
+    /// Returns the present number of buckets.
+    fn bucket_count(self) -> usize;
+
+    // The operations on a located item.
+
+    #[inline(always)]
+    fn count(self, (shard, place): Located<'a, Self>) -> usize {
+        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::count);
+        shard.count(place).unwrap_or_else(again)
+    }
+
+    #[inline(always)]
+    fn remove(self, (shard, place): Located<'a, Self>) -> bool {
+        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::remove);
+        shard.remove(place).unwrap_or_else(again)
+    }
+
+    #[inline(always)]
+    fn insert(self, at: Located<'a, Self>) -> Result<(), Full> {
+        let (shard, place) = at;
+        match shard.insert_at_once(place) {
+            Ok(Some(())) => Ok(()),
+            _ => self.again(at, Self::insert_again),
+        }
+    }
+
+    #[inline]
+    fn insert_again(self, at: Located<'a, Self>) -> Result<(), Full> {
+        self.insert_any(self.admit(at)?)
+    }
+
+    /// Inserts an item, without a limit of copies.
+    #[inline]
+    fn insert_any(self, at: Located<'a, Self>) -> Result<(), Full> {
+        let (shard, place) = at;
+        let add = |shard, place| kick(shard, place, Copies::Add).map(|_| ());
+        add(shard, place).or_else(|refusal| place_again(self, shard.lease(), refusal, add))
+    }
+
+    #[inline(always)]
+    fn insert_if_absent(self, at: Located<'a, Self>) -> Result<bool, Full> {
+        let (shard, place) = at;
+        match shard.insert_if_absent_at_once(place) {
+            Ok(Some(added)) => Ok(added),
+            _ => self.again(at, Self::insert_if_absent_again),
+        }
+    }
+
+    /// Adds a copy of an item that was in the filter before, if that is possible. No other thread has the filter.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    fn insert_exhaustively(self, hash: Mixed) -> bool {
+        let (shard, place) = self.locate(hash);
+        shard.insert_exhaustively(place).is_ok_and(|inserted| inserted)
+    }
+
+    /// [`insert_if_absent`](Self::insert_if_absent) for a caller that has just looked for the item in vain.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    #[inline]
+    fn insert_if_still_absent(self, at: Located<'a, Self>) -> Result<bool, Full> {
+        let (shard, place) = at;
+        match shard.insert_if_absent_locked(place) {
+            Ok(Some(added)) => Ok(added),
+            _ => self.again(at, Self::insert_if_absent_again),
+        }
+    }
+
+    #[inline]
+    fn insert_if_absent_again(self, at: Located<'a, Self>) -> Result<bool, Full> {
+        let (shard, place) = at;
+        let add = |shard, place| kick(shard, place, Copies::UnlessPresent);
+        add(shard, place).or_else(|refusal| place_again(self, shard.lease(), refusal, add))
+    }
+
+    #[inline(always)]
+    fn refresh(self, (shard, place): Located<'a, Self>) -> bool {
+        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::refresh);
+        shard.refresh(place).unwrap_or_else(again)
+    }
+
+    #[inline(always)]
+    fn insert_or_refresh(self, (shard, place): Located<'a, Self>) -> Result<bool, Full> {
+        let again = |refusal| place_again(self, shard.lease(), refusal, Shard::insert_or_refresh);
+        shard.insert_or_refresh(place).or_else(again)
+    }
+
+    /// Returns the age in ticks of the copy of the item that a removal takes.
+    #[inline]
+    fn age(self, (shard, place): Located<'a, Self>) -> Option<u64> {
+        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::age);
+        shard.age(place).unwrap_or_else(again)
+    }
+}
+
+/// An operation, as a type. A function that is passed is not always inlined, and the place of an item then
+/// goes through memory.
+pub trait Operation: Copy {
+    type Answer: Clone;
+
+    /// The answer for an item of a batch that has not been reached.
+    const NONE: Self::Answer;
+
+    fn at<'a, S: Shards<'a>>(self, shards: S, at: Located<'a, S>) -> Self::Answer;
+}
+
+macro_rules! operations {
+    ($($name:ident: $operation:ident -> $answer:ty = $none:expr;)*) => {
+        $(
+            #[derive(Clone, Copy)]
+            pub struct $name;
+
+            impl Operation for $name {
+                type Answer = $answer;
+
+                const NONE: $answer = $none;
+
+                #[inline(always)]
+                fn at<'a, S: Shards<'a>>(self, shards: S, at: Located<'a, S>) -> $answer {
+                    shards.$operation(at)
+                }
+            }
+        )*
+    };
+}
+
+operations! {
+    Count: count -> usize = 0;
+    Insert: insert -> Result<(), Full> = Ok(());
+    InsertIfAbsent: insert_if_absent -> Result<bool, Full> = Ok(false);
+    Remove: remove -> bool = false;
+    Refresh: refresh -> bool = false;
+    InsertOrRefresh: insert_or_refresh -> Result<bool, Full> = Ok(false);
+    Age: age -> Option<u64> = None;
+}
+
+#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+operations! {
+    InsertIfStillAbsent: insert_if_still_absent -> Result<bool, Full> = Ok(false);
 }
 
 /// The figures of a shard that was copied, or that are in its block of a file.

@@ -11,9 +11,8 @@
 //! Each copy has its time, and an entry is added with the age that it has then. Where both filters number their
 //! ticks, the difference of the numbers is added to its age here; a filter that is behind the other catches up first.
 
+use crate::backend::Backend;
 use crate::backend::incoming::{Ages, Clocks, IncomingShard, MergeReport};
-use crate::backend::shards::Shards;
-use crate::backend::{Backend, on_shards};
 use crate::error::{UnionError, UnionErrorKind, zeros};
 use crate::layout::sizing::Layout;
 
@@ -22,9 +21,7 @@ use crate::layout::sizing::Layout;
 pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, UnionError> {
     let layout = other.layout();
     let mut report = MergeReport::default();
-    on_shards!(other, shards => {
-        merge_shards(backend, (other, shards), &layout, &mut report)?;
-    });
+    merge_shards(backend, other, &layout, &mut report)?;
     report.result().map(|()| report.added)
 }
 
@@ -33,7 +30,7 @@ pub fn check(backend: &Backend, other: &Backend) -> Result<(), UnionError> {
     let [one, other] = [backend.layout(), other.layout()];
     let are_lanes_alike = one.lanes() == other.lanes();
     let (is_one_size, is_one_layout) = if one.grows {
-        let [mine, theirs] = [&one, &other].map(|layout| layout.shrinking::<false>().suffix_bits());
+        let [mine, theirs] = [&one, &other].map(|layout| layout.shrinking().suffix_bits());
         // Different roots divide the hashes at different places, so the entries of one filter fit no shard of
         // the other.
         (one.roots() == other.roots(), are_lanes_alike && mine == theirs)
@@ -65,7 +62,7 @@ pub fn check(backend: &Backend, other: &Backend) -> Result<(), UnionError> {
 /// Merges all shards of another filter.
 fn merge_shards(
     backend: &Backend,
-    (other, from): (&Backend, &impl Shards),
+    other: &Backend,
     layout: &Layout,
     report: &mut MergeReport,
 ) -> Result<(), UnionError> {
@@ -76,21 +73,21 @@ fn merge_shards(
     let clocks = clocks.map(|(here, there)| Clocks::of(here, there));
     let mut next = Some(0);
     while let Some(start) = next {
-        let Some(copied) = from.copy_shard(&mut next, &mut words) else { break };
+        let Some(copied) = other.copy_shard(&mut next, &mut words) else { break };
         // After the copy: if there is none now, no void lane of the copy stands for an item.
         report.void_there = other.void_items();
         let ages = clocks.zip(copied.time).map(|(clocks, there)| {
             // What has expired there expires here, too, and no entry comes from a later tick.
-            if let Some((number, here)) = there.number.zip(backend.ticking()) {
-                here.tick_to(backend, number);
+            if let Some(number) = there.number {
+                backend.tick_to(number);
             }
             let ages = Ages::of(there, clocks);
             ages.erase_expired(&mut words, lanes);
             ages
         });
-        let (start, depth) = (from.item_in(start), copied.depth);
+        let (start, depth) = (other.item_in(start), copied.depth);
         let incoming = IncomingShard { start, depth, words: &words, lanes, ages };
-        on_shards!(backend, shards => shards.merge_shard(&incoming, report)?);
+        backend.merge_shard(&incoming, report)?;
     }
     Ok(())
 }

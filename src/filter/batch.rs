@@ -13,7 +13,10 @@
 //! than by an operation on a single item.
 
 use crate::backend::on_shards;
-use crate::backend::shards::{Located, Shards};
+use crate::backend::shards::Shards;
+pub use crate::backend::shards::{
+    Insert, InsertIfAbsent, InsertOrRefresh, Operation, Refresh, Remove,
+};
 use crate::error::{Full, Refused};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::key::{Key, Prehashed};
@@ -240,50 +243,11 @@ const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
 /// The number of items in each part from which sorting pays, for tables that are not cached.
 pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
 
-/// An operation, as a type. A function that is passed is not always inlined, and the place of an item then
-/// goes through memory.
-pub trait Operation: Copy {
-    type Answer: Clone;
-
-    /// The answer for an item that has not been reached.
-    const NONE: Self::Answer;
-
-    fn at<'a, S: Shards>(self, shards: &'a S, at: Located<'a, S>) -> Self::Answer;
-}
-
-macro_rules! operations {
-    ($($name:ident: $operation:ident -> $answer:ty = $none:expr;)*) => {
-        $(
-            #[derive(Clone, Copy)]
-            pub struct $name;
-
-            impl Operation for $name {
-                type Answer = $answer;
-
-                const NONE: $answer = $none;
-
-                #[inline(always)]
-                fn at<'a, S: Shards>(self, shards: &'a S, at: Located<'a, S>) -> $answer {
-                    shards.$operation(at)
-                }
-            }
-        )*
-    };
-}
-
-operations! {
-    Insert: insert -> Result<(), Full> = Ok(());
-    InsertIfAbsent: insert_if_absent -> Result<bool, Full> = Ok(false);
-    Remove: remove -> bool = false;
-    Refresh: refresh -> bool = false;
-    InsertOrRefresh: insert_or_refresh -> Result<bool, Full> = Ok(false);
-}
-
 /// The number of items of a lot of lookups, whose memory is requested at once. Twice as many are in flight then.
 const LOT: usize = 16;
 
 /// Looks for all items of a batch, lot by lot: the memory of each is requested before the previous one is looked at.
-fn have<S: Shards>(shards: &S, hashes: &[Prehashed], found: &mut [bool]) {
+fn have<'a, S: Shards<'a>>(shards: S, hashes: &[Prehashed], found: &mut [bool]) {
     let Some(first) = hashes.first() else { return };
     let [one, other] = &mut [[shards.spot(Mixed::of(first.0)); LOT]; 2];
     let (mut requested, mut ahead) = (one, other);
@@ -298,7 +262,7 @@ fn have<S: Shards>(shards: &S, hashes: &[Prehashed], found: &mut [bool]) {
         for ((found, hash), spot) in found.iter_mut().zip(hashes).zip(&*requested) {
             *found = match shards.look_at(*spot) {
                 Some(found) => found,
-                None => has(shards, *hash),
+                None => shards.contains(Mixed::of(hash.0)),
             };
         }
         swap(&mut requested, &mut ahead);
@@ -306,23 +270,23 @@ fn have<S: Shards>(shards: &S, hashes: &[Prehashed], found: &mut [bool]) {
 }
 
 #[inline(never)]
-fn request<'a, S: Shards>(shards: &'a S, hashes: &[Prehashed], spots: &mut [S::Spot<'a>; LOT]) {
+fn request<'a, S: Shards<'a>>(shards: S, hashes: &[Prehashed], spots: &mut [S::Spot; LOT]) {
     for (spot, hash) in spots.iter_mut().zip(hashes) {
         *spot = shards.spot(Mixed::of(hash.0));
         shards.request(*spot);
     }
 }
 
-#[cold]
+/// Performs the operation on an item whose memory was requested. (Apart, since the loops around it need registers, too.)
 #[inline(never)]
-fn has<S: Shards>(shards: &S, hash: Prehashed) -> bool {
-    shards.contains(shards.locate(Mixed::of(hash.0)))
+fn act<'a, S: Shards<'a>, O: Operation>(shards: S, ahead: S::Ahead, operation: O) -> O::Answer {
+    operation.at(shards, shards.fetched(ahead))
 }
 
 /// Processes a batch in its order.
 #[inline]
-fn in_order<S: Shards, O: Operation>(
-    shards: &S,
+fn in_order<'a, S: Shards<'a>, O: Operation>(
+    shards: S,
     hashes: &[Prehashed],
     answers: &mut [O::Answer],
     operation: O,
@@ -335,12 +299,12 @@ fn in_order<S: Shards, O: Operation>(
         return;
     }
     let ahead = items.map(|(hash, answer)| (shards.fetch(hash), answer));
-    for_each_ahead(ahead, |(ahead, answer)| *answer = operation.at(shards, shards.fetched(ahead)));
+    for_each_ahead(ahead, |(ahead, answer)| *answer = act(shards, ahead, operation));
 }
 
 /// Processes a batch of writes in whichever order is faster.
-pub fn write<S: Shards, O: Operation>(
-    shards: &S,
+pub fn write<'a, S: Shards<'a>, O: Operation>(
+    shards: S,
     hashes: &[Prehashed],
     answers: &mut [O::Answer],
     operation: O,
@@ -367,8 +331,8 @@ pub fn write<S: Shards, O: Operation>(
 
 /// Does this to the items of one part.
 #[inline]
-pub fn act_on<S: Shards, O: Operation>(
-    shards: &S,
+pub fn act_on<'a, S: Shards<'a>, O: Operation>(
+    shards: S,
     items: &[Item],
     operation: O,
     mut answer: impl FnMut(Item, O::Answer),
@@ -378,7 +342,7 @@ pub fn act_on<S: Shards, O: Operation>(
     }
     let ahead = items.iter().map(|&item| (item, shards.fetch(item.hash())));
     for_each_ahead(ahead, |(item, ahead)| {
-        answer(item, operation.at(shards, shards.fetched(ahead)));
+        answer(item, act(shards, ahead, operation));
     });
 }
 

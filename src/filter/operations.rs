@@ -4,7 +4,7 @@ use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::key::{Key, Prehashed};
 use crate::layout::geometry::Mixed;
-use crate::table::ticking::{SweepTarget, Ticking};
+use crate::table::ticking::Ticking;
 use std::hash::BuildHasher;
 
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
@@ -242,9 +242,9 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn tick(&self) {
-        if let Some(ticking) = self.backend().ticking() {
+        if self.backend().ticking().is_some() {
             self.backend().join_all_if_alone();
-            ticking.tick(self.backend());
+            self.backend().tick();
         }
     }
 
@@ -279,7 +279,7 @@ impl<S> ConcurrentCuckooFilter<S> {
         if ticking.number().is_some_and(|present| present < number) {
             self.backend().join_all_if_alone();
         }
-        ticking.tick_to(self.backend(), number)
+        self.backend().tick_to(number)
     }
 
     /// Returns the number of the present tick, if [`tick_to`](Self::tick_to) gave numbers to ticks.
@@ -337,7 +337,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn begin_tick(&self) -> bool {
-        self.backend().ticking().is_some_and(|ticking| ticking.begin(self.backend()))
+        self.backend().begin_tick()
     }
 
     /// Begins a tick toward the one with this number, like [`tick_to`](Self::tick_to), unless one is passing,
@@ -360,11 +360,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn begin_tick_to(&self, number: u64) -> u64 {
-        let begun = self
-            .backend()
-            .ticking()
-            .and_then(|ticking| ticking.begin_toward(self.backend(), number));
-        begun.unwrap_or(0)
+        self.backend().begin_tick_toward(number).unwrap_or(0)
     }
 
     /// Goes on with a tick that is passing, through at most `most_segments` segments. Returns `true` if none is
@@ -387,7 +383,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn tick_in_parts(&self, most_segments: usize) -> bool {
-        self.backend().ticking().is_none_or(|ticking| ticking.work(self.backend(), most_segments))
+        self.backend().work_on_tick(most_segments)
     }
 }
 

@@ -159,8 +159,8 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
 }
 
 /// Processes a batch of writes on all threads, if that is faster.
-fn par_write<S: Shards, O: Operation<Answer: Copy + Send + Sync> + Sync>(
-    shards: &S,
+fn par_write<'a, S: Shards<'a>, O: Operation<Answer: Copy + Send + Sync> + Sync>(
+    shards: S,
     hashes: &[Prehashed],
     answers: &mut [O::Answer],
     operation: O,

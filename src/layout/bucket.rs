@@ -88,8 +88,9 @@ pub struct Lanes {
     ones: u64,
     /// The highest bit of every lane.
     tops: u64,
-    /// The bits of all lanes below the highest bit that are not [stamps](crate::layout::stamps), in the word that may
-    /// hold stamps.
+    /// The bits of all lanes below the highest bit that are not [stamps](crate::layout::stamps), in a first word.
+    pub(super) compared: u64,
+    /// The same in the word that may hold stamps.
     pub(super) unstamped: u64,
     /// The lowest bit of every lane that is not part of a stamp, in a first word.
     pub(super) units: u64,
@@ -117,6 +118,7 @@ impl Lanes {
             remembers: 0,
             ones,
             tops,
+            compared: unstamped,
             unstamped,
             units: ones,
             stamps: 0,
@@ -198,9 +200,8 @@ impl Lanes {
 
     /// Returns the lanes of a first word that hold the head of `fp`.
     #[inline]
-    pub fn matching<const WIDE: bool>(self, word: u64, fp: Fingerprint) -> LaneSet {
-        let compared = if WIDE { self.tops - self.ones } else { self.unstamped };
-        self.equal_lanes(word ^ (self.ones * u64::from(fp.head())), compared)
+    pub fn matching(self, word: u64, fp: Fingerprint) -> LaneSet {
+        self.equal_lanes(word ^ (self.ones * u64::from(fp.head())), self.compared)
     }
 
     /// Whether a lane of either narrow bucket holds `fp`.

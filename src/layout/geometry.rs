@@ -34,8 +34,8 @@
 //! holds in a table with two lanes a bucket (narrow ones of 32 bits). There, five items that share both their buckets
 //! cannot be placed; if all pairs of buckets came from one block, that would happen once in 10^8 items.
 
+use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lanes};
-use crate::layout::{SMALL, either};
 
 /// The number of buckets that one stripe guards.
 pub const STRIPE_BUCKETS: u32 = if SMALL { 2 } else { 512 };
@@ -173,23 +173,24 @@ impl Geometry {
     /// Returns the shard that a hash belongs to, and the place in that shard.
     #[inline]
     pub fn locate(&self, hash: u64) -> (usize, Place) {
-        either!(self.lanes.is_wide(), WIDE => self.locate_mixed::<WIDE>(Mixed::of(hash)))
+        self.locate_mixed(Mixed::of(hash), self.lanes.is_wide())
     }
 
+    /// The same for a mixed hash. `is_wide` is whether buckets are wide: a constant, for callers on a fast path.
     #[inline]
-    pub fn locate_mixed<const WIDE: bool>(&self, hash: Mixed) -> (usize, Place) {
+    pub fn locate_mixed(&self, hash: Mixed, is_wide: bool) -> (usize, Place) {
         let (shard, rest) = hash.scaled(self.shards as usize);
         let (bucket, _) = scale(rest, u64::from(self.buckets));
-        let (first, fp) = (Bucket(bucket as u32), self.fingerprint::<WIDE>(hash));
+        let (first, fp) = (Bucket(bucket as u32), self.fingerprint(hash, is_wide));
         (shard, Place { first, second: self.alternate_of(first, fp.head()), fp })
     }
 
     /// Returns where a hash belongs in the whole table: the same as [`locate_mixed`](Self::locate_mixed), in fewer
     /// steps.
     #[inline(always)]
-    pub fn spot<const WIDE: bool>(&self, hash: Mixed) -> Spot {
+    pub fn spot(&self, hash: Mixed, is_wide: bool) -> Spot {
         let first = scale(hash.0, self.total).0 as usize;
-        let fp = self.fingerprint::<WIDE>(hash);
+        let fp = self.fingerprint(hash, is_wide);
         if self.is_aligned {
             return (first, first ^ self.distance(fp.head()) as usize, fp);
         }
@@ -205,11 +206,11 @@ impl Geometry {
     }
 
     #[inline(always)]
-    fn fingerprint<const WIDE: bool>(&self, hash: Mixed) -> Fingerprint {
+    fn fingerprint(&self, hash: Mixed, is_wide: bool) -> Fingerprint {
         // The upper half has the head, the lower half what is left of the hash for the tail.
         let product = u64::from(hash.0 as u32) * self.heads;
         let head = (product >> 32) as u32;
-        if !WIDE {
+        if !is_wide {
             // `nth` adds one to a stamp of ones, which yields the next head, with a stamp of zeros.
             return Fingerprint::nth(head | self.stamp);
         }
@@ -355,17 +356,16 @@ mod tests {
 
     #[test]
     fn a_spot_is_the_place_in_the_whole_table() {
-        fn check<const WIDE: bool>(geometry: &Geometry, hash: Mixed) {
-            let (shard, place) = geometry.locate_mixed::<WIDE>(hash);
-            let (first, second, fp) = geometry.spot::<WIDE>(hash);
-            let end = geometry.shards() * geometry.buckets() as usize;
-            let second = if second < end { second } else { geometry.out_of_hole(first, second) };
-            let index = |bucket: Bucket| shard * geometry.buckets() as usize + bucket.0 as usize;
-            assert_eq!((first, second, fp), (index(place.first), index(place.second), place.fp));
-        }
         for geometry in geometries() {
-            for hash in 0..20_000 {
-                either!(geometry.lanes().is_wide(), WIDE => check::<WIDE>(&geometry, Mixed::of(hash)));
+            let (each, is_wide) = (geometry.buckets() as usize, geometry.lanes().is_wide());
+            for hash in (0..20_000).map(Mixed::of) {
+                let (shard, place) = geometry.locate_mixed(hash, is_wide);
+                let (first, second, fp) = geometry.spot(hash, is_wide);
+                let is_in_hole = second >= geometry.shards() * each;
+                let second = if is_in_hole { geometry.out_of_hole(first, second) } else { second };
+                let index = |bucket: Bucket| shard * each + bucket.0 as usize;
+                let expected = (index(place.first), index(place.second), place.fp);
+                assert_eq!((first, second, fp), expected);
             }
         }
     }

@@ -18,23 +18,6 @@ pub mod sizing;
 pub mod stagger;
 pub mod stamps;
 
-/// Evaluates an expression in which a constant says whether buckets are wide.
-macro_rules! either {
-    ($is_wide:expr, $wide:ident => $value:expr) => {
-        match $is_wide {
-            false => {
-                const $wide: bool = false;
-                $value
-            }
-            true => {
-                const $wide: bool = true;
-                $value
-            }
-        }
-    };
-}
-pub(crate) use either;
-
 /// True under a checker and in `tests/random`: tables are then tiny and retries few, so that a model
 /// explores every interleaving, or a test reaches every level of growth.
 pub const SMALL: bool = cfg!(any(loom, shuttle, tiny));

@@ -45,7 +45,7 @@ pub const GROWING_BUCKETS: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 13 };
 
 /// The division of the lanes of a growing filter into anchor and suffix.
 #[derive(Clone, Copy, Debug)]
-pub struct Shrinking<const WIDE: bool> {
+pub struct Shrinking {
     lanes: Lanes,
     /// The number of bits in the suffix, including the `1`.
     suffix: u8,
@@ -134,7 +134,7 @@ pub fn lasts_for(lanes: Lanes, growth: f64) -> bool {
     suffix_size(lanes, growth) > bits_for(growth)
 }
 
-impl<const WIDE: bool> Shrinking<WIDE> {
+impl Shrinking {
     /// Divides the lanes of a filter that is expected to grow by this factor.
     pub fn new(lanes: Lanes, growth: f64) -> Self {
         let stamp = lanes.stamp_bits() as u8;
@@ -142,7 +142,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         // As in a fixed filter, buckets of two lanes need their items spread farther.
         let near = if SMALL || lanes.slots() <= 2 { GROWING_BUCKETS } else { STRIPE_BUCKETS };
         let within = [GROWING_BUCKETS, near, near, near].map(|buckets| buckets - 1);
-        let in_a_head = if WIDE { 0 } else { suffix + stamp };
+        let in_a_head = if lanes.is_wide() { 0 } else { suffix + stamp };
         let anchors = (lanes.heads() as u32) & !((1 << in_a_head) - 1);
         let to_suffix = 64 - suffix - stamp;
         let unit = NonZeroU32::MIN.saturating_add((1 << stamp) - 1);
@@ -200,8 +200,8 @@ impl<const WIDE: bool> Shrinking<WIDE> {
 
     /// Returns the anchor of an item, from random bits.
     #[inline]
-    fn anchor(&self, random: u32) -> u32 {
-        match WIDE {
+    fn anchor(&self, random: u32, is_wide: bool) -> u32 {
+        match is_wide {
             false => random & self.anchors,
             true => ((u64::from(random) * u64::from(self.anchors)) >> u32::BITS) as u32 + 1,
         }
@@ -209,27 +209,29 @@ impl<const WIDE: bool> Shrinking<WIDE> {
 
     /// Returns the fingerprint of a new item with this anchor. The suffix is in the bits of `suffix` above a stamp.
     #[inline]
-    fn fingerprint(&self, anchor: u32, suffix: u32) -> Fingerprint {
+    fn fingerprint(&self, anchor: u32, suffix: u32, is_wide: bool) -> Fingerprint {
         // A whole suffix above a stamp of zeros.
         let suffix = suffix & self.in_a_suffix | self.unit.get();
-        match WIDE {
+        match is_wide {
             false => Fingerprint::with_bit(self.unit, anchor | suffix),
             true => Fingerprint::nth(anchor - 1).with_tail(suffix.into()),
         }
     }
 
     /// Computes where an item may be in its shard, which has this `depth`. `position` is the item's
-    /// [position](crate::layout::stagger) in its root.
+    /// [position](crate::layout::stagger) in its root. `is_wide` is whether buckets are wide: a constant, for callers on
+    /// a fast path.
     #[inline(always)]
-    pub fn place(&self, hash: Mixed, position: u64, depth: u32) -> Place {
+    pub fn place(&self, hash: Mixed, position: u64, depth: u32, is_wide: bool) -> Place {
         // The bucket, and the anchor below it, which no split changes, are bits of a product of the hash.
         let product = hash.0.wrapping_mul(MULTIPLIER);
         let first = Bucket((product >> (u64::BITS - GROWING_BUCKETS.ilog2())) as u32);
-        let anchor = self.anchor((product >> (u32::BITS - GROWING_BUCKETS.ilog2())) as u32);
+        let random = (product >> (u32::BITS - GROWING_BUCKETS.ilog2())) as u32;
+        let anchor = self.anchor(random, is_wide);
         let second = self.alternate_of(first, anchor);
         // The top bits of the position select the shard. The suffix follows.
         let suffix = position.wrapping_shr(u32::from(self.to_suffix).wrapping_sub(depth));
-        Place { first, second, fp: self.fingerprint(anchor, suffix as u32) }
+        Place { first, second, fp: self.fingerprint(anchor, suffix as u32, is_wide) }
     }
 
     /// Returns the other bucket of an item whose fingerprint `fp` is in `bucket`.
@@ -247,13 +249,11 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         Bucket((bucket.0 ^ ((spread >> 40) as u32 & within | 1)) % GROWING_BUCKETS)
     }
 
-    /// Returns the lanes of a first word that match an item of this shard. `fp` is the fingerprint that the item would
-    /// have if it were new. In a wide bucket, these are the lanes with the item's anchor.
+    /// Returns the lanes of a narrow bucket that match an item of this shard. `fp` is the fingerprint that the item
+    /// would have if it were new. (In a wide bucket, the first word has the anchors, which are compared as they are.)
     #[inline]
     pub fn matching(&self, word: u64, fp: Fingerprint) -> LaneSet {
-        if WIDE {
-            return self.lanes.matching::<true>(word, fp);
-        }
+        debug_assert!(!self.lanes.is_wide());
         let flipped = self.flipped(word);
         let either = (word ^ (self.lanes.ones() * u64::from(fp.head()))) | flipped;
         // Of a lane that agrees, no bit above its stamp is left here.
@@ -262,14 +262,16 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         self.lanes.set_of(differ.wrapping_sub(self.units) & !either & self.lanes.tops())
     }
 
-    /// Whether a lane of two buckets matches an item, as by [`matching`](Self::matching) and
+    /// Whether a lane of either narrow bucket matches an item.
+    #[inline(always)]
+    pub fn either_holds(&self, [first, second]: [u64; 2], fp: Fingerprint) -> bool {
+        !self.matching(first, fp).or(self.matching(second, fp)).is_empty()
+    }
+
+    /// Whether a lane of either wide bucket matches an item, by its anchor and by
     /// [`matching_tail`](Self::matching_tail).
     #[inline(always)]
-    pub fn either_holds(&self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
-        let [first, second] = heads;
-        if !WIDE {
-            return !self.matching(first, fp).or(self.matching(second, fp)).is_empty();
-        }
+    pub fn either_holds_whole(&self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
         let ones = self.lanes.ones();
         let [head, tail] = [fp.head(), fp.tail()].map(|value| !(ones * u64::from(value)));
         let held = |heads: u64, tails: u64| {
@@ -277,7 +279,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
             let same = (heads ^ head) & (tails ^ tail | self.flipped(tails) | self.stamps);
             same & !same.wrapping_add(ones)
         };
-        (held(first, tails[0]) | held(second, tails[1])) & self.lanes.tops() != 0
+        (held(heads[0], tails[0]) | held(heads[1], tails[1])) & self.lanes.tops() != 0
     }
 
     /// Returns the taken lanes of a second word whose suffix agrees with that of the item, and perhaps
@@ -311,24 +313,24 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         (flipped, differ.wrapping_sub(self.units) & !differ & self.lanes.tops())
     }
 
-    /// Returns the lane that has lost the fewest bits, and the number of bits that it has lost.
+    /// Returns the lane that has lost the fewest bits, and the number of bits that it has lost, in the word that holds
+    /// the suffixes.
     #[inline]
-    pub fn most_precise(&self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
-        let suffixes = Self::suffixes(words);
+    pub fn most_precise(&self, suffixes: u64, among: LaneSet) -> Option<(u32, Lane)> {
         let lacks = |lane| (self.lanes.value(suffixes, lane) as u32 >> self.stamp).trailing_zeros();
         among.map(|lane| (lacks(lane), lane)).min_by_key(|(lacks, _)| *lacks)
     }
 
     /// The word that holds the suffixes.
     #[inline]
-    fn suffixes(Words { heads, tails }: Words) -> u64 {
-        if WIDE { tails } else { heads }
+    fn suffixes(&self, Words { heads, tails }: Words) -> u64 {
+        if self.lanes.is_wide() { tails } else { heads }
     }
 
     /// Splits a bucket in two. Every lane keeps its position in the bucket.
     #[inline]
     pub fn split(&self, words: Words) -> Halves {
-        let suffixes = Self::suffixes(words);
+        let suffixes = self.suffixes(words);
         let [first, rest] = self.first_and_rest();
         let to_first = self.suffix - 1 + self.stamp;
         let set = suffixes & first;
@@ -342,7 +344,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         let both = whole(void);
         let half = |only: u64| {
             let suffixes = shifted & whole(only) | suffixes & both;
-            match WIDE {
+            match self.lanes.is_wide() {
                 false => Words { heads: suffixes, tails: 0 },
                 true => Words { heads: words.heads & (whole(only) | both), tails: suffixes },
             }
@@ -355,7 +357,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     #[inline]
     pub fn without_a_one(&self, words: Words) -> LaneSet {
         let in_suffixes = self.units * ((1 << self.suffix) - 1);
-        let suffixes = Self::suffixes(words) & in_suffixes;
+        let suffixes = self.suffixes(words) & in_suffixes;
         let (taken, with) = (self.lanes.taken(words.heads), self.lanes.taken(suffixes));
         self.lanes.set_of(taken.tops() & !with.tops())
     }
@@ -363,7 +365,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     /// Returns the lanes that have no bits left, which a split sends to both halves.
     #[inline]
     pub fn void_lanes(&self, words: Words) -> LaneSet {
-        let void = self.void_suffixes(Self::suffixes(words));
+        let void = self.void_suffixes(self.suffixes(words));
         self.lanes.set_of(void << self.anchor_bits())
     }
 
@@ -404,9 +406,9 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     pub fn match_weight(&self, words: Words) -> u64 {
         let (ones, tops) = (self.lanes.ones(), self.lanes.tops());
         // Shifts the suffixes down, so that they begin at the lowest bit of their lanes.
-        let lanes = (Self::suffixes(words) & !self.stamps) >> self.stamp;
+        let lanes = (self.suffixes(words) & !self.stamps) >> self.stamp;
         let or_tops = lanes | tops;
-        if WIDE {
+        if self.lanes.is_wide() {
             return self.lanes.sum(or_tops & !(or_tops - ones) & lanes);
         }
         // As a number, the last `1` of a lane is the lane's weight. An empty lane yields only its top bit, which is

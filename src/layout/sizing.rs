@@ -61,7 +61,7 @@ impl Layout {
     }
 
     /// Returns the division of the lanes into anchor and suffix, in a filter that grows.
-    pub fn shrinking<const WIDE: bool>(&self) -> Shrinking<WIDE> {
+    pub fn shrinking(&self) -> Shrinking {
         Shrinking::new(self.lanes(), self.expected_growth)
     }
 

@@ -14,8 +14,6 @@
 //! see [`sweep`](mod@crate::shard::sweep).
 
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
-#[cfg(any(test, loom))]
-use crate::layout::either;
 
 /// The maximum number of ticks for which a filter can remember an item.
 pub const MAX_TICKS: u8 = 62;
@@ -90,6 +88,7 @@ impl Lanes {
         lanes.remembers = ticks;
         lanes.stamps = lanes.ones() * lanes.last_stamp();
         lanes.unstamped &= !lanes.stamps;
+        lanes.compared = if lanes.is_wide() { lanes.compared } else { lanes.unstamped };
         lanes.units = lanes.ones() * lanes.unit_of_heads() as u64;
         lanes
     }
@@ -195,7 +194,7 @@ impl Lanes {
     /// such lanes.
     ///
     /// Between two ticks no lane has an expired stamp, so the masks may be used at any moment.
-    pub fn expiry<const WIDE: bool>(self, now: Moment) -> Expiry<WIDE> {
+    pub fn expiry(self, now: Moment) -> Expiry {
         let oldest = now.tick().wrapping_sub(u64::from(self.remembers) + 1);
         let (copied, least) = match now.ends_all() {
             false => (!oldest, self.stamps),
@@ -213,7 +212,7 @@ impl Lanes {
     /// Returns the lanes whose items have expired.
     #[cfg(any(test, loom))]
     pub fn expired(self, words: Words, now: Moment) -> LaneSet {
-        either!(self.is_wide(), WIDE => self.expiry::<WIDE>(now).expired(words))
+        self.expiry(now).expired(words)
     }
 
     /// Returns the top bits of invalid lanes in a filter that forgets, while no tick passes: lanes that are older than
@@ -241,7 +240,7 @@ impl Lanes {
 
 /// Precomputed masks that find expired lanes in many buckets. A tick applies them to all buckets, so they take few
 /// operations.
-pub struct Expiry<const WIDE: bool> {
+pub struct Expiry {
     lanes: Lanes,
     /// The mask that flips the expired stamp to the largest one in every lane; or, if everything but the newest
     /// expires, the newest stamp to 0.
@@ -254,13 +253,13 @@ pub struct Expiry<const WIDE: bool> {
     is_0_dead: bool,
 }
 
-impl<const WIDE: bool> Expiry<WIDE> {
+impl Expiry {
     /// Returns the lanes whose items have expired.
     #[inline(always)]
-    pub fn expired(&self, Words { heads, tails }: Words) -> LaneSet {
-        let stamps = (if WIDE { tails } else { heads } ^ self.copies) & self.stamps;
+    pub fn expired(&self, words: Words) -> LaneSet {
+        let stamps = (self.lanes.of_stamps(words) ^ self.copies) & self.stamps;
         let dead = self.lanes.set_of((stamps + self.carry) & self.lanes.tops());
-        if self.is_0_dead { dead.and(self.lanes.taken(heads)) } else { dead }
+        if self.is_0_dead { dead.and(self.lanes.taken(words.heads)) } else { dead }
     }
 
     /// Erases the expired lanes in `words`, which consist of whole buckets. Returns the number of erased lanes, if

@@ -62,7 +62,7 @@ pub trait Lease: Copy {
     // What the lanes mean.
 
     /// Whether the shard's buckets are wide.
-    const WIDE: bool;
+    fn is_wide(self) -> bool;
 
     /// Whether a lane of two buckets matches an item with this fingerprint. (The second words of narrow buckets are
     /// zero.)
@@ -134,18 +134,31 @@ pub type Answer<T, L> = Result<T, Refusal<<L as Lease>::Lapsed>>;
 /// The lease of a fixed filter's shard, which never ends. In a growing filter, work on a whole shard goes by it, too: its
 /// caller makes sure that the shard is not split meanwhile, or does not mind.
 #[derive(Clone, Copy, Debug)]
-pub struct Permanent<const WIDE: bool = false>;
+pub struct Permanent<W = bool> {
+    /// Whether the shard's buckets are wide: a value, or [`Known`].
+    pub is_wide: W,
+}
 
-impl<const WIDE: bool> Lease for Permanent<WIDE> {
+/// Whether buckets are wide, as a type. Operations on one item are compiled for either width, without a test of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<const WIDE: bool>;
+
+impl<const WIDE: bool> From<Known<WIDE>> for bool {
+    #[inline(always)]
+    fn from(_: Known<WIDE>) -> bool {
+        WIDE
+    }
+}
+
+impl<W: Into<bool> + Copy> Lease for Permanent<W> {
     type Lapsed = Infallible;
 
-    const WIDE: bool = WIDE;
     const IS_PERMANENT: bool = true;
     const MAX_NODES: usize = MAX_NODES;
 
     #[inline(always)]
     fn heads<'t>(&'t self, table: &'t Table, base: usize, bucket: Bucket) -> &'t AtomicU64 {
-        table.word((base + bucket.0 as usize) << u32::from(WIDE))
+        table.word((base + bucket.0 as usize) << u32::from(self.is_wide()))
     }
 
     #[inline(always)]
@@ -173,9 +186,14 @@ impl<const WIDE: bool> Lease for Permanent<WIDE> {
         table.ticking().map(Ticking::clock)
     }
 
+    #[inline]
+    fn is_wide(self) -> bool {
+        self.is_wide.into()
+    }
+
     #[inline(always)]
     fn either_holds(self, lanes: Lanes, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
-        match WIDE {
+        match self.is_wide() {
             false => lanes.either_holds(heads, fp),
             true => lanes.either_holds_whole(heads, tails, fp),
         }
@@ -183,7 +201,7 @@ impl<const WIDE: bool> Lease for Permanent<WIDE> {
 
     #[inline]
     fn matching(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        lanes.matching::<WIDE>(word, fp)
+        lanes.matching(word, fp)
     }
 
     #[inline]
@@ -193,8 +211,9 @@ impl<const WIDE: bool> Lease for Permanent<WIDE> {
 
     #[inline]
     fn merge_matches(self, lanes: Lanes, words: Words, fp: Fingerprint) -> MergeMatches {
-        let heads = lanes.matching::<WIDE>(words.heads, fp);
-        let covering = if WIDE { heads.and(lanes.matching_tail(words.tails, fp)) } else { heads };
+        let heads = lanes.matching(words.heads, fp);
+        let covering =
+            if self.is_wide() { heads.and(lanes.matching_tail(words.tails, fp)) } else { heads };
         MergeMatches { covering, finer: lanes.set_of(0) }
     }
 

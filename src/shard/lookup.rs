@@ -63,18 +63,12 @@ impl<L: Lease> Shard<'_, L> {
     pub fn look(self, place: Place) -> Option<bool> {
         if L::IS_PERMANENT {
             let spot = (self.index(place.first), self.index(place.second), place.fp);
-            return if L::WIDE { self.table.look_wide(spot) } else { self.table.look(spot) };
+            return if self.is_wide() { self.table.look_wide(spot) } else { self.table.look(spot) };
         }
-        if L::WIDE && self.lanes().forgets() {
-            return self.look_in_time(place);
+        if self.is_wide() && self.lanes().forgets() {
+            return self.look_since(self.see(place), place);
         }
         self.look_since(SeenVersions { last: self.see_last(place), first: None }, place)
-    }
-
-    /// Does the same where items expire in wide buckets.
-    #[inline(never)]
-    fn look_in_time(self, place: Place) -> Option<bool> {
-        self.look_since(self.see(place), place)
     }
 
     /// Reads both buckets after these versions.
@@ -104,7 +98,7 @@ impl<L: Lease> Shard<'_, L> {
     /// lookup reads the versions of both stripes.)
     #[inline(always)]
     pub fn see(&self, place: Place) -> SeenVersions<'_> {
-        let both = L::WIDE && self.lanes().forgets();
+        let both = self.is_wide() && self.lanes().forgets();
         let last = self.see_last(place);
         SeenVersions { last, first: both.then(|| SeenVersion::of(self.version(place.first))) }
     }
@@ -132,7 +126,7 @@ impl<L: Lease> Shard<'_, L> {
     /// at once.
     #[inline]
     pub fn hits_need_no_version(self) -> bool {
-        L::IS_PERMANENT && !L::WIDE
+        L::IS_PERMANENT && !self.is_wide()
     }
 
     /// Looks again after a [look](Self::look) without an answer, and finally under the locks.
@@ -166,7 +160,7 @@ impl<L: Lease> Shard<'_, L> {
     fn may_hold(self, heads: [u64; 2], fp: Fingerprint) -> bool {
         let [first, second] = heads;
         let matching = |heads| self.lease.matching(self.lanes(), heads, fp);
-        !L::WIDE || !matching(first).or(matching(second)).is_empty()
+        !self.is_wide() || !matching(first).or(matching(second)).is_empty()
     }
 
     /// Counts the copies of the item.

@@ -60,18 +60,18 @@ pub struct Shard<'a, L = Permanent> {
     lease: L,
 }
 
-impl<'a, const WIDE: bool> Shard<'a, Permanent<WIDE>> {
+impl<'a> Shard<'a> {
     /// Returns a shard that keeps its items for good.
-    #[inline]
     pub fn new(table: &'a Table, index: usize) -> Self {
-        Shard::leased(table, index * table.geometry().buckets() as usize, Permanent)
+        let lease = Permanent { is_wide: table.is_wide() };
+        Shard::leased(table, index * table.geometry().buckets() as usize, lease)
     }
 }
 
 impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn leased(table: &'a Table, base: usize, lease: L) -> Self {
-        debug_assert!(table.is_wide() == L::WIDE);
+        debug_assert!(table.is_wide() == lease.is_wide());
         Shard { table, base, lease }
     }
 
@@ -84,6 +84,11 @@ impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn lease(self) -> L {
         self.lease
+    }
+
+    #[inline]
+    pub fn is_wide(self) -> bool {
+        self.lease.is_wide()
     }
 
     /// Returns the fingerprint with the present stamp, for an item that is placed now. The caller holds a
@@ -109,7 +114,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     fn matching(self, words: Words, fp: Fingerprint) -> LaneSet {
         let lanes = self.lanes();
         let heads = self.lease.matching(lanes, words.heads, fp);
-        if !L::WIDE {
+        if !self.is_wide() {
             return heads;
         }
         heads.and(self.lease.matching_tail(lanes, words.tails, fp))
@@ -138,13 +143,13 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Reads the second word of a wide bucket. Returns zero for a narrow one.
     #[inline(always)]
     fn read_second(self, bucket: Bucket) -> u64 {
-        if L::WIDE { self.lease.read_second(self.table, self.base, bucket) } else { 0 }
+        if self.is_wide() { self.lease.read_second(self.table, self.base, bucket) } else { 0 }
     }
 
     #[inline]
     pub fn read_locked(self, locked: &impl Locks, bucket: Bucket) -> Words {
         let word = self.word(bucket);
-        let tails = if L::WIDE { self.table.read_locked(locked, word + 1) } else { 0 };
+        let tails = if self.is_wide() { self.table.read_locked(locked, word + 1) } else { 0 };
         Words { heads: self.table.read_locked(locked, word), tails }
     }
 
@@ -156,7 +161,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn write(self, locked: &impl Locks, bucket: Bucket, Words { heads, tails }: Words) {
         let word = self.word(bucket);
-        if L::WIDE {
+        if self.is_wide() {
             self.table.write(locked, word + 1, tails);
         }
         self.table.write(locked, word, heads);
@@ -174,7 +179,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Returns the table's index of a bucket's first word.
     #[inline]
     fn word(self, bucket: Bucket) -> usize {
-        self.index(bucket) << u32::from(L::WIDE)
+        self.index(bucket) << u32::from(self.is_wide())
     }
 
     // Stripes, by their index in the table.

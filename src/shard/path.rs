@@ -197,7 +197,6 @@ mod tests {
     use super::*;
     use crate::layout::bucket::Lanes;
     use crate::layout::geometry::Geometry;
-    use crate::shard::lease::Permanent;
     use crate::table::Table;
 
     /// Tables so small that the tree of nodes is full of cycles, filled until an item is refused.
@@ -205,18 +204,18 @@ mod tests {
     fn a_search_of_a_still_table_finds_no_detour() {
         let narrow = [(8, 2), (8, 6), (12, 10), (16, 14), (21, 30), (32, 40), (32, 200)];
         let wide = [(18, 6), (20, 10), (24, 14), (32, 40)];
-        let narrow = narrow.map(|(bits, size)| longest_path::<false>(Lanes::of_bits(bits), size));
-        let wide = wide.map(|(bits, size)| longest_path::<true>(Lanes::of_wide(bits), size));
+        let narrow = narrow.map(|(bits, size)| longest_path(Lanes::of_bits(bits), size));
+        let wide = wide.map(|(bits, size)| longest_path(Lanes::of_wide(bits), size));
         let longest = narrow.into_iter().chain(wide).max();
         assert!(longest > Some(5), "the longest path has {longest:?} moves");
     }
 
-    fn longest_path<const WIDE: bool>(lanes: Lanes, buckets: u32) -> usize {
+    fn longest_path(lanes: Lanes, buckets: u32) -> usize {
         let mut longest = 0;
         for seed in 0..200u64 {
             let geometry = Geometry::new(lanes, 1, buckets);
             let table = Table::new(geometry).expect("memory for a small table");
-            let shard = Shard::<Permanent<WIDE>>::new(&table, 0);
+            let shard = Shard::new(&table, 0);
             let mut hashes = (0..).map(|item: u64| item << 20 | seed);
             loop {
                 let (_, place) = table.geometry().locate(hashes.next().expect("no end"));

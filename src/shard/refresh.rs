@@ -42,7 +42,7 @@ impl<L: Lease> Shard<'_, L> {
     /// Makes the oldest lane that matches the item at most `age` ticks old, after a lane of that age was
     /// removed. The removed lane may have been that of another item, which is then found in this lane for as
     /// long as in its own. So the ages that are left are the former ones without the oldest.
-    pub fn inherit_age(self, locked: &impl Locks, place: Place, age: u64, now: Moment) {
+    pub fn inherit_age(&self, locked: &impl Locks, place: Place, age: u64, now: Moment) {
         let lanes = self.lanes();
         let both = [place.first, place.second].into_iter().flat_map(|bucket| {
             let words = self.read_locked(locked, bucket);
@@ -57,7 +57,7 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Stamps all lanes that match the item. Returns whether there are any.
-    fn restamp(self, locked: &impl Locks, place: Place, now: Moment) -> bool {
+    fn restamp(&self, locked: &impl Locks, place: Place, now: Moment) -> bool {
         let both = [place.first, place.second].map(|bucket| {
             let words = self.read_locked(locked, bucket);
             let here = self.matching(words, place.fp);

@@ -72,7 +72,6 @@
 //! `backend/growing/sharded/expiry.rs`). As a tick begins, the number of void items becomes that of the void lanes that
 //! stay, if it was greater (see `backend/growing/void.rs`).
 
-use crate::layout::either;
 use crate::layout::geometry::Place;
 use crate::layout::stamps::Moment;
 use crate::shard::Shard;
@@ -87,14 +86,14 @@ const IN_A_SUM: usize = 128;
 impl<L: Lease> Shard<'_, L> {
     /// Returns the time, for a caller that holds a lock of the shard.
     #[inline]
-    pub fn now(self) -> Moment {
+    pub fn now(&self) -> Moment {
         self.lease.clock(self.table).map_or(Moment::FIRST, Clock::now)
     }
 
     /// Whether a tick is passing, so that stripes that no thread has locked since its beginning may have
     /// expired lanes.
     #[inline]
-    pub fn is_ticking(self) -> bool {
+    pub fn is_ticking(&self) -> bool {
         self.lease.clock(self.table).is_some_and(Clock::is_passing)
     }
 
@@ -102,7 +101,7 @@ impl<L: Lease> Shard<'_, L> {
     /// stripes that have not been swept, so that no lane in them has expired by that time.
     #[inline]
     pub fn sweep_moved(
-        self,
+        &self,
         locked: &impl Locks,
         stripes: impl IntoIterator<Item = usize>,
     ) -> Moment {
@@ -116,12 +115,12 @@ impl<L: Lease> Shard<'_, L> {
 
     /// The same for the stripes of an item.
     #[inline]
-    pub fn sweep_own(self, locked: &impl Locks, place: Place) -> Moment {
+    pub fn sweep_own(&self, locked: &impl Locks, place: Place) -> Moment {
         self.sweep_moved(locked, [place.first, place.second].map(|bucket| self.stripe(bucket)))
     }
 
     /// Returns the present time to a caller that holds all locks of the shard. Nothing in it has expired by then.
-    pub fn present(self, locked: &impl Locks, ticking: &Ticking) -> (Time, Moment) {
+    pub fn present(&self, locked: &impl Locks, ticking: &Ticking) -> (Time, Moment) {
         let (time, now) = ticking.present();
         // A tick may have begun since the locks were acquired. It cannot have passed.
         if self.is_ticking() {
@@ -131,13 +130,13 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Marks all stripes as swept in this tick. The caller holds all locks of the shard.
-    pub fn mark_swept(self, locked: &impl Locks, now: Moment) {
+    pub fn mark_swept(&self, locked: &impl Locks, now: Moment) {
         self.own_stripes().for_each(|stripe| self.table.stripes().set_swept(locked, stripe, now));
     }
 
     #[cold]
     fn sweep_locked(
-        self,
+        &self,
         locked: &impl Locks,
         stripes: impl IntoIterator<Item = usize>,
         now: Moment,
@@ -151,7 +150,7 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Sweeps the stripes of an item.
     #[cold]
-    pub fn sweep_both(self, place: Place) -> Result<(), L::Lapsed> {
+    pub fn sweep_both(&self, place: Place) -> Result<(), L::Lapsed> {
         let both = [place.first, place.second].map(|bucket| self.stripe(bucket));
         let now = self.now();
         if both.iter().all(|stripe| self.table.stripes().is_swept(*stripe, now)) {
@@ -166,7 +165,7 @@ impl<L: Lease> Shard<'_, L> {
     /// Sweeps one stripe after the other, if a tick is passing: the result of a search for room must not
     /// depend on the progress of the tick.
     #[inline]
-    pub fn sweep_all(self) -> Result<(), L::Lapsed> {
+    pub fn sweep_all(&self) -> Result<(), L::Lapsed> {
         if !self.is_ticking() {
             return Ok(());
         }
@@ -181,14 +180,14 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Erases the expired lanes of a stripe, unless a writer has done so in this tick. `uncounted` is called
     /// with the words before that, and returns how many of these lanes the stripe does not count.
-    pub fn sweep(self, stripe: usize, now: Moment, uncounted: impl FnMut(&[u64]) -> i32) {
+    pub fn sweep(&self, stripe: usize, now: Moment, uncounted: impl FnMut(&[u64]) -> i32) {
         self.sweep_if(stripe, now, || true, uncounted);
     }
 
     /// The same for a shard that may be out of use, whose stripe is only marked then. `is_in_use` is called under the
     /// lock.
     pub fn sweep_if(
-        self,
+        &self,
         stripe: usize,
         now: Moment,
         is_in_use: impl FnOnce() -> bool,
@@ -204,7 +203,7 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     fn erase(
-        self,
+        &self,
         locked: &impl Locks,
         stripe: usize,
         now: Moment,
@@ -212,8 +211,8 @@ impl<L: Lease> Shard<'_, L> {
     ) {
         let (lanes, stripes) = (self.lanes(), self.table.stripes());
         let which: StripeSet<1> = [stripe].into_iter().collect();
-        let _moving = L::WIDE.then(|| self.write_section(locked, &which));
-        if !L::WIDE {
+        let _moving = self.is_wide().then(|| self.write_section(locked, &which));
+        if !self.is_wide() {
             stripes.invalidate_readers(locked, stripe);
         }
         let mut buckets = self.buckets_of(stripe);
@@ -221,14 +220,12 @@ impl<L: Lease> Shard<'_, L> {
         let last = buckets.last().unwrap_or(first);
         let words = self.word(first)..self.word(last) + lanes.words();
         let mut change = 0;
-        either!(L::WIDE, WIDE => {
-            let expiry = lanes.expiry::<WIDE>(now);
-            self.table.replace::<IN_A_SUM>(locked, words, |words| {
-                change += uncounted(words);
-                let erased = expiry.erase(words);
-                change -= erased as i32;
-                erased > 0
-            });
+        let expiry = lanes.expiry(now);
+        self.table.replace::<IN_A_SUM>(locked, words, |words| {
+            change += uncounted(words);
+            let erased = expiry.erase(words);
+            change -= erased as i32;
+            erased > 0
         });
         stripes.add_items(locked, stripe, change);
         stripes.set_swept(locked, stripe, now);

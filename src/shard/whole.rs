@@ -4,33 +4,26 @@
 //! exactly once. A copy does not invalidate readers.
 
 use crate::layout::bucket::Words;
-use crate::layout::either;
 use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
 use crate::shard::Shard;
-use crate::shard::lease::{Lease, Permanent};
+use crate::shard::lease::Lease;
 use crate::table::Table;
 use crate::table::stripe::{Locks, StripeSet};
 use crate::table::ticking::{Ticking, Time};
 
 /// Fills a shard of a new table with a copy that holds `items` items.
 pub fn fill(table: &Table, shard: usize, from: &[u64], items: i64) {
-    let Ok(()) = either!(table.is_wide(), WIDE => {
-        Shard::<Permanent<WIDE>>::new(table, shard).fill(from, items)
-    });
+    let Ok(()) = Shard::new(table, shard).fill(from, items);
 }
 
 /// Reads the words of a shard of a new table.
 pub fn read_shard(table: &Table, shard: usize, to: &mut [u64]) {
-    let Ok(_) = either!(table.is_wide(), WIDE => {
-        Shard::<Permanent<WIDE>>::new(table, shard).copy(None, to)
-    });
+    let Ok(_) = Shard::new(table, shard).copy(None, to);
 }
 
 /// Empties a shard of a new table.
 pub fn clear(table: &Table, shard: usize) {
-    let Ok(()) = either!(table.is_wide(), WIDE => {
-        Shard::<Permanent<WIDE>>::new(table, shard).clear(|| ())
-    });
+    let Ok(()) = Shard::new(table, shard).clear(|| ());
 }
 
 impl<L: Lease> Shard<'_, L> {
@@ -41,7 +34,7 @@ impl<L: Lease> Shard<'_, L> {
         self.invalidate_all_readers(&locked);
         let all = self.own_stripes().collect::<StripeSet<SHARD_STRIPES>>();
         // The two words of a wide bucket cannot be emptied in one store.
-        let _moving = L::WIDE.then(|| self.write_section(&locked, &all));
+        let _moving = self.is_wide().then(|| self.write_section(&locked, &all));
         for bucket in self.buckets() {
             if self.read_locked(&locked, bucket).heads != 0 {
                 self.write(&locked, bucket, Words::default());

@@ -96,7 +96,7 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Adds the item unless it is here, as both locks show. Returns `None` if it is not here and both buckets
     /// are full.
-    #[inline]
+    #[inline(always)]
     pub fn insert_if_absent_locked(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
         let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
@@ -149,7 +149,7 @@ impl<L: Lease> Shard<'_, L> {
         if stays {
             self.invalidate_readers(&locked, place);
         }
-        let stripes = L::WIDE.then(|| self.stripes::<2>([place.first, place.second]));
+        let stripes = self.is_wide().then(|| self.stripes::<2>([place.first, place.second]));
         let _moving = stripes.as_ref().map(|stripes| self.write_section(&locked, stripes));
         self.write(&locked, bucket, lanes.without_whole(words, lane));
         if lanes.forgets() && !L::IS_PERMANENT {
@@ -191,7 +191,7 @@ impl<L: Lease> Shard<'_, L> {
     /// Invalidates the readers that have begun to look for the item, before one copy is removed and another
     /// stays.
     #[cold]
-    fn invalidate_readers(self, locked: &impl Locks, place: Place) {
+    fn invalidate_readers(&self, locked: &impl Locks, place: Place) {
         let both = [place.first, place.second];
         for bucket in both {
             self.table.stripes().invalidate_readers(locked, self.stripe(bucket));

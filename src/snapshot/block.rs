@@ -14,7 +14,6 @@
 use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
 use crate::backend::shards::Block;
 use crate::layout::bucket::{Lane, Lanes, Words};
-use crate::layout::either;
 use crate::layout::shrinking::Shrinking;
 use crate::layout::sizing::Layout;
 use crate::layout::stamps::Moment;
@@ -126,13 +125,10 @@ impl BlockReader {
         let mut match_weight = items;
         if let Some(growth) = self.growth {
             let add = u64::wrapping_add;
-            either!(self.lanes.is_wide(), WIDE => {
-                let shrinking = Shrinking::<WIDE>::new(self.lanes, growth);
-                let void = |bucket| shrinking.void_lanes(bucket).len() as u64;
-                items -= self.lanes.fold(buckets, void, add);
-                match_weight =
-                    self.lanes.fold(buckets, |bucket| shrinking.match_weight(bucket), add);
-            });
+            let shrinking = Shrinking::new(self.lanes, growth);
+            let void = |bucket| shrinking.void_lanes(bucket).len() as u64;
+            items -= self.lanes.fold(buckets, void, add);
+            match_weight = self.lanes.fold(buckets, |bucket| shrinking.match_weight(bucket), add);
         }
         let surplus = match_weight.saturating_sub(items);
         Block { items: items as i64, surplus, ..Block::EMPTY }
@@ -143,12 +139,12 @@ impl BlockReader {
     fn first_wrong(&self, words: &[u64], time: Option<Time>) -> Option<usize> {
         let of_layout = |words: &[u64]| match self.growth {
             None => self.lanes.fold(words, |bucket| self.lanes.wrong(bucket), BitOr::bitor),
-            Some(growth) => either!(self.lanes.is_wide(), WIDE => {
-                let shrinking = Shrinking::<WIDE>::new(self.lanes, growth);
+            Some(growth) => {
+                let shrinking = Shrinking::new(self.lanes, growth);
                 let without = |bucket| shrinking.without_a_one(bucket).tops();
                 let wrong = |bucket| self.lanes.wrong(bucket) | without(bucket);
                 self.lanes.fold(words, wrong, BitOr::bitor)
-            }),
+            }
         };
         let of_stamps = |words: &[u64]| {
             let now = Moment::of_tick(time.map_or(0, |time| time.tick));

@@ -364,7 +364,7 @@ mod tests {
         assert_eq!((shard, numbers_of(place)), (1, [0xEE3, 0xED2, 0x8236]));
         let (root, fraction) = mixed.scaled(3);
         let position = Stagger::FULL.position(fraction);
-        let place = Shrinking::<false>::new(lanes, 1.0).place(mixed, position, 2);
+        let place = Shrinking::new(lanes, 1.0).place(mixed, position, 2, false);
         assert_eq!((root, position >> 62, numbers_of(place)), (1, 0b11, [0x333, 0x2E0, 0xF0CF]));
     }
 }

@@ -11,7 +11,6 @@ use crate::backend::growing::sharded::bytes_when_restored;
 use crate::error::{NoMemory, zeros};
 use crate::key::Key;
 use crate::layout::bucket::{Fingerprint, LaneSet, Words};
-use crate::layout::either;
 use crate::layout::geometry::{Bucket, Mixed, Place};
 use crate::layout::roots::{Position, Roots};
 use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking};
@@ -103,8 +102,8 @@ const WORDS_OF_A_LOOKUP: usize = 512;
 /// How items find their places, and how a lane is compared with an item.
 enum Matcher {
     Fixed,
-    Narrow(Shrinking<false>, Roots),
-    Wide(Shrinking<true>, Roots),
+    Narrow(Shrinking, Roots),
+    Wide(Shrinking, Roots),
 }
 
 /// Where the words of a block's buckets are.
@@ -332,8 +331,8 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let mixed = Mixed::of(hash);
         match &self.matcher {
             Matcher::Fixed => self.header.layout.geometry.locate(hash),
-            Matcher::Narrow(shrinking, roots) => self.index.located(mixed, shrinking, roots),
-            Matcher::Wide(shrinking, roots) => self.index.located(mixed, shrinking, roots),
+            Matcher::Narrow(shrinking, roots) => self.index.located(mixed, shrinking, roots, false),
+            Matcher::Wide(shrinking, roots) => self.index.located(mixed, shrinking, roots, true),
         }
     }
 }
@@ -411,8 +410,8 @@ impl<S> SnapshotFile<S> {
         Ok(match &self.matcher {
             Matcher::Fixed if lanes.is_wide() => lanes.either_holds_whole(heads, tails, place.fp),
             Matcher::Fixed => lanes.either_holds(heads, place.fp),
-            Matcher::Narrow(shrinking, _) => shrinking.either_holds(heads, tails, place.fp),
-            Matcher::Wide(shrinking, _) => shrinking.either_holds(heads, tails, place.fp),
+            Matcher::Narrow(shrinking, _) => shrinking.either_holds(heads, place.fp),
+            Matcher::Wide(shrinking, _) => shrinking.either_holds_whole(heads, tails, place.fp),
         })
     }
 
@@ -440,12 +439,12 @@ impl<S> SnapshotFile<S> {
         let lanes = self.header.layout.lanes();
         match &self.matcher {
             Matcher::Fixed if lanes.is_wide() => {
-                lanes.matching::<true>(heads, fp).and(lanes.matching_tail(tails, fp))
+                lanes.matching(heads, fp).and(lanes.matching_tail(tails, fp))
             }
-            Matcher::Fixed => lanes.matching::<false>(heads, fp),
+            Matcher::Fixed => lanes.matching(heads, fp),
             Matcher::Narrow(shrinking, _) => shrinking.matching(heads, fp),
             Matcher::Wide(shrinking, _) => {
-                shrinking.matching(heads, fp).and(shrinking.matching_tail(tails, fp))
+                lanes.matching(heads, fp).and(shrinking.matching_tail(tails, fp))
             }
         }
     }
@@ -527,11 +526,9 @@ impl<S> SnapshotFile<S> {
             if let Some(shift) = self.index.shift(block) {
                 shift.make_older(lanes, buckets);
             }
-            match_weight += either!(lanes.is_wide(), WIDE => {
-                let shrinking = layout.shrinking::<WIDE>();
-                let of = |bucket| shrinking.match_weight(bucket);
-                lanes.fold(buckets, of, u64::wrapping_add)
-            });
+            let shrinking = layout.shrinking();
+            let of = |bucket| shrinking.match_weight(bucket);
+            match_weight += lanes.fold(buckets, of, u64::wrapping_add);
         }
         let lanes_of_a_bucket = match_weight as f64 / SAMPLE as f64 / f64::from(GROWING_BUCKETS);
         Ok(lanes_of_a_bucket * rate_of_a_lane(lanes))
@@ -636,15 +633,16 @@ impl BlockIndex {
 
     /// Returns the number of a hash's block, and the place there.
     #[inline]
-    fn located<const WIDE: bool>(
+    fn located(
         &self,
         hash: Mixed,
-        shrinking: &Shrinking<WIDE>,
+        shrinking: &Shrinking,
         roots: &Roots,
+        is_wide: bool,
     ) -> (usize, Place) {
         let position = roots.position(hash);
         let (block, depth) = self.find(position);
-        (block, shrinking.place(hash, position.in_root, depth))
+        (block, shrinking.place(hash, position.in_root, depth, is_wide))
     }
 
     /// Finds the block that covers this position. Returns its number and depth.

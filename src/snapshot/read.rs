@@ -12,11 +12,11 @@
 //! * A filter of fixed size has one table. Shards wait until half of them have been read. Then the table is allocated,
 //!   and they all move there.
 
+use crate::backend::Backend;
 use crate::backend::growing::sharded::bytes_beside;
 use crate::backend::growing::site::Site;
 use crate::backend::growing::tables::Tables;
-use crate::backend::shards::{Block, Loaded, Memory, Shards};
-use crate::backend::{Backend, on_shards};
+use crate::backend::shards::{Block, Loaded, Memory};
 use crate::error::{NoMemory, reserve, zeros};
 use crate::layout::sizing::Layout;
 use crate::shard::whole::{clear, fill, read_shard};
@@ -380,8 +380,8 @@ fn take<'a>(tables: &'a Tables, layout: &Layout, deepest: u32) -> Option<&'a Sit
 pub fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
     let _no_joins = backend.keep_shards();
     let layout = backend.layout();
-    let copy_next = |next: &mut Option<u64>, buckets: &mut [u64]| on_shards!(backend, shards => shards.copy_shard(next, buckets));
-    let loaded = copied(&layout, backend.shards(), copy_next)?;
+    let loaded =
+        copied(&layout, backend.shards(), |next, buckets| backend.copy_shard(next, buckets))?;
     let loaded = Loaded { void: backend.void_items(), ..loaded };
     Backend::restore(layout, loaded).map_err(NoMemory)
 }
@@ -408,8 +408,6 @@ fn copied(
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::backend::growing::sharded::Sharded;
-    use crate::backend::shards::Shards;
     use crate::layout::geometry::Mixed;
     use crate::layout::sizing::layout_for;
 
@@ -417,20 +415,20 @@ mod tests {
     #[test]
     fn each_shard_is_copied_once_while_the_filter_grows() {
         let layout = layout_for(100_000, 0.001, 0, Some(64.0)).expect("a layout");
-        let Ok(shards) = Sharded::<false>::new(layout.clone()) else { panic!("memory") };
-        let before = shards.bucket_count() / layout.geometry.buckets() as usize;
+        let filter = Backend::new(layout.clone()).expect("memory");
+        let before = filter.shards();
         let (mut items, mut count) = (0u64.., 0);
         let mut fill_up_to = |most: usize| {
             while count < most {
                 let item = items.next().expect("an item");
-                shards.insert(shards.locate(Mixed::of(item))).expect("memory");
+                filter.insert(Mixed::of(item)).expect("memory");
                 count += 1;
             }
         };
         fill_up_to(50_000);
         let mut copies = 0;
         let loaded = copied(&layout, before, |next, buckets| {
-            let copied = shards.copy_shard(next, buckets)?;
+            let copied = filter.copy_shard(next, buckets)?;
             copies += 1;
             assert!(copies < 1_000, "it begins again and again");
             fill_up_to(50_000 << copies.min(4));
@@ -439,9 +437,9 @@ mod tests {
         let Ok(loaded) = loaded else { panic!("no memory") };
         assert!(copies > 2 * before, "{before} shards did not become more than {copies}");
         assert_eq!(loaded.blocks.len(), copies);
-        let copy = Sharded::<false>::restore(layout, loaded);
+        let copy = Backend::restore(layout, loaded);
         let Ok(copy) = copy else { panic!("memory") };
-        let missing = (0..50_000).filter(|item| !copy.contains(copy.locate(Mixed::of(*item))));
+        let missing = (0..50_000).filter(|item| !copy.contains(Mixed::of(*item)));
         assert_eq!(missing.count(), 0);
     }
 }

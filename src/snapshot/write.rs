@@ -7,8 +7,8 @@
 //! Between two parts, shards may also be joined. If the next part would then begin inside a shard, there is no such
 //! part, and the dump has to begin again.
 
-use crate::backend::shards::{Block, Shards};
-use crate::backend::{Backend, on_shards};
+use crate::backend::Backend;
+use crate::backend::shards::Block;
 use crate::error::{reserve, zeros};
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Position;
@@ -153,13 +153,11 @@ fn copy_block(
 ) -> Option<(u32, i64)> {
     let buckets = buckets_in(layout);
     let of_time = buckets.end..block.len() - 1;
-    let place = |next: u64| on_shards!(backend, shards => shards.item_in(next));
-    let after = |next: u64| on_shards!(backend, shards => shards.after(next));
+    let place = |next: u64| backend.item_in(next);
     let first = (*next)?;
     let mut copied = None;
-    cut(place(first), after(first).map(place), &mut || {
-        copied =
-            on_shards!(backend, shards => shards.copy_shard(next, &mut block[buckets.clone()]));
+    cut(place(first), backend.after(first).map(place), &mut || {
+        copied = backend.copy_shard(next, &mut block[buckets.clone()]);
         next.map(place)
     });
     let Block { depth, items, time, .. } = copied?;

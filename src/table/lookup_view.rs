@@ -40,9 +40,9 @@ impl<'a> LookupView<'a> {
 
     /// Returns the first word of a bucket.
     #[inline(always)]
-    pub fn heads<const WIDE: bool>(self, bucket: Bucket) -> &'a AtomicU64 {
+    pub fn heads(self, bucket: Bucket, is_wide: bool) -> &'a AtomicU64 {
         let index = bucket.0 as usize % BUCKETS;
-        match WIDE {
+        match is_wide {
             false => &self.words[0][index],
             true => &self.words.as_flattened()[2 * index],
         }

@@ -90,7 +90,8 @@ impl Table {
 
     /// Makes this the table of a fixed filter. If the filter forgets, the table keeps the time.
     pub fn of_fixed_filter(self) -> Self {
-        let ticking = self.geometry.lanes().forgets().then(|| Box::new(Ticking::new()));
+        let lanes = self.geometry.lanes();
+        let ticking = lanes.forgets().then(|| Box::new(Ticking::new(lanes.remembers())));
         Table { ticking, ..self }
     }
 
@@ -133,10 +134,10 @@ impl Table {
 
     /// Prefetches what a lookup at this spot reads.
     #[inline(always)]
-    pub fn request<const WIDE: bool>(&self, (first, second, _): Spot) {
+    pub fn request(&self, (first, second, _): Spot, is_wide: bool) {
         for bucket in [first, second] {
             // A bucket in the hole is found when it is read.
-            self.words.get(bucket << u32::from(WIDE)).into_iter().for_each(prefetch);
+            self.words.get(bucket << u32::from(is_wide)).into_iter().for_each(prefetch);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::layout::geometry::Geometry;
 use crate::layout::sizing::Layout;
 use crate::table::Table;
 
-impl<const WIDE: bool> Fixed<WIDE> {
+impl Fixed {
     pub fn of(geometry: Geometry) -> Self {
         Fixed::new(Layout::fixed(geometry, 1)).expect("memory for a small table")
     }

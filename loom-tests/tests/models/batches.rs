@@ -48,7 +48,7 @@ fn prehashed(hashes: &[u64]) -> Vec<Prehashed> {
 
 fn insert_all(toy: &Toy, batch: &Batch) {
     let mut answers = vec![Ok(()); batch.hashes.len()];
-    write_batch(toy.room(), &prehashed(&batch.hashes), &mut answers, Insert);
+    write_batch(toy.shards(), &prehashed(&batch.hashes), &mut answers, Insert);
     assert!(answers.iter().all(Result::is_ok), "a batch was refused though there is room");
 }
 
@@ -58,7 +58,7 @@ fn all_there_once(toy: &Toy, batch: &Batch) {
 
 fn add_all(toy: &Toy, batch: &Batch) {
     let mut answers = vec![Ok(false); batch.hashes.len()];
-    write_batch(toy.room(), &prehashed(&batch.hashes), &mut answers, InsertIfAbsent);
+    write_batch(toy.shards(), &prehashed(&batch.hashes), &mut answers, InsertIfAbsent);
     answers.iter().for_each(|answer| batch.winners.add(*answer == Ok(true)));
 }
 
@@ -77,7 +77,7 @@ impl Operation for Kick {
 
     const NONE: Outcome = Outcome::Placed;
 
-    fn at<'a, S: Shards>(self, _: &'a S, (shard, place): Located<'a, S>) -> Outcome {
+    fn at<'a, S: Shards<'a>>(self, _: S, (shard, place): Located<'a, S>) -> Outcome {
         let (newcomer, path) = KICK.with_borrow(|kick| kick.clone().expect("a path"));
         if place != newcomer {
             assert!(shard.insert(place).is_ok(), "there is room");
@@ -107,7 +107,7 @@ fn a_reader_finds_what_a_batch_moves() {
                 let mut answers = [Outcome::Stale; 2];
                 let newcomer = toy.table().geometry().locate(hashes[1]).1;
                 KICK.set(Some((newcomer, path.clone())));
-                write_batch(toy.room(), &prehashed(hashes), &mut answers, Kick);
+                write_batch(toy.shards(), &prehashed(hashes), &mut answers, Kick);
                 assert_eq!(answers, [Outcome::Placed; 2]);
             },
             |toy, (_, _, x)| toy.is_found(x),

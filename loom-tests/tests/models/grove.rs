@@ -5,8 +5,8 @@
 
 use crate::toy::{MISSED, NOT_ONCE, World, lanes};
 use koel_under_loom::internals::{
-    Bucket, Fingerprint, Geometry, Layout, Mixed, Moment, Place, Shard, Sharded, Shards, Shrinking,
-    Site, Stagger, Ticking, UntilSplit,
+    Bucket, Fingerprint, Geometry, GrowingShards, Known, Layout, Mixed, Moment, Place, Shard,
+    Sharded, Shards, Shrinking, Site, Stagger, Storage, Ticking, UntilSplit,
 };
 use koel_under_loom::{Full, act};
 
@@ -27,7 +27,7 @@ pub fn half_of_root(upper: u64) -> Entry {
 pub const LEFT: &str = "something that expired is left";
 
 pub struct Grove<const WIDE: bool = false, const FORGETS: bool = false> {
-    pub room: Sharded<WIDE>,
+    pub room: Sharded,
 }
 
 impl<const WIDE: bool, const FORGETS: bool> World for Grove<WIDE, FORGETS> {
@@ -41,7 +41,7 @@ impl<const WIDE: bool, const FORGETS: bool> World for Grove<WIDE, FORGETS> {
         if FORGETS {
             let now = self.ticking().clock().now();
             for site in (0..).map_while(|number| self.room.site_of(number)) {
-                let mut words = site.shard::<WIDE>().all_words();
+                let mut words = site.shard().all_words();
                 let lanes = lanes::<WIDE, FORGETS>();
                 assert!(words.all(|words| lanes.expired(words, now).is_empty()), "{LEFT}");
             }
@@ -58,8 +58,17 @@ impl<const WIDE: bool, const FORGETS: bool> World for Grove<WIDE, FORGETS> {
 }
 
 impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
-    pub fn shard(&self, hash: Mixed) -> (Shard<'_, UntilSplit<'_, WIDE>>, Place) {
-        self.room.locate(hash)
+    pub fn shards(&self) -> GrowingShards<'_, WIDE> {
+        GrowingShards(&self.room)
+    }
+
+    /// What concerns the filter as a whole.
+    pub fn storage(&self) -> &dyn Storage {
+        &self.room
+    }
+
+    pub fn shard(&self, hash: Mixed) -> (Shard<'_, UntilSplit<'_, Known<WIDE>>>, Place) {
+        self.shards().locate(hash)
     }
 
     /// Puts a fingerprint into a bucket of the item's shard. Returns whether there was room.
@@ -108,15 +117,15 @@ impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
     }
 
     pub fn insert(&self, hash: Mixed) {
-        act(&self.room, hash, Shards::insert).expect("there is room");
+        act(self.shards(), hash, Shards::insert).expect("there is room");
     }
 
     pub fn insert_if_absent(&self, hash: Mixed) -> bool {
-        act(&self.room, hash, Shards::insert_if_absent).expect("there is room")
+        act(self.shards(), hash, Shards::insert_if_absent).expect("there is room")
     }
 
     pub fn remove(&self, hash: Mixed) -> bool {
-        act(&self.room, hash, Shards::remove)
+        act(self.shards(), hash, Shards::remove)
     }
 
     pub fn copies(&self, hash: Mixed) -> usize {
@@ -137,11 +146,11 @@ impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
     }
 
     pub fn begin_tick(&self) {
-        assert!(self.ticking().begin(&self.room), "a tick is passing");
+        assert!(self.storage().begin_tick(), "a tick is passing");
     }
 
     pub fn finish_tick(&self) {
-        self.ticking().finish(&self.room);
+        self.storage().finish_tick();
     }
 
     pub fn site(&self, number: usize) -> &Site {
@@ -149,7 +158,7 @@ impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
     }
 }
 
-pub fn shrinking() -> Shrinking<false> {
+pub fn shrinking() -> Shrinking {
     Shrinking::new(lanes::<false, false>(), 1.0)
 }
 
@@ -158,7 +167,7 @@ pub fn place(hash: Mixed, depth: u32) -> Place {
 }
 
 fn place_in<const WIDE: bool>(hash: Mixed, depth: u32) -> Place {
-    Shrinking::<WIDE>::new(lanes::<WIDE, false>(), 1.0).place(hash, hash.0, depth)
+    Shrinking::new(lanes::<WIDE, false>(), 1.0).place(hash, hash.0, depth, WIDE)
 }
 
 /// Different numbers with random upper bits.

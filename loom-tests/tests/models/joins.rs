@@ -5,7 +5,7 @@ use crate::grove::{
     removed, shrinking, split_root, there_once,
 };
 use crate::toy::Model;
-use koel_under_loom::internals::{Mixed, Shards};
+use koel_under_loom::internals::{Mixed, Storage};
 
 fn join(grove: &Grove, hash: &Mixed) {
     assert!(grove.room.join_halves(*hash), "two empty halves were not joined");

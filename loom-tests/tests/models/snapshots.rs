@@ -5,7 +5,7 @@ use crate::grove::{
     Grove, ROOT, half_of_root, in_whole, into_whole, item, place, shrinking, split_root, there_once,
 };
 use crate::toy::{Kick, Model, Toy, World, all_there_once, walk};
-use koel_under_loom::internals::{AtomicU64, Bucket, Mixed, Place, Shards};
+use koel_under_loom::internals::{AtomicU64, Bucket, Mixed, Place, Storage};
 use koel_under_loom::{ConcurrentCuckooFilter, StableHash};
 use loom::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ struct Saved {
 }
 
 impl Saved {
-    fn all_of(room: &impl Shards) -> Vec<Saved> {
+    fn all_of(room: &impl Storage) -> Vec<Saved> {
         let mut next = Some(0);
         let copies = std::iter::from_fn(|| {
             let mut buckets = [0; 8];
@@ -44,7 +44,7 @@ fn copy(toy: &Toy) -> Saved {
 fn times_in(toy: &Toy, copy: &Saved, item: &Place) -> usize {
     let lanes = toy.table().geometry().lanes();
     let both = [item.first, item.second];
-    both.iter().map(|bucket| lanes.matching::<false>(copy.word(*bucket), item.fp).len()).sum()
+    both.iter().map(|bucket| lanes.matching(copy.word(*bucket), item.fp).len()).sum()
 }
 
 fn copy_kicked(toy: &Toy, kick: &Kick) {

@@ -9,7 +9,7 @@
 //! Its stamps have two bits, so the stamp of the next tick is that of what has expired.
 
 use koel_under_loom::internals::{
-    Bucket, Copies, Fingerprint, Fixed, Geometry, Lanes, Outcome, Path, Permanent, Place, Shard,
+    Bucket, Copies, Fingerprint, Fixed, FixedShards, Geometry, Lanes, Outcome, Path, Place, Shard,
     Step, Table, execute, set_queue_first,
 };
 use std::sync::Arc;
@@ -28,19 +28,23 @@ pub fn lanes<const WIDE: bool, const FORGETS: bool>() -> Lanes {
 }
 
 pub struct Toy<const WIDE: bool = false, const FORGETS: bool = false> {
-    room: Fixed<WIDE>,
+    room: Fixed,
 }
 
 impl<const WIDE: bool, const FORGETS: bool> Toy<WIDE, FORGETS> {
-    pub fn room(&self) -> &Fixed<WIDE> {
+    pub fn room(&self) -> &Fixed {
         &self.room
+    }
+
+    pub fn shards(&self) -> FixedShards<'_, WIDE> {
+        FixedShards(&self.room)
     }
 
     pub fn table(&self) -> &Table {
         self.room.table()
     }
 
-    pub fn shard(&self) -> Shard<'_, Permanent<WIDE>> {
+    pub fn shard(&self) -> Shard<'_> {
         Shard::new(self.table(), 0)
     }
 
@@ -82,7 +86,7 @@ impl<const WIDE: bool, const FORGETS: bool> Toy<WIDE, FORGETS> {
         let step = |(place, bucket): &(&Place, u32)| {
             let bucket = Bucket(*bucket);
             let word = self.shard().read(bucket);
-            Step { bucket, lane: lanes.matching::<WIDE>(word, place.fp).first().unwrap() }
+            Step { bucket, lane: lanes.matching(word, place.fp).first().unwrap() }
         };
         Path::new(moves.iter().map(step).collect(), Bucket(end)).expect("no bucket comes twice")
     }

@@ -2,7 +2,7 @@
 
 use crate::grove::{Grove, ROOT, item, split_root};
 use crate::toy::Model;
-use koel_under_loom::internals::{Bucket, Fingerprint, Mixed};
+use koel_under_loom::internals::{Bucket, Fingerprint, Mixed, Storage};
 
 /// The suffix of a lane, with the last `1`.
 const SUFFIX: u32 = 1 << 16;

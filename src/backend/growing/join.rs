@@ -68,7 +68,7 @@ const MOST_MOVES: usize = 500;
 
 /// The words of a shard while the items of both halves find their places.
 #[doc(hidden)]
-pub struct Whole<const WIDE: bool> {
+pub struct Whole {
     words: Vec<Words>,
 }
 
@@ -87,7 +87,7 @@ impl Joined {
     }
 }
 
-impl<const WIDE: bool> Whole<WIDE> {
+impl Whole {
     /// Returns `None` if there is no memory.
     pub fn new(buckets: usize) -> Option<Self> {
         let mut words = Vec::new();
@@ -101,7 +101,7 @@ impl<const WIDE: bool> Whole<WIDE> {
         &mut self,
         (lower, lower_locked): (Shard<'_, L>, &impl Locks),
         (upper, upper_locked): (Shard<'_, L>, &impl Locks),
-        shrinking: &Shrinking<WIDE>,
+        shrinking: &Shrinking,
     ) -> bool {
         for (whole, bucket) in self.words.iter_mut().zip(lower.buckets()) {
             *whole = shrinking.joined(lower.read_locked(lower_locked, bucket), false);
@@ -116,7 +116,7 @@ impl<const WIDE: bool> Whole<WIDE> {
     }
 
     /// Places a fingerprint in this bucket or in its other one, and moves others out of the way.
-    fn place(&mut self, shrinking: &Shrinking<WIDE>, bucket: Bucket, fp: Fingerprint) -> bool {
+    fn place(&mut self, shrinking: &Shrinking, bucket: Bucket, fp: Fingerprint) -> bool {
         let (lanes, mut bucket, mut fp) = (shrinking.lanes(), bucket, fp);
         for moves in 0..MOST_MOVES {
             let other = shrinking.alternate(bucket, fp);
@@ -142,7 +142,7 @@ impl<const WIDE: bool> Whole<WIDE> {
     }
 
     /// Returns the figures of the whole.
-    pub fn figures(&self, shrinking: &Shrinking<WIDE>) -> Joined {
+    pub fn figures(&self, shrinking: &Shrinking) -> Joined {
         let figures = Joined { surplus: 0, counted: 0 };
         self.words.iter().fold(figures, |Joined { surplus, counted }, words| {
             let own = shrinking.lanes().taken(words.heads).len() as i64;

@@ -14,6 +14,9 @@ mod merge;
 mod shards;
 pub mod split_policy;
 
+pub use shards::GrowingShards;
+
+use crate::backend::Storage;
 use crate::backend::growing::directory::{
     Directory, MAX_ENTRIES, NoMemory, SeenEntry, ShardsOfDepth,
 };
@@ -23,7 +26,7 @@ use crate::backend::growing::split::{Sorted, split};
 use crate::backend::growing::tables::Tables;
 use crate::backend::growing::until_split::{Shared, UntilSplit};
 use crate::backend::growing::void::VoidItems;
-use crate::backend::shards::{Loaded, Located, Memory, Shards};
+use crate::backend::shards::{Loaded, Memory};
 use crate::error::{self, BuildError, BuildErrorKind, Full, FullKind};
 use crate::layout::geometry::{Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;
@@ -33,6 +36,7 @@ use crate::shard::path;
 use crate::sync::{Gauge, Mutex, RwLock};
 use crate::table::stripe::{Locks, Many};
 use crate::table::ticking::Ticking;
+
 /// Returns the memory that a filter takes beside itself, its shards and the lists of its directory.
 pub fn bytes_beside(plan: &Layout) -> usize {
     let ticking = if plan.lanes().forgets() { size_of::<Ticking>() } else { 0 };
@@ -45,9 +49,9 @@ pub fn bytes_when_restored(plan: &Layout, shards: usize, deepest: u32) -> usize 
     bytes_beside(plan) + tables + Directory::bytes(plan.geometry.shards(), deepest)
 }
 
-pub struct Sharded<const WIDE: bool> {
+pub struct Sharded {
     directory: Directory,
-    shared: Shared<WIDE>,
+    shared: Shared,
     /// Held while the tables or the directory grow, and while a shard is given back.
     growth: Mutex<()>,
     /// Held by the thread that joins shards.
@@ -64,9 +68,9 @@ pub struct Sharded<const WIDE: bool> {
 /// The number of shards below which a filter is split for a crowd however empty it is.
 const FEW_SHARDS: usize = 16;
 
-type Leased<'a, const WIDE: bool> = Shard<'a, UntilSplit<'a, WIDE>>;
+type Leased<'a, W = bool> = Shard<'a, UntilSplit<'a, W>>;
 
-impl<const WIDE: bool> Sharded<WIDE> {
+impl Sharded {
     /// Makes the shards that a filter begins with.
     pub(crate) fn new(plan: Layout) -> Result<Self, BuildError> {
         let least = plan.own_bytes + bytes_when_restored(&plan, plan.geometry.shards(), 0);
@@ -107,7 +111,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let shrinking = plan.shrinking();
         let void_lanes = |(_, site): (usize, &Site)| site.void_lanes(&shrinking, None) as u64;
         let void = VoidItems::new(void.min(tables.sites_from(0).map(void_lanes).sum()));
-        let ticking = plan.lanes().forgets().then(|| Box::new(Ticking::new()));
+        let lanes = plan.lanes();
+        let ticking = lanes.forgets().then(|| Box::new(Ticking::new(lanes.remembers())));
         let shared = Shared { shrinking, tables, void, ticking };
         let max_bytes = Gauge::new();
         max_bytes.set(plan.max_bytes as u64);
@@ -129,28 +134,6 @@ impl<const WIDE: bool> Sharded<WIDE> {
         Sharded::new(plan).expect("memory")
     }
 
-    /// Returns the filter's clock and ticks, if it forgets.
-    pub fn ticking(&self) -> Option<&Ticking> {
-        self.shared.ticking.as_deref()
-    }
-
-    pub fn capacity(&self) -> usize {
-        self.plan.capacity
-    }
-
-    /// Returns the layout of the filter, with its present limit of bytes.
-    pub fn layout(&self) -> Layout {
-        Layout { max_bytes: self.max_bytes(), ..(*self.plan).clone() }
-    }
-
-    pub fn set_max_bytes(&self, bytes: usize) {
-        self.max_bytes.set(bytes as u64);
-    }
-
-    pub fn max_bytes(&self) -> usize {
-        self.max_bytes.get() as usize
-    }
-
     /// Returns all memory that the filter holds, including itself.
     fn bytes(&self) -> usize {
         self.plan.own_bytes + self.heap_bytes()
@@ -162,32 +145,43 @@ impl<const WIDE: bool> Sharded<WIDE> {
     }
 
     #[inline]
-    fn shard<'a>(&'a self, seen: SeenEntry<'a>) -> Leased<'a, WIDE> {
+    pub fn is_wide(&self) -> bool {
+        self.shared.shrinking.lanes().is_wide()
+    }
+
+    fn shard<'a>(&'a self, seen: SeenEntry<'a>) -> Leased<'a> {
+        self.leased(seen, self.is_wide())
+    }
+
+    /// Returns the shard of this entry. `is_wide` is whether buckets are wide, as a value or a type.
+    #[inline(always)]
+    fn leased<'a, W: Into<bool> + Copy>(
+        &'a self,
+        seen: SeenEntry<'a>,
+        is_wide: W,
+    ) -> Leased<'a, W> {
         let site = self.site(seen);
-        let lease = UntilSplit { seen, shared: &self.shared, view: site.view::<WIDE>() };
+        let view = site.view(is_wide.into());
+        let lease = UntilSplit { seen, shared: &self.shared, view, is_wide };
         Shard::leased(site.table(), site.base(), lease)
     }
 
+    /// Returns the shard of this entry, and the place of the entry's item there.
     #[inline(always)] // Like the operations: the place must not pass through memory.
-    fn located<'a>(&'a self, seen: SeenEntry<'a>, position: Position) -> Located<'a, Self> {
+    fn located<'a, W: Into<bool> + Copy>(
+        &'a self,
+        seen: SeenEntry<'a>,
+        position: Position,
+        is_wide: W,
+    ) -> (Leased<'a, W>, Place) {
         let (hash, depth) = (seen.hash(), seen.depth());
-        let place = self.shared.shrinking.place(hash, position.in_root, depth);
-        (self.shard(seen), place)
+        let place = self.shared.shrinking.place(hash, position.in_root, depth, is_wide.into());
+        (self.leased(seen, is_wide), place)
     }
 
     #[inline]
     fn position(&self, hash: Mixed) -> Position {
         self.directory.roots().position(hash)
-    }
-
-    /// Retries an operation on an item, wherever the item is now.
-    #[cold]
-    fn act_again<'a, A>(
-        &'a self,
-        hash: Mixed,
-        act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
-    ) -> A {
-        act(self, self.locate(hash))
     }
 
     /// Splits a full shard, unless another thread has split it or made room in it since.
@@ -196,7 +190,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     ///
     /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for the split.
     #[cold]
-    fn split(&self, shard: Leased<'_, WIDE>, place: Place) -> Result<(), Full> {
+    fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
         let (seen, shrinking) = (shard.lease().seen, &self.shared.shrinking);
         let site = self.site(seen);
         {
@@ -226,19 +220,19 @@ impl<const WIDE: bool> Sharded<WIDE> {
     /// Splits a shard that is too small for the entries of another filter, whatever its own load, unless
     /// another thread has split it.
     #[cold]
-    pub fn split_for_all(&self, shard: Leased<'_, WIDE>) -> Result<(), Full> {
+    pub fn split_for_all(&self, shard: Leased<'_>) -> Result<(), Full> {
         let _a_split = self.shared.void.splits.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
         self.split_locked(shard, &locked)
     }
 
     /// Splits a shard. The caller holds all its locks, and the `splits` of void items for reading.
-    fn split_locked(&self, shard: Leased<'_, WIDE>, locked: &impl Locks) -> Result<(), Full> {
+    fn split_locked(&self, shard: Leased<'_>, locked: &impl Locks) -> Result<(), Full> {
         let seen = shard.lease().seen;
         let (site, depth) = (self.site(seen), seen.depth() + 1);
         let shrinking = &self.shared.shrinking;
         let (new, new_locked) = self.allocate(depth)?;
-        let upper = (new.shard::<WIDE>(), &new_locked);
+        let upper = (new.shard(), &new_locked);
         if shard.is_ticking() {
             // The shard has been swept. After a tick that expired everything, entries of another filter may have come
             // that are older than it.
@@ -260,7 +254,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     /// Whether the filter may be split further [for a crowd](split_policy), because it is small, or because
     /// an eighth of all slots are taken.
     fn is_dense(&self) -> bool {
-        let slots = self.bucket_count() * self.plan.geometry.lanes().slots();
+        let slots = self.buckets() * self.plan.geometry.lanes().slots();
         self.shared.tables.shards() < FEW_SHARDS || self.items() >= slots / 8
     }
 
@@ -294,7 +288,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let tables = &self.shared.tables;
         let spare = tables.next_unused(for_a_table).map_err(Full::new)?;
         self.directory.deepen(depth).map_err(|NoMemory| Full::new(FullKind::NoMemory))?;
-        let Ok(locked) = spare.site.shard::<WIDE>().lock_all();
+        let Ok(locked) = spare.site.shard().lock_all();
         tables.take_into_use(spare);
         Ok((spare.site, locked))
     }

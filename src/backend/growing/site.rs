@@ -4,12 +4,10 @@
 //! the shard's depth in the bits that are zero in every such address. So a lookup gets from the entry to the
 //! shard with one load, and address and depth change together.
 
-use crate::layout::either;
 use crate::layout::geometry::Geometry;
 use crate::layout::shrinking::{GROWING_BUCKETS, Lost, Shrinking};
 use crate::layout::stamps::Moment;
 use crate::shard::Shard;
-use crate::shard::lease::Permanent;
 use crate::shard::whole::fill;
 use crate::sync::Gauge;
 use crate::table::Table;
@@ -84,12 +82,12 @@ impl Site {
         geometry.shards() * (size_of::<Site>() + FIGURES * size_of::<Gauge>())
     }
 
-    /// Returns the memory that lookups read. `WIDE` is whether the shard's buckets are wide.
+    /// Returns the memory that lookups read.
     #[inline(always)]
-    pub fn view<const WIDE: bool>(&self) -> LookupView<'_> {
+    pub fn view(&self, is_wide: bool) -> LookupView<'_> {
         // Tells the compiler that all later indices are in bounds.
-        let count = if WIDE { 2 } else { 1 };
-        assert!(!WIDE || self.words_of_a_bucket == 2, "a shard of wide buckets");
+        let count = if is_wide { 2 } else { 1 };
+        assert!(!is_wide || self.words_of_a_bucket == 2, "a shard of wide buckets");
         // SAFETY: the addresses are those of parts of the table, which has `words_of_a_bucket` arrays of words there,
         // and at least one. The table stays where it is and is not dropped while this site shares it, and no code has
         // mutable access to it meanwhile, since a share is only ever lent for reading.
@@ -123,8 +121,8 @@ impl Site {
     }
 
     /// Returns the shard itself. The caller is responsible for which items it owns.
-    pub fn shard<const WIDE: bool>(&self) -> Shard<'_, Permanent<WIDE>> {
-        Shard::leased(self.table(), self.base(), Permanent)
+    pub fn shard(&self) -> Shard<'_> {
+        Shard::new(self.table(), self.number())
     }
 
     /// Fills the shard, which is empty, with a copy that holds `items` items.
@@ -134,7 +132,7 @@ impl Site {
 
     /// Returns the number of lanes that are not void.
     pub fn counted(&self) -> i64 {
-        either!(self.table().is_wide(), WIDE => self.shard::<WIDE>().all_items())
+        self.shard().all_items()
     }
 
     /// Returns the gauge of the [surplus](Self::surplus).
@@ -181,18 +179,13 @@ impl Site {
 
     /// Subtracts the expired lanes in these words, which are those of whole buckets, from the surplus.
     /// Returns how many of these lanes are void.
-    pub fn expiring<const WIDE: bool>(
-        &self,
-        shrinking: &Shrinking<WIDE>,
-        words: &[u64],
-        now: Moment,
-    ) -> i32 {
+    pub fn expiring(&self, shrinking: &Shrinking, words: &[u64], now: Moment) -> i32 {
         // Usually all lanes are as they were inserted, so none is void.
         if self.surplus() == 0 {
             return 0;
         }
         let (lanes, mut lost) = (shrinking.lanes(), Lost::default());
-        let expiry = lanes.expiry::<WIDE>(now);
+        let expiry = lanes.expiry(now);
         lanes.for_each(words, |bucket| {
             lost = lost + shrinking.lost(lanes.only(bucket, expiry.expired(bucket)));
         });
@@ -201,26 +194,22 @@ impl Site {
     }
 
     /// Whether the shard may have void lanes: each adds `1 << suffix_bits` to the surplus.
-    pub fn may_have_void<const WIDE: bool>(&self, shrinking: &Shrinking<WIDE>) -> bool {
+    pub fn may_have_void(&self, shrinking: &Shrinking) -> bool {
         self.surplus() >> shrinking.suffix_bits() > 0
     }
 
     /// Returns the number of void lanes, by recent words: of all, or of those that have not expired at this time.
-    pub fn void_lanes<const WIDE: bool>(
-        &self,
-        shrinking: &Shrinking<WIDE>,
-        now: Option<Moment>,
-    ) -> usize {
+    pub fn void_lanes(&self, shrinking: &Shrinking, now: Option<Moment>) -> usize {
         if !self.may_have_void(shrinking) {
             return 0;
         }
-        let expiry = now.map(|now| shrinking.lanes().expiry::<WIDE>(now));
+        let expiry = now.map(|now| shrinking.lanes().expiry(now));
         let of_bucket = |words| {
             let void = shrinking.void_lanes(words);
             let expired = expiry.as_ref().map_or(0, |expiry| expiry.expired(words).and(void).len());
             void.len() - expired
         };
-        self.shard::<WIDE>().all_words().map(of_bucket).sum()
+        self.shard().all_words().map(of_bucket).sum()
     }
 }
 

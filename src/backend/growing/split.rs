@@ -80,7 +80,7 @@ use crate::layout::geometry::Bucket;
 use crate::layout::geometry::SHARD_STRIPES;
 use crate::layout::shrinking::{Halves, Shrinking};
 use crate::shard::Shard;
-use crate::shard::lease::{Lease, Permanent};
+use crate::shard::lease::Lease;
 use crate::table::stripe::{Locks, StripeSet};
 
 /// The changes that a split makes to the figures of a shard.
@@ -97,11 +97,11 @@ pub struct Sorted {
 /// stays, and each item keeps the number of its bucket. The caller holds all locks of both shards. `publish`
 /// records the changes, and stores the entries of the halves.
 #[doc(hidden)]
-pub fn split<const WIDE: bool, L: Lease>(
+pub fn split<L: Lease>(
     shard: Shard<'_, L>,
     locked: &impl Locks,
-    (upper, upper_locked): (Shard<'_, Permanent<WIDE>>, &impl Locks),
-    shrinking: &Shrinking<WIDE>,
+    (upper, upper_locked): (Shard<'_>, &impl Locks),
+    shrinking: &Shrinking,
     publish: impl FnOnce(Sorted),
 ) {
     let all: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();

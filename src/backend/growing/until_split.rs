@@ -19,15 +19,17 @@ use crate::table::ticking::Ticking;
 /// The lease of a shard that may be split. It is valid for as long as the directory's entry of the shard is
 /// unchanged.
 #[derive(Clone, Copy)]
-pub struct UntilSplit<'a, const WIDE: bool = false> {
+pub struct UntilSplit<'a, W = bool> {
     pub(super) seen: SeenEntry<'a>,
-    pub(super) shared: &'a Shared<WIDE>,
+    pub(super) shared: &'a Shared,
     pub(super) view: LookupView<'a>,
+    /// Whether the shard's buckets are wide: a value, or [`Known`](crate::shard::lease::Known).
+    pub(super) is_wide: W,
 }
 
 /// The state that the leases of all shards share.
-pub struct Shared<const WIDE: bool> {
-    pub shrinking: Shrinking<WIDE>,
+pub struct Shared {
+    pub shrinking: Shrinking,
     /// In a box, since a fixed filter takes as much room as all of this. Lookups read nothing of it.
     pub tables: Box<Tables>,
     pub void: VoidItems,
@@ -39,10 +41,9 @@ pub struct Shared<const WIDE: bool> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WasSplit;
 
-impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
+impl<W: Into<bool> + Copy> Lease for UntilSplit<'_, W> {
     type Lapsed = WasSplit;
 
-    const WIDE: bool = WIDE;
     const IS_PERMANENT: bool = false;
 
     /// Searches with this limit begin to fail at about 94 % load (16-bit fingerprints). Filling the last few
@@ -56,7 +57,7 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
 
     #[inline(always)]
     fn heads<'t>(&'t self, _: &'t Table, _: usize, bucket: Bucket) -> &'t AtomicU64 {
-        self.view.heads::<WIDE>(bucket)
+        self.view.heads(bucket, self.is_wide.into())
     }
 
     #[inline(always)]
@@ -101,14 +102,25 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
         self.site().expiring(&self.shared.shrinking, words, now)
     }
 
+    #[inline]
+    fn is_wide(self) -> bool {
+        self.is_wide.into()
+    }
+
     #[inline(always)]
     fn either_holds(self, _: Lanes, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
-        self.shared.shrinking.either_holds(heads, tails, fp)
+        match self.is_wide() {
+            false => self.shared.shrinking.either_holds(heads, fp),
+            true => self.shared.shrinking.either_holds_whole(heads, tails, fp),
+        }
     }
 
     #[inline]
-    fn matching(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        self.shared.shrinking.matching(word, fp)
+    fn matching(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
+        match self.is_wide() {
+            false => self.shared.shrinking.matching(word, fp),
+            true => lanes.matching(word, fp),
+        }
     }
 
     #[inline]
@@ -128,11 +140,12 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
 
     #[inline]
     fn most_precise(self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
-        self.shared.shrinking.most_precise(words, among)
+        let suffixes = if self.is_wide() { words.tails } else { words.heads };
+        self.shared.shrinking.most_precise(suffixes, among)
     }
 }
 
-impl<'a, const WIDE: bool> UntilSplit<'a, WIDE> {
+impl<'a, W> UntilSplit<'a, W> {
     fn site(self) -> &'a Site {
         self.shared.tables.at(self.seen.entry())
     }

@@ -41,7 +41,7 @@ fn matches_empties_and_taken_are_exact_for_neighbouring_values() {
             assert_eq!(shifts(lanes.taken(word)), lanes_where(lanes, word, |v| v != 0));
             for value in &values[1..] {
                 let fp = Fingerprint::new(*value as u32).unwrap();
-                let found = lanes.matching::<false>(word, fp);
+                let found = lanes.matching(word, fp);
                 assert_eq!(shifts(found), lanes_where(lanes, word, |v| v == *value));
                 assert_eq!(found.len(), shifts(found).len());
                 assert_eq!(found.is_empty(), shifts(found).is_empty());
@@ -78,11 +78,11 @@ fn a_lane_written_is_read_back_and_leaves_its_neighbours_alone() {
         for lane in lanes.taken(word) {
             let changed = lanes.with(word, lane, one);
             assert_eq!(lanes.get(changed, lane), Some(one));
-            assert_eq!(lanes.matching::<false>(changed, full).len(), lanes.slots() - 1);
+            assert_eq!(lanes.matching(changed, full).len(), lanes.slots() - 1);
             let cleared = lanes.without(word, lane);
             assert_eq!(lanes.get(cleared, lane), None);
             assert_eq!(lanes.empty(cleared).first(), Some(lane));
-            assert_eq!(lanes.matching::<false>(cleared, full).len(), lanes.slots() - 1);
+            assert_eq!(lanes.matching(cleared, full).len(), lanes.slots() - 1);
         }
     }
 }
@@ -103,7 +103,7 @@ fn a_fingerprint_in_a_wide_bucket_has_its_halves_in_the_same_lane_of_both_words(
                 let words = lanes.with_whole(full, lane, other);
                 assert_eq!(lanes.get_whole(words, lane), Some(other));
                 let both = |fp| {
-                    let heads = lanes.matching::<true>(words.heads, fp);
+                    let heads = lanes.matching(words.heads, fp);
                     heads.and(lanes.matching_tail(words.tails, fp)).len()
                 };
                 assert_eq!((both(other), both(fp(top, top))), (1, lanes.slots() - 1));

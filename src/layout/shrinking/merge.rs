@@ -12,17 +12,17 @@ pub struct MergeMatches {
     pub finer: LaneSet,
 }
 
-impl<const WIDE: bool> Shrinking<WIDE> {
+impl Shrinking {
     /// Returns the taken lanes that agree with an entry of another filter in all bits that neither has lost.
     #[inline]
     pub fn merge_matches(&self, words: Words, fp: Fingerprint) -> MergeMatches {
-        let own = if WIDE { fp.tail() } else { fp.head() };
+        let own = self.suffix_lane(fp);
         // The bits that the entry has lost, and the last `1` above them.
         let lost = own ^ own.wrapping_sub(self.unit.get());
-        let (flipped, alike) = self.compared(Self::suffixes(words), own, lost);
-        let among = match WIDE {
+        let (flipped, alike) = self.compared(self.suffixes(words), own, lost);
+        let among = match self.lanes.is_wide() {
             false => self.lanes.set_of(alike & !flipped),
-            true => self.lanes.matching::<true>(words.heads, fp).and(self.lanes.set_of(alike)),
+            true => self.lanes.matching(words.heads, fp).and(self.lanes.set_of(alike)),
         };
         let last_one = lost & !(lost >> 1);
         // A lane that has lost as many bits has flipped this bit, too.
@@ -36,18 +36,24 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     /// Returns how many bits the suffix of a fingerprint has lost.
     #[inline]
     pub fn lost_by(&self, fp: Fingerprint) -> u32 {
-        (if WIDE { fp.tail() } else { fp.head() } >> self.stamp).trailing_zeros()
+        (self.suffix_lane(fp) >> self.stamp).trailing_zeros()
+    }
+
+    /// The half of a fingerprint that has its suffix.
+    #[inline]
+    fn suffix_lane(&self, fp: Fingerprint) -> u32 {
+        if self.lanes.is_wide() { fp.tail() } else { fp.head() }
     }
 
     /// Undoes a split: returns what the bucket of one half was before. A lane that has lost no bits loses its last one.
     pub fn joined(&self, words: Words, is_upper: bool) -> Words {
-        let suffixes = Self::suffixes(words);
+        let suffixes = self.suffixes(words);
         let [first, rest] = self.first_and_rest();
         let taken = self.lanes.taken(words.heads).tops() >> self.anchor_bits();
         let shifted = ((suffixes & (first | rest)) >> 1) & rest | suffixes & self.units;
         let other = suffixes & !(first | rest);
         let joined = shifted | other | if is_upper { taken } else { 0 };
-        match WIDE {
+        match self.lanes.is_wide() {
             false => Words { heads: joined, tails: 0 },
             true => Words { tails: joined, ..words },
         }

@@ -13,8 +13,8 @@ struct Plain {
 }
 
 impl Plain {
-    fn random<const WIDE: bool>(rng: &mut SmallRng, shrinking: Shrinking<WIDE>, bits: u32) -> Self {
-        let anchor = match WIDE {
+    fn random(rng: &mut SmallRng, shrinking: Shrinking, bits: u32) -> Self {
+        let anchor = match shrinking.lanes.is_wide() {
             false => rng.random_range(0..1 << (shrinking.lanes.bits() - to_anchor(shrinking))),
             true => rng.random_range(1..1 << shrinking.lanes.bits()),
         };
@@ -22,11 +22,11 @@ impl Plain {
     }
 
     /// The lane in both words, with a stamp of zeros.
-    fn packed<const WIDE: bool>(&self, shrinking: Shrinking<WIDE>) -> Words {
+    fn packed(&self, shrinking: Shrinking) -> Words {
         let bits = self.bits.iter().chain([&true]);
         let suffix = bits.fold(0, |suffix, bit| suffix << 1 | u64::from(*bit))
             << (shrinking.suffix_bits() as usize - self.bits.len() + usize::from(shrinking.stamp));
-        match WIDE {
+        match shrinking.lanes.is_wide() {
             false => {
                 let heads = u64::from(self.anchor) << to_anchor(shrinking) | suffix;
                 Words { heads, tails: 0 }
@@ -35,18 +35,18 @@ impl Plain {
         }
     }
 
-    fn fingerprint<const WIDE: bool>(&self, shrinking: Shrinking<WIDE>) -> Fingerprint {
+    fn fingerprint(&self, shrinking: Shrinking) -> Fingerprint {
         let Words { heads, tails } = self.packed(shrinking);
         Fingerprint::new(heads as u32).expect("a head").with_tail(tails)
     }
 }
 
 /// The number of bits below the anchor in a narrow lane.
-fn to_anchor<const WIDE: bool>(shrinking: Shrinking<WIDE>) -> u32 {
+fn to_anchor(shrinking: Shrinking) -> u32 {
     u32::from(shrinking.suffix + shrinking.stamp)
 }
 
-fn words<const WIDE: bool>(shrinking: Shrinking<WIDE>, plain: &[Option<Plain>]) -> Words {
+fn words(shrinking: Shrinking, plain: &[Option<Plain>]) -> Words {
     let bits = shrinking.lanes.bits() as usize;
     let mut words = Words::default();
     for (at, lane) in plain.iter().enumerate() {
@@ -58,10 +58,7 @@ fn words<const WIDE: bool>(shrinking: Shrinking<WIDE>, plain: &[Option<Plain>]) 
     words
 }
 
-fn random_word<const WIDE: bool>(
-    rng: &mut SmallRng,
-    shrinking: Shrinking<WIDE>,
-) -> Vec<Option<Plain>> {
+fn random_word(rng: &mut SmallRng, shrinking: Shrinking) -> Vec<Option<Plain>> {
     (0..shrinking.lanes.slots())
         .map(|_| {
             let bits = rng.random_range(0..=shrinking.suffix_bits());
@@ -70,11 +67,9 @@ fn random_word<const WIDE: bool>(
         .collect()
 }
 
-fn for_random_words<const WIDE: bool>(
-    mut check: impl FnMut(&mut SmallRng, Shrinking<WIDE>, Vec<Option<Plain>>),
-) {
+fn for_random_words(mut check: impl FnMut(&mut SmallRng, Shrinking, Vec<Option<Plain>>)) {
     let mut rng = SmallRng::seed_from_u64(1);
-    for shrinking in all_shrinkings::<WIDE>() {
+    for shrinking in all_shrinkings() {
         for _ in 0..10_000 {
             let plain = random_word(&mut rng, shrinking);
             check(&mut rng, shrinking, plain);
@@ -83,21 +78,17 @@ fn for_random_words<const WIDE: bool>(
 }
 
 /// The encodings of all layouts, without stamps and with stamps of some sizes.
-fn all_shrinkings<const WIDE: bool>() -> impl Iterator<Item = Shrinking<WIDE>> {
+fn all_shrinkings() -> impl Iterator<Item = Shrinking> {
     let with = |ticks: u8| all_lanes().map(move |lanes| (lanes, ticks));
     let forgetful = [2, 6, 62].into_iter().flat_map(with);
     let forgetful = forgetful.map(|(lanes, ticks)| lanes.remembering(ticks));
     let have_room = forgetful.filter(|lanes| lanes.bits() >= lanes.stamp_bits() + 4);
     let all = all_lanes().chain(have_room);
-    all.filter(|lanes| lanes.is_wide() == WIDE).map(|lanes| Shrinking::new(lanes, 1.0))
+    all.map(|lanes| Shrinking::new(lanes, 1.0))
 }
 
 /// The bucket with a random stamp in each taken lane.
-fn stamped<const WIDE: bool>(
-    rng: &mut SmallRng,
-    shrinking: Shrinking<WIDE>,
-    words: Words,
-) -> Words {
+fn stamped(rng: &mut SmallRng, shrinking: Shrinking, words: Words) -> Words {
     let lanes = shrinking.lanes;
     lanes.taken(words.heads).fold(words, |words, lane| {
         let age = rng.random_range(0..=lanes.most_stamps());
@@ -106,14 +97,15 @@ fn stamped<const WIDE: bool>(
 }
 
 /// The bucket with stamps of zeros in all taken lanes.
-fn unstamped<const WIDE: bool>(shrinking: Shrinking<WIDE>, words: Words) -> Words {
+fn unstamped(shrinking: Shrinking, words: Words) -> Words {
     let lanes = shrinking.lanes;
     let zero = |words, lane| lanes.with_age(words, lane, 0, Moment::FIRST);
     lanes.taken(words.heads).fold(words, zero)
 }
 
-fn a_lane_matches_the_items_that_agree_in_all_bits_left<const WIDE: bool>() {
-    for_random_words::<WIDE>(|rng, shrinking, mut plain| {
+#[test]
+fn a_lane_matches_the_items_that_agree_in_all_bits_left() {
+    for_random_words(|rng, shrinking, mut plain| {
         let mut item = Plain::random(rng, shrinking, shrinking.suffix_bits());
         // Often agrees with a lane of the word, in all or all but one of its bits.
         if let Some(Some(there)) = plain.first() {
@@ -127,35 +119,38 @@ fn a_lane_matches_the_items_that_agree_in_all_bits_left<const WIDE: bool>() {
         plain.rotate_left(1);
         let fp = item.fingerprint(shrinking);
         let words = stamped(rng, shrinking, words(shrinking, &plain));
-        let mut matching = shrinking.matching(words.heads, fp);
-        if WIDE {
-            matching = matching.and(shrinking.matching_tail(words.tails, fp));
-        }
+        let matching = match shrinking.lanes.is_wide() {
+            false => shrinking.matching(words.heads, fp),
+            true => {
+                let anchors = shrinking.lanes.matching(words.heads, fp);
+                anchors.and(shrinking.matching_tail(words.tails, fp))
+            }
+        };
         let matching_bits = |lane: &Option<Plain>| {
             let left = lane.as_ref().filter(|lane| lane.anchor == item.anchor)?;
             item.bits.starts_with(&left.bits).then_some(left.bits.len())
         };
         let expected: Vec<usize> = plain.iter().filter_map(matching_bits).collect();
         assert_eq!(matching.len(), expected.len(), "{plain:?} {item:?}");
-        let lacks = shrinking.most_precise(words, matching).map(|(lacks, _)| lacks as usize);
+        let lacks = shrinking
+            .most_precise(shrinking.suffixes(words), matching)
+            .map(|(lacks, _)| lacks as usize);
         let most = expected.iter().max();
         assert_eq!(lacks, most.map(|most| shrinking.suffix_bits() as usize - most));
     });
 }
 
-fn fingerprint<const WIDE: bool>(
-    shrinking: Shrinking<WIDE>,
-    anchor: u32,
-    suffix: u32,
-) -> Fingerprint {
-    shrinking.fingerprint(shrinking.anchor(anchor), suffix)
+fn fingerprint(shrinking: Shrinking, anchor: u32, suffix: u32) -> Fingerprint {
+    let is_wide = shrinking.lanes.is_wide();
+    shrinking.fingerprint(shrinking.anchor(anchor, is_wide), suffix, is_wide)
 }
 
-fn a_fingerprint_is_made_of_random_bits_and_a_suffix<const WIDE: bool>() {
-    for_random_words::<WIDE>(|rng, shrinking, _| {
+#[test]
+fn a_fingerprint_is_made_of_random_bits_and_a_suffix() {
+    for_random_words(|rng, shrinking, _| {
         let item = Plain::random(rng, shrinking, shrinking.suffix_bits());
         let bits = item.bits.iter().fold(0, |bits, bit| bits << 1 | u32::from(*bit));
-        let anchor = match WIDE {
+        let anchor = match shrinking.lanes.is_wide() {
             false => item.anchor << to_anchor(shrinking),
             // The middle of the part of all numbers that has this anchor.
             true => {
@@ -170,8 +165,9 @@ fn a_fingerprint_is_made_of_random_bits_and_a_suffix<const WIDE: bool>() {
     });
 }
 
-fn a_split_sorts_lanes_by_the_first_bit_left<const WIDE: bool>() {
-    for_random_words::<WIDE>(|rng, shrinking, plain| {
+#[test]
+fn a_split_sorts_lanes_by_the_first_bit_left() {
+    for_random_words(|rng, shrinking, plain| {
         let half = |upper: bool| -> Vec<Option<Plain>> {
             let sorted = plain.iter().map(|lane| {
                 let Plain { anchor, bits } = lane.clone()?;
@@ -207,8 +203,9 @@ fn a_split_sorts_lanes_by_the_first_bit_left<const WIDE: bool>() {
     });
 }
 
-fn either_bucket_yields_the_other_whatever_the_suffix<const WIDE: bool>() {
-    for shrinking in all_shrinkings::<WIDE>() {
+#[test]
+fn either_bucket_yields_the_other_whatever_the_suffix() {
+    for shrinking in all_shrinkings() {
         for bucket in (0..GROWING_BUCKETS).map(Bucket) {
             let anchor = bucket.0.reverse_bits() | bucket.0;
             let fp = |suffix| fingerprint(shrinking, anchor, suffix);
@@ -219,8 +216,9 @@ fn either_bucket_yields_the_other_whatever_the_suffix<const WIDE: bool>() {
     }
 }
 
-fn each_bit_a_lane_has_lost_doubles_its_weight<const WIDE: bool>() {
-    for_random_words::<WIDE>(|rng, shrinking, plain| {
+#[test]
+fn each_bit_a_lane_has_lost_doubles_its_weight() {
+    for_random_words(|rng, shrinking, plain| {
         let of = |lane: &Plain| 1 << (shrinking.suffix_bits() as usize - lane.bits.len());
         let expected: u64 = plain.iter().flatten().map(of).sum();
         let words = stamped(rng, shrinking, words(shrinking, &plain));
@@ -229,14 +227,15 @@ fn each_bit_a_lane_has_lost_doubles_its_weight<const WIDE: bool>() {
     });
 }
 
-fn a_taken_lane_without_a_one_in_its_suffix_is_reported<const WIDE: bool>() {
-    for_random_words::<WIDE>(|rng, shrinking, plain| {
+#[test]
+fn a_taken_lane_without_a_one_in_its_suffix_is_reported() {
+    for_random_words(|rng, shrinking, plain| {
         let words = stamped(rng, shrinking, words(shrinking, &plain));
         let without_a_one = |words| shrinking.without_a_one(words);
         assert!(without_a_one(words).is_empty());
         let taken: Vec<Lane> = shrinking.lanes.taken(words.heads).collect();
         let Some(lane) = taken.get(rng.random_range(0..taken.len().max(1))) else { return };
-        let damaged = match WIDE {
+        let damaged = match shrinking.lanes.is_wide() {
             false => {
                 let anchor = Fingerprint::new(1 << to_anchor(shrinking)).expect("an anchor");
                 Words { heads: shrinking.lanes.with(words.heads, *lane, anchor), tails: 0 }
@@ -257,8 +256,9 @@ fn a_taken_lane_without_a_one_in_its_suffix_is_reported<const WIDE: bool>() {
     });
 }
 
-fn an_entry_is_covered_by_what_agrees_and_has_lost_as_much<const WIDE: bool>() {
-    for_random_words::<WIDE>(|rng, shrinking, mut plain| {
+#[test]
+fn an_entry_is_covered_by_what_agrees_and_has_lost_as_much() {
+    for_random_words(|rng, shrinking, mut plain| {
         let bits = rng.random_range(0..=shrinking.suffix_bits());
         let mut entry = Plain::random(rng, shrinking, bits);
         // Often agrees with a lane of the word, in all or all but one of the bits that both have.
@@ -301,8 +301,9 @@ fn an_entry_is_covered_by_what_agrees_and_has_lost_as_much<const WIDE: bool>() {
 }
 
 /// A lane regains the bits of the levels between the two depths, as far as its suffix has room for them.
-fn a_bucket_of_one_depth_becomes_one_of_another<const WIDE: bool>() {
-    for_random_words::<WIDE>(|rng, shrinking, plain| {
+#[test]
+fn a_bucket_of_one_depth_becomes_one_of_another() {
+    for_random_words(|rng, shrinking, plain| {
         let whole = stamped(rng, shrinking, words(shrinking, &plain));
         let (position, depth) = (rng.random::<u64>(), rng.random_range(0..20));
         let levels = rng.random_range(0..5);
@@ -310,9 +311,7 @@ fn a_bucket_of_one_depth_becomes_one_of_another<const WIDE: bool>() {
         let changed = |from: u32, to: u32| {
             let mut row = [whole.heads, whole.tails];
             let row = &mut row[..shrinking.lanes.words()];
-            {
-                shrinking.bring_to_depth(row, (from, to), position);
-            };
+            shrinking.bring_to_depth(row, (from, to), position);
             Words { heads: row[0], tails: row.get(1).copied().unwrap_or(0) }
         };
         let split = |lane: &Option<Plain>| {
@@ -341,29 +340,6 @@ fn a_bucket_of_one_depth_becomes_one_of_another<const WIDE: bool>() {
             }
         }
     });
-}
-
-macro_rules! in_buckets_of_both_widths {
-    ($($name:ident)*) => {
-        mod in_buckets_of_both_widths {$(
-            #[test]
-            fn $name() {
-                super::$name::<false>();
-                super::$name::<true>();
-            }
-        )*}
-    };
-}
-
-in_buckets_of_both_widths! {
-    a_lane_matches_the_items_that_agree_in_all_bits_left
-    a_fingerprint_is_made_of_random_bits_and_a_suffix
-    a_split_sorts_lanes_by_the_first_bit_left
-    either_bucket_yields_the_other_whatever_the_suffix
-    each_bit_a_lane_has_lost_doubles_its_weight
-    a_taken_lane_without_a_one_in_its_suffix_is_reported
-    an_entry_is_covered_by_what_agrees_and_has_lost_as_much
-    a_bucket_of_one_depth_becomes_one_of_another
 }
 
 #[test]

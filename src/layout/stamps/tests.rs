@@ -87,10 +87,8 @@ fn exactly_the_lanes_that_are_too_old_expire() {
                 let is_wrong = lanes.wrong_stamps(words, now) != 0;
                 assert_eq!(is_wrong, ages.iter().any(too_old));
             }
-            let sum: u64 = either!(lanes.is_wide(), WIDE => {
-                let expiry = lanes.expiry::<WIDE>(now);
-                all.chunks_mut(128).map(|words| expiry.erase(words)).sum()
-            });
+            let expiry = lanes.expiry(now);
+            let sum: u64 = all.chunks_mut(128).map(|words| expiry.erase(words)).sum();
             assert_eq!((all, sum), (all_left, gone), "{lanes:?} {now:?}");
         }
     }
@@ -107,9 +105,9 @@ fn fingerprints_are_compared_without_their_stamps() {
                 for age in 0..=u64::from(lanes.remembers()) + 1 {
                     let words = lanes.with_age(words, lane, age, now);
                     let found = match lanes.is_wide() {
-                        false => lanes.matching::<false>(words.heads, fp),
+                        false => lanes.matching(words.heads, fp),
                         true => {
-                            let heads = lanes.matching::<true>(words.heads, fp);
+                            let heads = lanes.matching(words.heads, fp);
                             heads.and(lanes.matching_tail(words.tails, fp))
                         }
                     };

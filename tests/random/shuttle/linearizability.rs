@@ -6,7 +6,7 @@
 //! with more threads and operations than the models in `loom-tests` can take. The memory orderings
 //! are left to those models.
 
-use koel_small::internals::{Bucket, Fingerprint, Geometry, Lanes, Permanent, Place, Shard, Table};
+use koel_small::internals::{Bucket, Fingerprint, Geometry, Lanes, Place, Shard, Table};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::sync::{Arc, Mutex};
@@ -80,11 +80,7 @@ fn item<const WIDE: bool>(table: &Table, number: u32, twin: bool) -> Place {
     Place { first, second, fp }
 }
 
-fn run<const WIDE: bool>(
-    shard: Shard<'_, Permanent<WIDE>>,
-    operation: Operation,
-    item: Place,
-) -> Operation {
+fn run(shard: Shard<'_>, operation: Operation, item: Place) -> Operation {
     use Operation::*;
     match operation {
         Insert(_) => Insert(Some(shard.insert(item).is_ok())),
@@ -95,7 +91,7 @@ fn run<const WIDE: bool>(
     }
 }
 
-fn shard_of<const WIDE: bool>(table: &Table) -> Shard<'_, Permanent<WIDE>> {
+fn shard_of(table: &Table) -> Shard<'_> {
     Shard::new(table, 0)
 }
 
@@ -121,7 +117,7 @@ fn histories_are_linearizable<const WIDE: bool>(
     let model = move || {
         let table = Arc::new(small_table::<WIDE>());
         for fp in 100..100 + others {
-            let _ = shard_of::<WIDE>(&table).insert(item::<WIDE>(&table, fp, false));
+            let _ = shard_of(&table).insert(item::<WIDE>(&table, fp, false));
         }
         let others = table.stripes().all_items() as usize;
         type Histories = Vec<Vec<(usize, Action<Operation>)>>;
@@ -139,7 +135,7 @@ fn histories_are_linearizable<const WIDE: bool>(
                         };
                         let call = random_operation();
                         note(Call(call));
-                        note(Response(run(shard_of::<WIDE>(&table), call, item)));
+                        note(Response(run(shard_of(&table), call, item)));
                     }
                 })
             })
@@ -154,7 +150,7 @@ fn histories_are_linearizable<const WIDE: bool>(
             );
         }
         let count = |fp| {
-            let Ok(copies) = shard_of::<WIDE>(&table).count(item::<WIDE>(&table, fp + 2, false));
+            let Ok(copies) = shard_of(&table).count(item::<WIDE>(&table, fp + 2, false));
             copies
         };
         let left: usize = (0..items).map(count).sum();

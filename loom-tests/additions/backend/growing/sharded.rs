@@ -1,5 +1,6 @@
 //! Access to the shards of a growing filter for models, and what mutants of saves do in more than a line.
 
+use crate::backend::Storage;
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::{Entry, Site};
 use crate::backend::shards::Block;
@@ -7,7 +8,7 @@ use crate::error::Full;
 use crate::layout::geometry::Mixed;
 use std::cell::RefCell;
 
-impl<const WIDE: bool> Sharded<WIDE> {
+impl Sharded {
     /// Returns the site of the shard with this number.
     #[doc(hidden)]
     pub fn site_of(&self, shard: usize) -> Option<&Site> {
@@ -30,7 +31,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     #[doc(hidden)]
     pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
         let seen = self.directory.assume(hash, level, entry);
-        let (shard, place) = self.located(seen, self.position(hash));
+        let (shard, place) = self.located(seen, self.position(hash), self.is_wide());
         self.split(shard, place)
     }
 
@@ -57,7 +58,7 @@ thread_local! {
     static LISTED: RefCell<Vec<Listed>> = const { RefCell::new(Vec::new()) };
 }
 
-impl<const WIDE: bool> Sharded<WIDE> {
+impl Sharded {
     /// Copies the shards that existed when the first was copied.
     pub(super) fn copy_as_listed(
         &self,
@@ -72,7 +73,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         }
         let found = LISTED.with_borrow(|list| list.iter().find(|it| it.0 == hash).copied());
         let (_, entry, end) = found.expect("a shard");
-        let shard = self.shared.tables.at(entry).shard::<false>();
+        let shard = self.shared.tables.at(entry).shard();
         let Ok((items, time)) = shard.copy(self.ticking(), buckets);
         *next = end;
         Some(Block { depth: entry.depth(), items, time, ..Block::EMPTY })

@@ -2,7 +2,7 @@
 
 use crate::backend::growing::until_split::UntilSplit;
 
-impl<const WIDE: bool> UntilSplit<'_, WIDE> {
+impl<W> UntilSplit<'_, W> {
     pub fn depth(self) -> u32 {
         self.seen.depth()
     }

@@ -6,7 +6,7 @@
 use crate::grove::{self, Entry, LEFT, ROOT, half_of_root, random};
 use crate::toy::{MISSED, Model, NOT_ONCE, World, lanes};
 use koel_under_loom::act;
-use koel_under_loom::internals::{Fingerprint, Mixed, Shards, SweepTarget};
+use koel_under_loom::internals::{Fingerprint, Mixed, Shards, Storage};
 
 type Grove = grove::Grove<false, true>;
 
@@ -19,7 +19,7 @@ const STAMP: u32 = 3;
 /// Items in this shard of two, or of one, whose buckets are in two stripes.
 fn items(shard: u64, grove: &Grove) -> impl Iterator<Item = Mixed> {
     random().map(move |random| Mixed(shard << 63 | random >> 2)).filter(|hash| {
-        let (_, place) = grove.room.locate(*hash);
+        let (_, place) = grove.shard(*hash);
         place.first.0 / 2 == 0 && place.second.0 / 2 == 3
     })
 }
@@ -49,7 +49,7 @@ fn split(grove: &Grove, [_, item]: &[Mixed; 2]) {
 }
 
 fn tick<T>(grove: &Grove, _: &T) {
-    grove.ticking().tick(&grove.room);
+    grove.storage().tick();
 }
 
 fn begin_and_finish<T>(grove: &Grove, _: &T) {
@@ -60,9 +60,9 @@ fn begin_and_finish<T>(grove: &Grove, _: &T) {
 /// Begins a tick, and sweeps for an item that expires with it.
 fn sweep_for(grove: &Grove, item: Mixed) {
     grove.begin_tick();
-    grove.room.sweep_for(item);
+    grove.shards().sweep_for(item);
     // (To count them would sweep them.)
-    let (shard, place) = grove.room.locate(item);
+    let (shard, place) = grove.shard(item);
     assert_eq!(shard.matches_of(place).lanes, 0, "{LEFT}");
 }
 
@@ -116,14 +116,14 @@ fn a_tick_comes_to_a_new_shard_first() {
     let tick: fn(&Grove, &[Mixed; 2]) = |grove, _| {
         grove.begin_tick();
         let (now, old) = (grove.ticking().clock().now(), grove.site(0));
-        let in_old = old.shard::<false>().own_stripes().count();
+        let in_old = old.shard().own_stripes().count();
         // The number of shards is no event to loom.
         loom::thread::yield_now();
         let all = grove.room.segments();
-        SweepTarget::sweep(&grove.room, in_old..all, now);
-        SweepTarget::sweep(&grove.room, 0..in_old, now);
+        grove.room.sweep(in_old..all, now);
+        grove.room.sweep(0..in_old, now);
         // Made since: it has nothing that was not sorted out before.
-        SweepTarget::sweep(&grove.room, all..grove.room.segments(), now);
+        grove.room.sweep(all..grove.room.segments(), now);
     };
     Model::blocking(120, 3).run(to_be_split, &[split, tick], |grove, items| {
         grove.check();
@@ -148,10 +148,10 @@ fn an_item_that_came_again_is_found_while_a_writer_sweeps() {
             |grove, item| {
                 grove.fill(*item);
                 grove.begin_tick();
-                grove.room.sweep_for(*item);
+                grove.shards().sweep_for(*item);
             },
             |grove, item| {
-                let (shard, place) = grove.room.locate(*item);
+                let (shard, place) = grove.shard(*item);
                 assert_ne!(shard.look(place), Some(false), "{MISSED}");
             },
         ],
@@ -202,7 +202,7 @@ fn an_item_without_bits_is_refreshed_or_expires() {
             grove.set_clock(2);
             item
         },
-        &[begin_and_finish, |grove, item| _ = act(&grove.room, *item, Shards::refresh)],
+        &[begin_and_finish, |grove, item| _ = act(grove.shards(), *item, Shards::refresh)],
         |grove, item| {
             let (copies, counted) = (grove.copies(*item), grove.room.items());
             assert_eq!(copies, counted, "an item is counted that expired, or not counted");

@@ -7,7 +7,7 @@ use crate::toy::{Kick, Model, Toy, Winners};
 use crate::wide::with_tail;
 use koel_under_loom::act;
 use koel_under_loom::internals::{
-    Bucket, Clock, Copies, Mixed, Moment, Place, Shards, Ticking, execute,
+    Bucket, Clock, Copies, Mixed, Moment, Place, Shards, Storage, Ticking, execute,
 };
 
 const LOST: &str = "an item within its window is lost";
@@ -47,18 +47,22 @@ fn sweep<const WIDE: bool>(toy: &Toy<WIDE, true>, stripes: &[usize]) {
     stripes.iter().for_each(|stripe| toy.shard().sweep(*stripe, now, |_| 0));
 }
 
+fn storage(toy: &Narrow) -> &dyn Storage {
+    toy.room()
+}
+
 /// Begins a tick in the library's own way.
 fn begin_tick(toy: &Narrow) {
-    ticking(toy).finish(toy.room());
-    assert!(ticking(toy).begin(toy.room()), "a tick is passing");
+    storage(toy).finish_tick();
+    assert!(storage(toy).begin_tick(), "a tick is passing");
 }
 
 fn finish_tick(toy: &Narrow) {
-    ticking(toy).finish(toy.room());
+    storage(toy).finish_tick();
 }
 
 fn tick_whole<T>(toy: &Narrow, _: &T) {
-    ticking(toy).tick(toy.room());
+    storage(toy).tick();
 }
 
 fn nothing_is_left_that_expired<const WIDE: bool>(toy: &Toy<WIDE, true>) {
@@ -267,7 +271,7 @@ fn an_item_that_came_again_is_found_while_a_whole_tick_passes() {
 /// Whoever writes after a tick began does what it would do if the tick had passed.
 #[test]
 fn an_item_that_expired_is_new_while_the_tick_passes() {
-    let place = |toy: &Narrow, hash| toy.table().geometry().locate_mixed::<false>(hash).1;
+    let place = |toy: &Narrow, hash| toy.table().geometry().locate_mixed(hash, false).1;
     Model::blocking(20, 3).run::<Narrow, Mixed>(
         move |toy| {
             let item = place(toy, Mixed::of(7));
@@ -278,7 +282,7 @@ fn an_item_that_expired_is_new_while_the_tick_passes() {
         },
         &[
             |toy, hash| {
-                let added = act(toy.room(), *hash, Shards::insert_if_absent);
+                let added = act(toy.shards(), *hash, Shards::insert_if_absent);
                 assert_eq!(added, Ok(true), "an item that expired is in the way");
             },
             |toy, _| finish_tick(toy),

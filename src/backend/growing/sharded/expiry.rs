@@ -14,12 +14,10 @@
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::Site;
 use crate::backend::growing::until_split::Shared;
-use crate::layout::bucket::Lanes;
 use crate::layout::stamps::Moment;
-use crate::table::ticking::SweepTarget;
 use std::ops::Range;
 
-impl<const WIDE: bool> Sharded<WIDE> {
+impl Sharded {
     /// Calls `act` for each of these segments, with the site of its shard and the index of its stripe.
     fn in_each(&self, segments: Range<usize>, mut act: impl FnMut(&Site, usize)) {
         let in_a_shard = self.plan.geometry.stripes() as usize;
@@ -30,41 +28,26 @@ impl<const WIDE: bool> Sharded<WIDE> {
             here.for_each(|segment| act(site, site.first_stripe() + segment - first));
         }
     }
-}
 
-impl<const WIDE: bool> SweepTarget for Sharded<WIDE> {
-    fn lanes(&self) -> Lanes {
-        self.plan.geometry.lanes()
-    }
-
-    /// The void lanes that stay are counted at the beginning, so that the number of their items does not depend on the
-    /// progress of the tick.
-    fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
+    /// Counts the void lanes that stay when a tick begins, so that the number of their items does not depend on the
+    /// progress of the tick. No shard is split meanwhile.
+    pub(super) fn count_void(&self, now: Moment) {
         let Shared { void, tables, shrinking, .. } = &self.shared;
-        let _no_split = void.splits.write();
-        let Some(now) = set() else { return };
         let mut stay = 0;
         for (_, site) in tables.sites_from(0).filter(|(_, site)| site.may_have_void(shrinking)) {
             // A writer that holds a lock may refresh a lane by the time before.
-            let _locked = site.shard::<WIDE>().lock_all();
+            let _locked = site.shard().lock_all();
             stay += site.void_lanes(shrinking, Some(now)) as u64;
         }
         void.limit(stay);
     }
 
-    /// Returns the number of segments of all shards that are in use, or were.
-    fn segments(&self) -> usize {
-        self.shared.tables.segments()
-    }
-
-    fn sweep(&self, segments: Range<usize>, now: Moment) {
+    pub(super) fn sweep_each(&self, segments: Range<usize>, now: Moment) {
         let shrinking = &self.shared.shrinking;
         self.in_each(segments, |site, stripe| {
             let expiring = |words: &[u64]| site.expiring(shrinking, words, now);
-            // What is out of use may have no memory either. Whoever splits a shard into it next has to see the time.
-            site.shard::<WIDE>().sweep_if(stripe, now, || site.is_in_use(), expiring);
+            // A shard that is out of use may have no memory either. A split that reuses it must observe the time.
+            site.shard().sweep_if(stripe, now, || site.is_in_use(), expiring);
         });
     }
-
-    fn finish_tick(&self, _: Moment) {}
 }

@@ -37,33 +37,15 @@ use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::Entry;
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::{rate_of_a_lane, unsplit_load};
-use crate::sync::RwLockReadGuard;
 
 /// The part of the load up to which shards are not split that a joined shard may have: one that the filter began with,
 /// or any other.
 const ROOMY: [f64; 2] = [0.98, 0.85];
 
-impl<const WIDE: bool> Sharded<WIDE> {
-    /// Keeps shards from being joined until the result is dropped.
-    pub fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
-        Some(self.copies.read())
-    }
-
-    /// Visits up to `most` shards from this cursor on, 0 at first, and joins those that leave enough room. Returns the
-    /// cursor of the next part, if there is one. If the filter is being copied, no shard is joined.
-    pub fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {
-        let _alone = self.joins.lock();
-        self.join_alone(cursor, most)
-    }
-
-    /// Joins all shards that leave enough room, unless another thread joins shards.
-    pub fn join_all_if_alone(&self) {
-        if let Some(_alone) = self.joins.try_lock() {
-            self.join_alone(0, usize::MAX);
-        }
-    }
-
-    fn join_alone(&self, cursor: u64, most: usize) -> Option<u64> {
+impl Sharded {
+    /// Visits up to `most` shards from this cursor on, and joins those that leave enough room. Returns the cursor of
+    /// the next part, if there is one. If the filter is being copied, no shard is joined. The caller holds `joins`.
+    pub(super) fn join_alone(&self, cursor: u64, most: usize) -> Option<u64> {
         let mut whole = None;
         let mut next = Some(Mixed(cursor));
         for _ in 0..most.max(1) {
@@ -104,7 +86,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         &self,
         lower: SeenEntry<'_>,
         upper: SeenEntry<'_>,
-        whole: &mut Option<Whole<WIDE>>,
+        whole: &mut Option<Whole>,
     ) -> bool {
         let (shards, sites) = (
             [lower, upper].map(|seen| self.shard(seen)),

@@ -35,7 +35,7 @@ struct Merge<'a> {
     report: &'a mut MergeReport,
 }
 
-impl<const WIDE: bool> Sharded<WIDE> {
+impl Sharded {
     /// Merges the entries in a copied shard of another filter, which began with the same shards.
     pub(super) fn merge_copy(
         &self,
@@ -104,7 +104,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     fn merge_some(
         &self,
         (copy, incoming): (&IncomingShard<'_>, &IncomingShard<'_>),
-        shard: Leased<'_, WIDE>,
+        shard: Leased<'_>,
         next: &mut usize,
         counted: &mut [u64],
         report: &mut MergeReport,

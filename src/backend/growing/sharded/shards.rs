@@ -1,5 +1,7 @@
-//! The interface of a growing filter's shards to operations, batches and files.
+//! The interface of a growing filter's shards: to operations on items and batches, and to all that concerns the filter
+//! as a whole.
 
+use crate::backend::Storage;
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::sharded::{Sharded, bytes_beside};
 use crate::backend::growing::until_split::{Shared, UntilSplit, WasSplit};
@@ -7,15 +9,19 @@ use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::{Block, Located, Shards};
 use crate::error::UnionError;
 use crate::error::{Full, FullKind};
-use crate::layout::geometry::{Mixed, Place, SHARD_BUCKETS};
+use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
-use crate::layout::sizing::rate_of_a_lane;
-use crate::layout::stamps::{ByStamp, STAMPS};
+use crate::layout::sizing::{Layout, rate_of_a_lane};
+use crate::layout::stamps::{ByStamp, Moment, STAMPS};
+use crate::shard::lease::Known;
+use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
+use crate::table::ticking::Ticking;
+use std::ops::Range;
 
 /// The number of shards from which the rate is estimated, if there are more: a power of two.
 const SAMPLE: u64 = 128;
 
-impl<const WIDE: bool> Sharded<WIDE> {
+impl Sharded {
     /// Returns the match weight of a shard, on average over all hashes.
     pub fn match_weight_of_all(&self) -> f64 {
         let part = |seen| self.directory.share(seen) * self.site(seen).match_weight();
@@ -28,18 +34,60 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let of_part = |part| self.site(self.directory.look_up(middle(part))).match_weight();
         (0..SAMPLE).map(of_part).sum::<f64>() / SAMPLE as f64
     }
+}
 
-    pub fn items(&self) -> usize {
+impl Storage for Sharded {
+    fn geometry(&self) -> &Geometry {
+        &self.plan.geometry
+    }
+
+    fn capacity(&self) -> usize {
+        self.plan.capacity
+    }
+
+    fn layout(&self) -> Layout {
+        Layout { max_bytes: self.max_bytes(), ..(*self.plan).clone() }
+    }
+
+    fn ticking(&self) -> Option<&Ticking> {
+        self.shared.ticking.as_deref()
+    }
+
+    fn buckets(&self) -> usize {
+        self.shared.tables.shards() * self.plan.geometry.buckets() as usize
+    }
+
+    fn items(&self) -> usize {
         let counted = self.shared.tables.items().max(0) as u64;
         (counted + self.shared.void.number()).try_into().unwrap_or(usize::MAX)
     }
 
-    /// Returns the number of items that void lanes stand for.
-    pub fn void_items(&self) -> u64 {
-        self.shared.void.number()
+    fn items_by_stamp(&self) -> ByStamp {
+        let Shared { tables, shrinking, .. } = &self.shared;
+        let (mut items, lanes) = ([0; STAMPS], shrinking.lanes());
+        let shards = tables.sites_from(0).map(|(_, site)| site.shard());
+        for words in shards.flat_map(|shard| shard.all_words()) {
+            lanes.taken(words.heads).for_each(|lane| items[lanes.stamp(words, lane)] += 1);
+        }
+        items
     }
 
-    pub fn clear(&self) {
+    fn heap_bytes(&self) -> usize {
+        let shards = self.directory.heap_bytes() + self.shared.tables.heap_bytes();
+        bytes_beside(&self.plan) + shards
+    }
+
+    /// The rate is the expected number of lanes in the two buckets of an absent item that match it.
+    fn rate(&self) -> f64 {
+        let match_weight = match self.shared.tables.shards() as u64 <= SAMPLE {
+            true => self.match_weight_of_all(),
+            false => self.match_weight_of_some(),
+        };
+        match_weight * rate_of_a_lane(self.plan.geometry.lanes())
+            / f64::from(self.plan.geometry.buckets())
+    }
+
+    fn clear(&self) {
         let void = &self.shared.void;
         let _no_split = void.splits.write();
         let mut next = Some(Mixed(0));
@@ -52,162 +100,6 @@ impl<const WIDE: bool> Sharded<WIDE> {
             }
         }
         void.limit(0);
-    }
-
-    pub fn heap_bytes(&self) -> usize {
-        let shards = self.directory.heap_bytes() + self.shared.tables.heap_bytes();
-        bytes_beside(&self.plan) + shards
-    }
-
-    /// Returns the number of lanes with each stamp.
-    pub fn items_by_stamp(&self) -> ByStamp {
-        let Shared { tables, shrinking, .. } = &self.shared;
-        let (mut items, lanes) = ([0; STAMPS], shrinking.lanes());
-        let shards = tables.sites_from(0).map(|(_, site)| site.shard::<WIDE>());
-        for words in shards.flat_map(|shard| shard.all_words()) {
-            lanes.taken(words.heads).for_each(|lane| items[lanes.stamp(words, lane)] += 1);
-        }
-        items
-    }
-
-    /// Returns the depth of the deepest shard.
-    pub fn level(&self) -> u32 {
-        self.directory.level()
-    }
-
-    /// Returns the false-positive rate: the expected number of lanes in the two buckets of an absent item
-    /// that match it.
-    pub fn rate(&self) -> f64 {
-        let match_weight = match self.shared.tables.shards() as u64 <= SAMPLE {
-            true => self.match_weight_of_all(),
-            false => self.match_weight_of_some(),
-        };
-        match_weight * rate_of_a_lane(self.plan.geometry.lanes())
-            / f64::from(self.plan.geometry.buckets())
-    }
-}
-
-impl<const WIDE: bool> Shards for Sharded<WIDE> {
-    type Lease<'a> = UntilSplit<'a, WIDE>;
-
-    type Spot<'a> = Self::Ahead<'a>;
-
-    #[inline(always)]
-    fn spot(&self, hash: Mixed) -> Self::Spot<'_> {
-        let (shard, place) = self.locate(hash);
-        (shard.lease().seen, place)
-    }
-
-    #[inline(always)]
-    fn request<'a>(&'a self, spot: Self::Spot<'a>) {
-        let (shard, place) = self.fetched(spot);
-        shard.prefetch(place);
-    }
-
-    #[inline(always)]
-    fn look_at<'a>(&'a self, spot: Self::Spot<'a>) -> Option<bool> {
-        let (shard, place) = self.fetched(spot);
-        shard.look(place)
-    }
-
-    #[inline(always)]
-    fn look(&self, hash: Mixed) -> Option<bool> {
-        let position = self.position(hash);
-        let seen = self.directory.look_up_once(hash, position)?;
-        let (shard, place) = self.located(seen, position);
-        shard.look(place)
-    }
-
-    /// Finding the table again is cheaper than keeping its address.
-    type Ahead<'a> = (SeenEntry<'a>, Place);
-
-    #[inline]
-    fn is_ticking(&self) -> bool {
-        self.ticking().is_some_and(|ticking| ticking.clock().is_passing())
-    }
-
-    #[cold]
-    fn sweep_for(&self, hash: Mixed) {
-        let swept = || {
-            let (shard, place) = self.locate(hash);
-            shard.sweep_both(place)
-        };
-        // If the shard has been split meanwhile, its halves are swept.
-        while swept().is_err() {}
-    }
-
-    #[inline(always)]
-    fn locate(&self, hash: Mixed) -> Located<'_, Self> {
-        let position = self.position(hash);
-        self.located(self.directory.look_up_at(hash, position), position)
-    }
-
-    fn relocate<'a>(&'a self, lease: UntilSplit<'a, WIDE>, _: WasSplit) -> Located<'a, Self> {
-        self.locate(lease.seen.hash())
-    }
-
-    #[inline(always)]
-    fn again<'a, A>(
-        &'a self,
-        (shard, _): Located<'a, Self>,
-        act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
-    ) -> A {
-        self.act_again(shard.lease().seen.hash(), act)
-    }
-
-    fn admit<'a>(
-        &'a self,
-        (mut shard, mut place): Located<'a, Self>,
-    ) -> Result<Located<'a, Self>, Full> {
-        let shrinking = &self.shared.shrinking;
-        // By recent words. Of threads that race, each may add one copy too many.
-        while !shrinking.takes_another(shard.matches_of(place)) {
-            // Words that a split is changing may be compared with one bit too few, so a refusal is decided
-            // under the locks.
-            let is_refused = shard
-                .lock(place)
-                .is_ok_and(|_own| !shrinking.takes_another(shard.matches_of(place)));
-            if is_refused {
-                return Err(Full::new(FullKind::TooManyCopies));
-            }
-            (shard, place) = self.locate(shard.lease().seen.hash());
-        }
-        Ok((shard, place))
-    }
-
-    fn make_room<'a>(
-        &'a self,
-        lease: UntilSplit<'a, WIDE>,
-        _: FullKind,
-    ) -> Result<Located<'a, Self>, Full> {
-        let position = self.position(lease.seen.hash());
-        let (shard, place) = self.located(lease.seen, position);
-        self.split(shard, place)?;
-        Ok(self.locate(lease.seen.hash()))
-    }
-
-    #[inline(always)]
-    fn fetch(&self, hash: Mixed) -> (SeenEntry<'_>, Place) {
-        let (shard, place) = self.locate(hash);
-        shard.prefetch(place);
-        (shard.lease().seen, place)
-    }
-
-    #[inline(always)]
-    fn fetched<'a>(&'a self, (seen, place): (SeenEntry<'a>, Place)) -> Located<'a, Self> {
-        (self.shard(seen), place)
-    }
-
-    fn parts(&self) -> Parts {
-        // The parts are ranges of the least depth, so no deeper shard is in two parts. Parts as large as the
-        // largest shard are small enough.
-        let most = self.bucket_count() / SHARD_BUCKETS as usize;
-        Parts::at_most(most, self.directory.roots(), self.directory.shallowest())
-    }
-
-    #[inline]
-    fn bucket_count(&self) -> usize {
-        self.shared.tables.shards() * self.plan.geometry.buckets() as usize
     }
 
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
@@ -226,19 +118,6 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
         self.directory.end(self.directory.look_up(Mixed(next))).map(|hash| hash.0)
     }
 
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    fn insert_exhaustively(&self, hash: Mixed) -> bool {
-        // Any number of copies: it had them. It may have had them only since its shard was split for another reason.
-        (0..4).any(|splits| {
-            if splits > 0 && self.split_for_all(self.locate(hash).0).is_err() {
-                return false;
-            }
-            let (shard, place) = self.locate(hash);
-            shard.insert_exhaustively(place).is_ok_and(|inserted| inserted)
-                || self.insert_any(self.locate(hash)).is_ok()
-        })
-    }
-
     fn item_in(&self, next: u64) -> Mixed {
         Mixed(next)
     }
@@ -250,4 +129,202 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
     ) -> Result<(), UnionError> {
         self.merge_copy(incoming, report)
     }
+
+    /// Returns the number of segments of all shards that are in use, or were.
+    fn segments(&self) -> usize {
+        self.shared.tables.segments()
+    }
+
+    fn sweep(&self, segments: Range<usize>, now: Moment) {
+        self.sweep_each(segments, now);
+    }
+
+    fn keep_from_splitting(&self) -> Option<RwLockWriteGuard<'_>> {
+        Some(self.shared.void.splits.write())
+    }
+
+    fn tick_begins(&self, now: Moment) {
+        self.count_void(now);
+    }
+
+    fn level(&self) -> u32 {
+        self.directory.level()
+    }
+
+    fn max_bytes(&self) -> usize {
+        self.max_bytes.get() as usize
+    }
+
+    fn set_max_bytes(&self, bytes: usize) {
+        self.max_bytes.set(bytes as u64);
+    }
+
+    fn void_items(&self) -> u64 {
+        self.shared.void.number()
+    }
+
+    fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
+        Some(self.copies.read())
+    }
+
+    fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {
+        let _alone = self.joins.lock();
+        self.join_alone(cursor, most)
+    }
+
+    fn join_all_if_alone(&self) {
+        if let Some(_alone) = self.joins.try_lock() {
+            self.join_alone(0, usize::MAX);
+        }
+    }
+}
+
+/// The shards, for operations on items.
+#[derive(Clone, Copy)]
+pub struct GrowingShards<'a, const WIDE: bool>(pub &'a Sharded);
+
+impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
+    type Lease = UntilSplit<'a, Known<WIDE>>;
+
+    type Spot = Self::Ahead;
+
+    #[inline(always)]
+    fn spot(self, hash: Mixed) -> Self::Spot {
+        let (shard, place) = self.locate(hash);
+        (shard.lease().seen, place)
+    }
+
+    #[inline(always)]
+    fn request(self, spot: Self::Spot) {
+        let (shard, place) = self.fetched(spot);
+        shard.prefetch(place);
+    }
+
+    #[inline(always)]
+    fn look_at(self, spot: Self::Spot) -> Option<bool> {
+        let (shard, place) = self.fetched(spot);
+        shard.look(place)
+    }
+
+    #[inline(always)]
+    fn look(self, hash: Mixed) -> Option<bool> {
+        let position = self.0.position(hash);
+        let seen = self.0.directory.look_up_once(hash, position)?;
+        let (shard, place) = self.0.located(seen, position, Known::<WIDE>);
+        shard.look(place)
+    }
+
+    /// Finding the table again is cheaper than keeping its address.
+    type Ahead = (SeenEntry<'a>, Place);
+
+    #[inline]
+    fn is_ticking(self) -> bool {
+        self.0.shared.ticking.as_deref().is_some_and(|ticking| ticking.clock().is_passing())
+    }
+
+    #[cold]
+    fn sweep_for(self, hash: Mixed) {
+        let swept = || {
+            let (shard, place) = self.locate(hash);
+            shard.sweep_both(place)
+        };
+        // If the shard has been split meanwhile, its halves are swept.
+        while swept().is_err() {}
+    }
+
+    #[inline(always)]
+    fn locate(self, hash: Mixed) -> Located<'a, Self> {
+        let position = self.0.position(hash);
+        self.0.located(self.0.directory.look_up_at(hash, position), position, Known::<WIDE>)
+    }
+
+    fn relocate(self, lease: UntilSplit<'a, Known<WIDE>>, _: WasSplit) -> Located<'a, Self> {
+        self.locate(lease.seen.hash())
+    }
+
+    #[inline(always)]
+    fn again<A>(
+        self,
+        (shard, _): Located<'a, Self>,
+        act: impl FnOnce(Self, Located<'a, Self>) -> A,
+    ) -> A {
+        act_again(self, shard.lease().seen.hash(), act)
+    }
+
+    fn admit(self, (mut shard, mut place): Located<'a, Self>) -> Result<Located<'a, Self>, Full> {
+        let shrinking = &self.0.shared.shrinking;
+        // By recent words. Of threads that race, each may add one copy too many.
+        while !shrinking.takes_another(shard.matches_of(place)) {
+            // Words that a split is changing may be compared with one bit too few, so a refusal is decided
+            // under the locks.
+            let is_refused = shard
+                .lock(place)
+                .is_ok_and(|_own| !shrinking.takes_another(shard.matches_of(place)));
+            if is_refused {
+                return Err(Full::new(FullKind::TooManyCopies));
+            }
+            (shard, place) = self.locate(shard.lease().seen.hash());
+        }
+        Ok((shard, place))
+    }
+
+    fn make_room(
+        self,
+        lease: UntilSplit<'a, Known<WIDE>>,
+        _: FullKind,
+    ) -> Result<Located<'a, Self>, Full> {
+        let position = self.0.position(lease.seen.hash());
+        let (shard, place) = self.0.located(lease.seen, position, WIDE);
+        self.0.split(shard, place)?;
+        Ok(self.locate(lease.seen.hash()))
+    }
+
+    #[inline(always)]
+    fn fetch(self, hash: Mixed) -> (SeenEntry<'a>, Place) {
+        let (shard, place) = self.locate(hash);
+        shard.prefetch(place);
+        (shard.lease().seen, place)
+    }
+
+    #[inline(always)]
+    fn fetched(self, (seen, place): (SeenEntry<'a>, Place)) -> Located<'a, Self> {
+        (self.0.leased(seen, Known::<WIDE>), place)
+    }
+
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    fn insert_exhaustively(self, hash: Mixed) -> bool {
+        // Any number of copies: it had them. It may have had them only since its shard was split for another reason.
+        (0..4).any(|splits| {
+            if splits > 0
+                && self.0.split_for_all(self.0.shard(self.0.directory.look_up(hash))).is_err()
+            {
+                return false;
+            }
+            let (shard, place) = self.locate(hash);
+            shard.insert_exhaustively(place).is_ok_and(|inserted| inserted)
+                || self.insert_any(self.locate(hash)).is_ok()
+        })
+    }
+
+    fn parts(self) -> Parts {
+        // The parts are ranges of the least depth, so no deeper shard is in two parts. Parts as large as the
+        // largest shard are small enough.
+        let most = self.0.buckets() / SHARD_BUCKETS as usize;
+        Parts::at_most(most, self.0.directory.roots(), self.0.directory.shallowest())
+    }
+
+    #[inline]
+    fn bucket_count(self) -> usize {
+        self.0.buckets()
+    }
+}
+
+/// Retries an operation on an item, wherever the item is now.
+#[cold]
+fn act_again<'a, S: Shards<'a>, A>(
+    shards: S,
+    hash: Mixed,
+    act: impl FnOnce(S, Located<'a, S>) -> A,
+) -> A {
+    act(shards, shards.locate(hash))
 }

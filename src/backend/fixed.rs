@@ -172,6 +172,7 @@ pub struct FixedShards<'a, const WIDE: bool>(pub &'a Fixed);
 /// Calls `act` with the item at this place again. (The parts of the place are passed one by one, so that the first
 /// attempt keeps them in registers.)
 #[cold]
+#[inline(never)]
 fn act_again<'a, S: Shards<'a, Lease = Permanent<W>>, W: Into<bool> + Copy, A>(
     shards: S,
     shard: (&'a Table, usize, Permanent<W>),
@@ -212,6 +213,7 @@ impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
     }
 
     #[cold]
+    #[inline(never)]
     fn sweep_for(self, hash: Mixed) {
         let (shard, place) = self.locate(hash);
         let Ok(()) = shard.sweep_both(place);
@@ -243,14 +245,14 @@ impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
         Err(Full::new(kind))
     }
 
-    #[inline]
+    #[inline(always)]
     fn fetch(self, hash: Mixed) -> Located<'a, Self> {
         let (shard, place) = self.locate(hash);
         shard.prefetch(place);
         (shard, place)
     }
 
-    #[inline]
+    #[inline(always)]
     fn fetched(self, ahead: Located<'a, Self>) -> Located<'a, Self> {
         ahead
     }

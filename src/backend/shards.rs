@@ -24,6 +24,7 @@ use crate::table::ticking::Time;
 
 /// Retries in the item's present shard, after the shard with this lease was split.
 #[cold]
+#[inline(never)]
 fn ask_again<'a, S: Shards<'a>, A>(
     shards: S,
     mut lease: S::Lease,
@@ -41,6 +42,7 @@ fn ask_again<'a, S: Shards<'a>, A>(
 
 /// Retries placing the item, after its shard was split or had no room.
 #[cold]
+#[inline(never)]
 fn place_again<'a, S: Shards<'a>, A>(
     shards: S,
     mut lease: S::Lease,

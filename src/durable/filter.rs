@@ -507,15 +507,15 @@ impl<S: PersistentHasher> DurableFilter<S> {
         items.iter().map(|item| self.shared.filter.hash_of(item)).collect()
     }
 
-    /// Performs an operation on each item, and records the change that its answer stands for.
-    fn batch<O: Operation, K: Key>(
+    /// Performs an operation on each item, and records the change that its answer stands for. It is compiled once for
+    /// items of all types.
+    fn batch<O: Operation>(
         &self,
         operation: O,
-        items: &[K],
-        change: impl Fn(&O::Answer) -> Option<Change>,
+        hashes: &[Prehashed],
+        change: fn(&O::Answer) -> Option<Change>,
     ) -> Result<Vec<O::Answer>, DurableError> {
         self.keeper.check_process()?;
-        let hashes = self.hashes(items);
         let mut answers = vec![O::NONE; hashes.len()];
         for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
             let sorted = Sorted::new(STREAMS, Streams::<Writer>::of, hashes);
@@ -561,7 +561,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if a change could not be recorded.
     pub fn insert_many<K: Key>(&self, items: &[K]) -> Result<Vec<Result<(), Full>>, DurableError> {
-        self.batch(Insert, items, |answer| answer.is_ok().then_some(Change::Added))
+        self.batch(Insert, &self.hashes(items), |answer| answer.is_ok().then_some(Change::Added))
     }
 
     /// Adds each item that is not in the filter yet, and returns `true` for those that were new.
@@ -573,7 +573,9 @@ impl<S: PersistentHasher> DurableFilter<S> {
         &self,
         items: &[K],
     ) -> Result<Vec<Result<bool, Full>>, DurableError> {
-        self.batch(InsertIfAbsent, items, |new| (*new == Ok(true)).then_some(Change::Added))
+        self.batch(InsertIfAbsent, &self.hashes(items), |new| {
+            (*new == Ok(true)).then_some(Change::Added)
+        })
     }
 
     /// Removes one copy of each item, and returns `true` where there was one.
@@ -582,7 +584,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if a change could not be recorded.
     pub fn remove_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
-        self.batch(Remove, items, |removed| removed.then_some(Change::Removed))
+        self.batch(Remove, &self.hashes(items), |removed| removed.then_some(Change::Removed))
     }
 
     /// Lets each item expire as if it had been inserted now, and returns `true` for those that are in the filter.
@@ -591,7 +593,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if a change could not be recorded.
     pub fn refresh_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
-        self.batch(Refresh, items, |is_in| is_in.then_some(Change::Refreshed))
+        self.batch(Refresh, &self.hashes(items), |is_in| is_in.then_some(Change::Refreshed))
     }
 
     /// Adds each item or refreshes it, and returns `true` for those that were new.
@@ -603,8 +605,9 @@ impl<S: PersistentHasher> DurableFilter<S> {
         &self,
         items: &[K],
     ) -> Result<Vec<Result<bool, Full>>, DurableError> {
-        let change = |new| if new { Change::Added } else { Change::Refreshed };
-        self.batch(InsertOrRefresh, items, |new| new.ok().map(change))
+        self.batch(InsertOrRefresh, &self.hashes(items), |answer| {
+            answer.ok().map(|new| if new { Change::Added } else { Change::Refreshed })
+        })
     }
 }
 

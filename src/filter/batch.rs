@@ -12,11 +12,11 @@
 //! remove, so when that reaches zero, another removal may be the one that comes too late. No lock is held for longer
 //! than by an operation on a single item.
 
-use crate::backend::on_shards;
 use crate::backend::shards::Shards;
 pub use crate::backend::shards::{
     Insert, InsertIfAbsent, InsertOrRefresh, Operation, Refresh, Remove,
 };
+use crate::backend::{Backend, on_shards};
 use crate::error::{Full, Refused};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::key::{Key, Prehashed};
@@ -185,20 +185,23 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     }
 
     pub(crate) fn look_up<K: Key>(&self, items: &[K], found: &mut [bool]) {
-        self.hashed(items, found, |hashes, found| {
-            on_shards!(self.backend(), shards => have(shards, hashes, found));
-        });
+        self.hashed(items, found, |hashes, found| look_up(self.backend(), hashes, found));
     }
 
-    fn answers<K: Key, O: Operation>(&self, items: &[K], operation: O) -> Vec<O::Answer> {
+    fn answers<K: Key, O: BatchOperation>(&self, items: &[K], operation: O) -> Vec<O::Answer> {
         let mut answers = vec![O::NONE; items.len()];
         self.perform(items, &mut answers, operation);
         answers
     }
 
-    fn perform<K: Key, O: Operation>(&self, items: &[K], answers: &mut [O::Answer], operation: O) {
+    fn perform<K: Key, O: BatchOperation>(
+        &self,
+        items: &[K],
+        answers: &mut [O::Answer],
+        operation: O,
+    ) {
         self.hashed(items, answers, |hashes, answers| {
-            on_shards!(self.backend(), shards => write(shards, hashes, answers, operation));
+            operation.write(self.backend(), hashes, answers)
         });
     }
 
@@ -243,10 +246,41 @@ const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
 /// The number of items in each part from which sorting pays, for tables that are not cached.
 pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
 
+/// An operation on the items of a batch.
+pub trait BatchOperation: Operation {
+    /// Performs the operation on all items. It is not generic, so that the crates that use koel do not compile it.
+    fn write(self, backend: &Backend, hashes: &[Prehashed], answers: &mut [Self::Answer]);
+}
+
+macro_rules! batch_operations {
+    ($($name:ident)*) => {
+        $(
+            impl BatchOperation for $name {
+                fn write(
+                    self,
+                    backend: &Backend,
+                    hashes: &[Prehashed],
+                    answers: &mut [Self::Answer],
+                ) {
+                    on_shards!(backend, shards => write(shards, hashes, answers, self));
+                }
+            }
+        )*
+    };
+}
+
+batch_operations! { Insert InsertIfAbsent Remove Refresh InsertOrRefresh }
+
+/// Looks up a batch. It is not generic, so that the crates that use koel do not compile it.
+fn look_up(backend: &Backend, hashes: &[Prehashed], found: &mut [bool]) {
+    on_shards!(backend, shards => have(shards, hashes, found));
+}
+
 /// The number of items of a lot of lookups, whose memory is requested at once. Twice as many are in flight then.
 const LOT: usize = 16;
 
 /// Looks for all items of a batch, lot by lot: the memory of each is requested before the previous one is looked at.
+#[inline(never)]
 fn have<'a, S: Shards<'a>>(shards: S, hashes: &[Prehashed], found: &mut [bool]) {
     let Some(first) = hashes.first() else { return };
     let [one, other] = &mut [[shards.spot(Mixed::of(first.0)); LOT]; 2];
@@ -303,6 +337,7 @@ fn in_order<'a, S: Shards<'a>, O: Operation>(
 }
 
 /// Processes a batch of writes in whichever order is faster.
+#[inline(never)]
 pub fn write<'a, S: Shards<'a>, O: Operation>(
     shards: S,
     hashes: &[Prehashed],

@@ -5,15 +5,16 @@
 //! items of all pieces, in their order, on one thread. So no two threads write to the same shard,
 //! and the results are those of a loop.
 
-use crate::backend::on_shards;
 use crate::backend::shards::Shards;
+use crate::backend::{Backend, on_shards};
 use crate::error::{Full, Refused};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::{
-    Extension, Insert, InsertIfAbsent, Operation, ROUND, Remove, SORTED_PER_PART, Sorted, act_on,
-    round_of_items, write,
+    BatchOperation, Extension, Insert, InsertIfAbsent, ROUND, Remove, SORTED_PER_PART, Sorted,
+    act_on, round_of_items,
 };
 use crate::key::{Key, Prehashed};
+use crate::layout::roots::Parts;
 use rayon::prelude::*;
 use std::hash::BuildHasher;
 
@@ -135,53 +136,73 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     }
 
     /// Performs an operation on all items, which are hashed on all threads.
-    fn par_answers<K: Key + Sync, O: Operation<Answer: Copy + Send + Sync> + Sync>(
+    fn par_answers<K: Key + Sync, O: ParOperation>(
         &self,
         items: &[K],
         operation: O,
     ) -> Vec<O::Answer> {
-        let act = |hashes: &[Prehashed], answers: &mut [O::Answer]| {
-            on_shards!(self.backend(), shards => par_write(shards, hashes, answers, operation));
-        };
         let mut answers = vec![O::NONE; items.len()];
         if items.len() < 2 * CHUNK || K::prehashed(items).is_some() {
-            self.hashed(items, &mut answers, act);
+            self.hashed(items, &mut answers, |hashes, answers| {
+                operation.par_write(self.backend(), hashes, answers);
+            });
             return answers;
         }
         let mut hashes = Vec::new();
         let round = round_of_items(items.len(), MAX_SORTED);
         for (items, answers) in items.chunks(round).zip(answers.chunks_mut(round)) {
-            items.par_iter().map(|item| self.hash_of(item)).collect_into_vec(&mut hashes);
-            act(&hashes, answers);
+            self.par_hash(items, &mut hashes);
+            operation.par_write(self.backend(), &hashes, answers);
         }
         answers
     }
+
+    fn par_hash<K: Key + Sync>(&self, items: &[K], hashes: &mut Vec<Prehashed>) {
+        items.par_iter().map(|item| self.hash_of(item)).collect_into_vec(hashes);
+    }
 }
 
+/// An operation that many threads perform on a batch.
+trait ParOperation: BatchOperation<Answer: Copy + Send + Sync> + Sync {
+    /// Performs the operation on a batch. It is not generic, so that the crates that use koel do not compile it.
+    fn par_write(self, backend: &Backend, hashes: &[Prehashed], answers: &mut [Self::Answer]);
+}
+
+macro_rules! par_operations {
+    ($($name:ident)*) => {
+        $(
+            impl ParOperation for $name {
+                fn par_write(self, backend: &Backend, hashes: &[Prehashed], answers: &mut [Self::Answer]) {
+                    par_write(backend, hashes, answers, self);
+                }
+            }
+        )*
+    };
+}
+
+par_operations! { Insert InsertIfAbsent Remove }
+
 /// Processes a batch of writes on all threads, if that is faster.
-fn par_write<'a, S: Shards<'a>, O: Operation<Answer: Copy + Send + Sync> + Sync>(
-    shards: S,
+fn par_write<O: ParOperation>(
+    backend: &Backend,
     hashes: &[Prehashed],
     answers: &mut [O::Answer],
     operation: O,
 ) {
     let threads = rayon::current_num_threads();
     if threads == 1 || hashes.len() < 2 * CHUNK {
-        return write(shards, hashes, answers, operation);
+        return operation.write(backend, hashes, answers);
     }
-    let parts = shards.parts();
+    let parts = on_shards!(backend, shards => shards.parts());
     if parts.count() == 1 || hashes.len() / SORTED_PER_PART < parts.count() {
-        return write(shards, hashes, answers, operation);
+        return operation.write(backend, hashes, answers);
     }
     let round = (ROUND * threads).min(MAX_SORTED);
     for (hashes, answers) in hashes.chunks(round).zip(answers.chunks_mut(round)) {
         // Each piece stores where its parts end, in 4 bytes a part. Pieces of this size keep
         // that to a byte an item.
         let piece = hashes.len().div_ceil(threads).max(4 * parts.count());
-        let pieces: Vec<Sorted> = hashes
-            .par_chunks(piece)
-            .map(|hashes| Sorted::new(parts.count(), |hash| parts.of(hash), hashes))
-            .collect();
+        let pieces = sorted_in_pieces(&parts, hashes, piece);
         // The answers of each part's items, piece after piece.
         let by_part: Vec<Vec<O::Answer>> = (0..parts.count())
             .into_par_iter()
@@ -189,7 +210,9 @@ fn par_write<'a, S: Shards<'a>, O: Operation<Answer: Copy + Send + Sync> + Sync>
                 let items = pieces.iter().map(|piece| piece.of_part(part));
                 let mut answers = Vec::with_capacity(items.clone().map(<[_]>::len).sum());
                 items.for_each(|items| {
-                    act_on(shards, items, operation, |_, answer| answers.push(answer));
+                    on_shards!(backend, shards => act_on(shards, items, operation, |_, answer| {
+                        answers.push(answer);
+                    }));
                 });
                 answers
             })
@@ -204,6 +227,11 @@ fn par_write<'a, S: Shards<'a>, O: Operation<Answer: Copy + Send + Sync> + Sync>
             }
         });
     }
+}
+
+fn sorted_in_pieces(parts: &Parts, hashes: &[Prehashed], piece: usize) -> Vec<Sorted> {
+    let pieces = hashes.par_chunks(piece);
+    pieces.map(|hashes| Sorted::new(parts.count(), |hash| parts.of(hash), hashes)).collect()
 }
 
 /// Processes the pieces of a batch on all threads.

@@ -161,6 +161,7 @@ pub enum Copies {
 /// Adds an item, usually one whose buckets are full. Returns whether it was added.
 #[doc(hidden)]
 #[cold]
+#[inline(never)]
 pub fn kick<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<bool, L> {
     shard.sweep_all()?;
     let outcome = match path::find_near(shard, place) {
@@ -176,6 +177,7 @@ pub fn kick<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answ
 
 /// The same with as many moves as it takes, up to the limit of a path.
 #[cold]
+#[inline(never)]
 fn kick_far<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<bool, L> {
     while let Some(path) = path::find(shard, place) {
         match execute(shard, &path, place, copies)? {

@@ -131,6 +131,7 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Looks again after a [look](Self::look) without an answer, and finally under the locks.
     #[cold]
+    #[inline(never)]
     pub fn contains_again(self, place: Place) -> Result<bool, L::Lapsed> {
         for _ in (0..).take(TRIES) {
             std::hint::spin_loop();

@@ -132,6 +132,7 @@ impl<L: Lease> Shard<'_, L> {
     /// Moves items out of the way of an entry. Returns the bucket that has room then, and the bucket that has
     /// gained an item.
     #[cold]
+    #[inline(never)]
     fn kick_locked(self, locked: &impl Locks, place: Place) -> Option<(Bucket, Bucket)> {
         let path = path::find(self, place)?;
         Some((self.move_along(locked, &path)?, path.end()))

@@ -135,6 +135,7 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     #[cold]
+    #[inline(never)]
     fn sweep_locked(
         &self,
         locked: &impl Locks,
@@ -150,6 +151,7 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Sweeps the stripes of an item.
     #[cold]
+    #[inline(never)]
     pub fn sweep_both(&self, place: Place) -> Result<(), L::Lapsed> {
         let both = [place.first, place.second].map(|bucket| self.stripe(bucket));
         let now = self.now();

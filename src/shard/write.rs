@@ -191,6 +191,7 @@ impl<L: Lease> Shard<'_, L> {
     /// Invalidates the readers that have begun to look for the item, before one copy is removed and another
     /// stays.
     #[cold]
+    #[inline(never)]
     fn invalidate_readers(&self, locked: &impl Locks, place: Place) {
         let both = [place.first, place.second];
         for bucket in both {

@@ -190,6 +190,7 @@ impl Sharded {
     ///
     /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for the split.
     #[cold]
+    #[inline(never)]
     fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
         let (seen, shrinking) = (shard.lease().seen, &self.shared.shrinking);
         let site = self.site(seen);
@@ -220,6 +221,7 @@ impl Sharded {
     /// Splits a shard that is too small for the entries of another filter, whatever its own load, unless
     /// another thread has split it.
     #[cold]
+    #[inline(never)]
     pub fn split_for_all(&self, shard: Leased<'_>) -> Result<(), Full> {
         let _a_split = self.shared.void.splits.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };

@@ -223,6 +223,7 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
     }
 
     #[cold]
+    #[inline(never)]
     fn sweep_for(self, hash: Mixed) {
         let swept = || {
             let (shard, place) = self.locate(hash);
@@ -321,6 +322,7 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
 
 /// Retries an operation on an item, wherever the item is now.
 #[cold]
+#[inline(never)]
 fn act_again<'a, S: Shards<'a>, A>(
     shards: S,
     hash: Mixed,

@@ -5,9 +5,8 @@
 //! with more and more of it repaired: see `repair`.
 //!
 //! ```sh
-//! cd fuzz
-//! mkdir -p found
-//! RUSTC_BOOTSTRAP=1 cargo fuzz run -s none snapshot found corpus/snapshot -- -max_len=4096
+//! mkdir -p fuzz/found
+//! fuzz/run fuzz/found fuzz/corpus/snapshot -max_len=4096
 //! ```
 #![no_main]
 

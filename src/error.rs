@@ -2,7 +2,7 @@
 //!
 //! An error has a kind, and a text that says what happened and what to do. The text is written where that happens.
 
-use crate::key::Prehashed;
+use crate::hash::Prehashed;
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
@@ -122,7 +122,8 @@ impl fmt::Display for Full {
 
 impl Error for Full {}
 
-/// The error of [`extend_if_absent`](crate::ConcurrentCuckooFilter::extend_if_absent), and of its parallel form, when some items did not fit. The others were inserted.
+/// The error of [`extend_if_absent`](crate::ConcurrentCuckooFilter::extend_if_absent), and of its parallel form, when
+/// some items did not fit. The others were inserted.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash};

@@ -171,15 +171,12 @@ mod error;
 mod filter;
 #[cfg(any(doc, doctest))]
 pub mod guide;
-mod hasher_probes;
+mod hash;
 #[cfg(any(loom, all(unix, feature = "durable", not(shuttle))))]
 mod journal;
-mod key;
 mod layout;
-mod random_state;
 mod shard;
 mod snapshot;
-mod stable_hash;
 mod stats;
 mod sync;
 mod table;
@@ -191,9 +188,9 @@ pub use durable::{DurableError, DurableErrorKind, DurableFilter, SyncPolicy};
 pub use error::{BuildError, BuildErrorKind, Full, FullKind, Refused, UnionError, UnionErrorKind};
 pub use filter::ConcurrentCuckooFilter;
 pub use filter::builder::Builder;
-pub use filter::files::PieceLoader;
-pub use key::{Key, Prehashed};
-pub use random_state::{RandomHasher, RandomState};
+pub use hash::{
+    Key, PersistentHasher, Prehashed, RandomHasher, RandomState, StableHash, StableHasher,
+};
 #[cfg(doc)]
 pub use shard::kick;
 #[cfg(doc)]
@@ -201,9 +198,8 @@ pub use shard::sweep;
 #[cfg(doc)]
 pub use snapshot::format;
 pub use snapshot::{
-    Piece, SaveReport, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo,
+    Piece, PieceLoader, SaveReport, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo,
 };
-pub use stable_hash::{PersistentHasher, StableHash, StableHasher};
 pub use stats::Stats;
 
 /// What koel's own programs share with it: how a file takes the place of another one. This is not a part of the

@@ -46,7 +46,7 @@ pub struct Stats {
     pub false_positive_rate_at_capacity: f64,
     /// The [limit](crate::Builder::max_bytes) of a growing filter's memory, if it has one.
     pub max_bytes: Option<usize>,
-    /// The number of shards that splits have added, without those that were given back. It is 0 for a fixed filter.
+    /// The number of shards that splits have added, less the shards that were given back. It is 0 for a fixed filter.
     pub splits: usize,
     /// The depth of a growing filter's directory: the number of bits of a hash that it uses, in addition to those that
     /// choose among the shards that the filter began with. It is 0 for a fixed filter.

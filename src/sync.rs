@@ -6,8 +6,7 @@
 //!
 //! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Under loom the load is not an
 //!   event, because an ordinary load right before a store of the same word would hide other threads' reads from loom. A
-//!   model fails if the lock does not order the load;
-//! * [`zeroed_words`]: the memory of a table, or `None` if it cannot be allocated.
+//!   model fails if the lock does not order the load.
 
 pub use imp::*;
 pub use owned::*;
@@ -145,12 +144,6 @@ mod imp {
     pub fn nap() {
         std::thread::sleep(Duration::from_micros(50));
     }
-
-    /// Allocates zeroed words, fresh from the system. Pages, small or huge, that are never written
-    /// take no memory.
-    pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
-        bytemuck::allocation::try_zeroed_slice_box(count).ok()
-    }
 }
 
 #[cfg(any(loom, shuttle))]
@@ -170,10 +163,6 @@ mod imp {
     pub use checker::sync::MutexGuard;
     pub type RwLockReadGuard<'a> = checker::sync::RwLockReadGuard<'a, ()>;
     pub type RwLockWriteGuard<'a> = checker::sync::RwLockWriteGuard<'a, ()>;
-
-    pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
-        Some((0..count).map(|_| AtomicU64::new(0)).collect())
-    }
 
     pub struct Mutex<T>(checker::sync::Mutex<T>);
 

@@ -15,7 +15,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The largest request that is granted: less than the table of any filter that is too large.
-static MAX_AT_ONCE: AtomicUsize = AtomicUsize::new(usize::MAX);
+static MAX_AT_ONCE: AtomicUsize = AtomicUsize::new(if cfg!(target_pointer_width = "64") {
+    usize::MAX >> 31
+} else {
+    usize::MAX >> 1
+});
 
 thread_local! {
     /// All bytes that this thread was granted, and those that it gave back. (The test harness has

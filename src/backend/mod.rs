@@ -207,7 +207,7 @@ impl Backend {
             hash: Mixed,
             operation: O,
         ) -> O::Answer {
-            operation.at(shards, shards.locate_in_time(hash))
+            operation.perform(shards, shards.locate_in_time(hash))
         }
         match self {
             Backend::Fixed(fixed) if fixed.is_wide() => {
@@ -215,14 +215,14 @@ impl Backend {
             }
             Backend::Fixed(fixed) => {
                 let shards = FixedShards::<false>(fixed);
-                operation.at(shards, shards.locate_in_time(hash))
+                operation.perform(shards, shards.locate_in_time(hash))
             }
             Backend::Growing(growing) if growing.is_wide() => {
                 in_wide(GrowingShards::<true>(growing), hash, operation)
             }
             Backend::Growing(growing) => {
                 let shards = GrowingShards::<false>(growing);
-                operation.at(shards, shards.locate_in_time(hash))
+                operation.perform(shards, shards.locate_in_time(hash))
             }
         }
     }

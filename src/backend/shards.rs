@@ -260,7 +260,7 @@ pub trait Operation: Copy {
     /// The answer for an item of a batch that has not been reached.
     const NONE: Self::Answer;
 
-    fn at<'a, S: Shards<'a>>(self, shards: S, at: Located<'a, S>) -> Self::Answer;
+    fn perform<'a, S: Shards<'a>>(self, shards: S, at: Located<'a, S>) -> Self::Answer;
 }
 
 macro_rules! operations {
@@ -275,7 +275,7 @@ macro_rules! operations {
                 const NONE: $answer = $none;
 
                 #[inline(always)]
-                fn at<'a, S: Shards<'a>>(self, shards: S, at: Located<'a, S>) -> $answer {
+                fn perform<'a, S: Shards<'a>>(self, shards: S, at: Located<'a, S>) -> $answer {
                     shards.$operation(at)
                 }
             }

@@ -7,25 +7,26 @@
 //! step a process or the machine ends at:
 //!
 //! 1. A journal whose header names a state: that state has the changes of all earlier journals, and none of this one.
-//! 2. A journal whose header names none: its changes follow those of the journal with the `previous` key, on any state
-//!    to which that one's can be applied.
+//! 2. A journal whose header names no state: its changes follow those of the journal with its `previous` key.
 //!
-//! So what is to be replayed on a state is its *chain*: the last journal that names the state, and then each journal
-//! that follows the one before. All other journals are older than the state, or belong to another one.
+//! So the journals to replay on a state are its *chain*: the last journal that names the state, and then each journal
+//! whose `previous` key is that of the journal before it. All other journals are older than the state, or belong to
+//! another one.
 //!
 //! ```text
 //! C1  create the next journal, which names no state and follows the present one
-//! C2  copy the filter to a new file, shard by shard; changes of what has been copied go to the next journal
+//! C2  copy the filter to a new file, shard by shard; changes of copied shards go to the next journal
 //! C3  name the new file in the header of the next journal, and sync it
 //! C4  rename the new file to the state
 //! C5  remove the older journals
 //! ```
 //!
-//! Up to C4 the state is the old one, and the chain is that of before with the next journal at its end: rule 2. (It
-//! names a state that is not there. So [`open`](crate::durable::open) goes by the state first, and then by the keys.)
-//! From C4 on the chain is the next journal alone: rule 1. A checkpoint that fails leaves the next journal in the chain.
+//! Up to C4, the state is the old one, and the next journal is the end of its chain by rule 2. (From C3 on, that
+//! journal names a state that does not exist yet. So a journal belongs to the chain if *either* rule says so.) From C4
+//! on, the next journal alone is the chain, by rule 1. If a checkpoint fails, the next journal stays in the chain.
 
 use crate::filter::ConcurrentCuckooFilter;
+use crate::hash::PersistentHasher;
 use crate::journal::format::{Header, PAGE_BYTES, StateId};
 use crate::journal::read::Reader;
 use crate::journal::streams::Streams;
@@ -35,7 +36,6 @@ use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Part;
 use crate::snapshot::replace::{copy_permissions, folder_of, replace, sync_folder_of};
 use crate::snapshot::write::UNCUT;
-use crate::stable_hash::PersistentHasher;
 use parking_lot::{Mutex, MutexGuard};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -164,7 +164,7 @@ impl<S: PersistentHasher> Shared<S> {
         let written = self.journals.written();
         let Some((last, earlier)) = written.split_last() else { return Ok(()) };
         // A record in the next journal has the number of records of the last journal that precede it, but not of
-        // earlier journals. So those have to be safe first.
+        // earlier journals. So these must be safe first.
         for journal in earlier {
             let synced = journal.sync().map_err(SnapshotError::io("cannot sync a journal"));
             synced.map_err(|error| error.of_file(state))?;
@@ -255,8 +255,8 @@ pub fn journal_after(state: &Path, previous: u64, number: u64) -> io::Result<Arc
     let mut name = journals_begin(state.file_name().unwrap_or_default());
     name.push(number.to_string());
     let journal = Journal::create(&state.with_file_name(name), header)?;
-    // The users who may open the state may open its journals. And the name of a journal has to survive a power failure
-    // before any change is recorded in it.
+    // A journal must have the permissions of its state, and its name must survive a power failure before any change is
+    // recorded in it.
     let made = fs::metadata(state)
         .and_then(|state| copy_permissions(journal.file(), &state))
         .and_then(|()| sync_folder_of(state));

@@ -55,10 +55,10 @@ pub enum DurableErrorKind {
 
 impl DurableError {
     pub(super) fn new(kind: DurableErrorKind, text: impl Into<Cow<'static, str>>) -> Self {
-        Self::with(kind, text, None, None)
+        Self::with_cause(kind, text, None, None)
     }
 
-    fn with(
+    fn with_cause(
         kind: DurableErrorKind,
         text: impl Into<Cow<'static, str>>,
         path: Option<&Path>,
@@ -71,7 +71,7 @@ impl DurableError {
     /// The error when the journal cannot be made longer.
     pub(super) fn no_space(error: io::Error) -> Self {
         let text = format!("the journal cannot be made longer, so nothing has changed: {error}");
-        Self::with(DurableErrorKind::NoSpace, text, None, Some(Arc::new(error)))
+        Self::with_cause(DurableErrorKind::NoSpace, text, None, Some(Arc::new(error)))
     }
 
     /// The error when the journal cannot be synced.
@@ -80,7 +80,7 @@ impl DurableError {
             "the journal cannot be synced: {error}; what has changed since the last sync would not survive \
              a power failure, so end this process and open the filter again"
         );
-        Self::with(DurableErrorKind::NotSynced, text, None, Some(error))
+        Self::with_cause(DurableErrorKind::NotSynced, text, None, Some(error))
     }
 
     /// The error of an operation on the journal, or on the state with its journals, at this path.
@@ -88,7 +88,7 @@ impl DurableError {
         move |error| {
             let text = format!("{}: {doing}: {error}", path.display());
             let cause = Some(Arc::new(error));
-            Self::with(DurableErrorKind::Journal, text, Some(path), cause)
+            Self::with_cause(DurableErrorKind::Journal, text, Some(path), cause)
         }
     }
 
@@ -99,7 +99,7 @@ impl DurableError {
              the changes with it",
             journal.display()
         );
-        Self::with(DurableErrorKind::OtherState, text, Some(journal), None)
+        Self::with_cause(DurableErrorKind::OtherState, text, Some(journal), None)
     }
 
     /// The error of two journals with one key, both with changes.
@@ -110,7 +110,7 @@ impl DurableError {
             one.display(),
             other.display()
         );
-        Self::with(DurableErrorKind::CopiedJournal, text, Some(one), None)
+        Self::with_cause(DurableErrorKind::CopiedJournal, text, Some(one), None)
     }
 
     /// The error of a state that cannot be claimed.
@@ -162,7 +162,7 @@ impl From<SnapshotError> for DurableError {
     fn from(error: SnapshotError) -> Self {
         let (kind, text) = (DurableErrorKind::State(error.kind()), error.to_string());
         let path = error.path().map(Path::to_path_buf);
-        DurableError::with(kind, text, path.as_deref(), error.into_cause().map(Arc::new))
+        Self::with_cause(kind, text, path.as_deref(), error.into_cause().map(Arc::new))
     }
 }
 

@@ -11,12 +11,11 @@ use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::{
     Insert, InsertIfAbsent, InsertOrRefresh, Item, Operation, Refresh, Remove, Sorted, act_on,
 };
+use crate::hash::{Key, PersistentHasher, Prehashed, StableHash};
 use crate::journal::streams::{Change, MAX_RESERVED, STREAMS, Sink, Streams};
 use crate::journal::write::Writer;
-use crate::key::{Key, Prehashed};
 use crate::layout::geometry::Mixed;
 use crate::snapshot::{SaveReport, SnapshotError};
-use crate::stable_hash::{PersistentHasher, StableHash};
 use crate::stats::Stats;
 use std::fmt;
 use std::io::Write;
@@ -75,8 +74,8 @@ use std::sync::Arc;
 ///
 /// # Which changes
 ///
-/// All changes are made through this type, which does not lend the filter itself. [`try_clone`](Self::try_clone) makes a
-/// copy of it.
+/// All changes are made through this type, which does not lend the filter itself. [`try_clone`](Self::try_clone) makes
+/// a copy of it.
 pub struct DurableFilter<S: PersistentHasher = StableHash> {
     pub(super) shared: Arc<Shared<S>>,
     pub(super) keeper: Keeper,
@@ -99,7 +98,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         change: impl FnOnce() -> Result<(A, Option<Change>), Full>,
     ) -> Result<A, DurableError> {
         self.keeper.check_process()?;
-        let mut held = self.shared.streams.hold(Streams::<Writer>::of(hash));
+        let mut held = self.shared.streams.hold(Streams::<Writer>::index_of(hash));
         held.reserve(1).map_err(DurableError::no_space)?;
         let (answer, done) = change()?;
         let Some(done) = done else { return Ok(answer) };
@@ -109,8 +108,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         Ok(answer)
     }
 
-    /// Waits until the change of an item that a lookup may have seen is on record. Not in a child, where the thread that
-    /// holds its stream does not exist.
+    /// Waits until the change of an item that a lookup may have seen is on record. Not in a child, where the thread
+    /// that holds its stream does not exist.
     #[inline]
     fn until_recorded(&self, hash: Mixed) {
         let streams = &self.shared.streams;
@@ -328,8 +327,9 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Ends the use of the filter, and leaves the state as its only file, with all changes.
     ///
-    /// This is for those who want to move or copy one file, or to open it faster. A filter that is only dropped has its
-    /// changes in its journals. (If an old journal cannot be removed, an empty one stays that tells the next start so.)
+    /// Use it before one file is moved or copied, or to open the filter faster later. A filter that is only dropped has
+    /// its changes in its journals. (If an old journal cannot be removed, an empty one stays that tells the next start
+    /// so.)
     ///
     /// # Errors
     ///
@@ -352,7 +352,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.shared.journals.bytes()
     }
 
-    /// Returns how many changes the journals had that were not made again when the filter was opened, because what
+    /// Returns the number of changes in the journals that were not made again when the filter was opened, because what
     /// comes before them is damaged: they may be removals of items whose inserts are lost.
     ///
     /// A process that is killed leaves none. A power failure may leave some of what was not synced, and so may a disk
@@ -362,7 +362,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.lost
     }
 
-    /// A checkpoint that fails when it has written so many bytes, for tests.
+    /// Makes a checkpoint that fails after `most` bytes, for tests.
     ///
     /// # Errors
     ///
@@ -380,8 +380,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.keeper.quiet()
     }
 
-    /// Whether this process was forked from the one that opened the filter. Only [`unrecorded`](Self::unrecorded) is of
-    /// use there.
+    /// Returns whether this process was forked from the one that opened the filter. Only
+    /// [`unrecorded`](Self::unrecorded) is of use there.
     #[doc(hidden)]
     #[inline]
     #[must_use]
@@ -518,7 +518,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.keeper.check_process()?;
         let mut answers = vec![O::NONE; hashes.len()];
         for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
-            let sorted = Sorted::new(STREAMS, Streams::<Writer>::of, hashes);
+            let sorted = Sorted::new(STREAMS, Streams::<Writer>::index_of, hashes);
             let lots_of =
                 |stream| sorted.of_part(stream).chunks(MAX_RESERVED).map(move |lot| (stream, lot));
             for (stream, lot) in (0..STREAMS).flat_map(lots_of) {

@@ -1,13 +1,13 @@
 //! When syncs and checkpoints are made.
 //!
 //! One thread syncs the journals at the interval of the [`SyncPolicy`]. With [`SyncPolicy::Each`], callers sync
-//! together: of those that wait for a sync that is going on, the first makes the next one, which began after the changes
+//! together: of the callers that wait for the present sync, the first makes the next one, and that includes the changes
 //! of all others. Another thread makes a checkpoint when the journals are long. Syncs go on meanwhile.
 
 use crate::durable::checkpoint::{Journals, Shared};
 use crate::durable::claim::Claim;
 use crate::durable::error::{DurableError, DurableErrorKind};
-use crate::stable_hash::PersistentHasher;
+use crate::hash::PersistentHasher;
 use memmap2::{MmapOptions, MmapRaw};
 use parking_lot::{Condvar, Mutex};
 use std::io;
@@ -51,7 +51,7 @@ pub struct Keeper {
     claim: Mutex<Option<Claim>>,
 }
 
-/// What the keeper's threads share with the callers.
+/// The state that the keeper's threads share with the callers.
 struct Work {
     journals: Arc<Journals>,
     policy: SyncPolicy,
@@ -280,8 +280,8 @@ impl Drop for Keeper {
 /// Tells the process that made it from its children, which must not write to the mappings that they share with it.
 struct Origin {
     process: u32,
-    /// A page that Linux clears in a child, so that no system call is needed. Relaxed: its mark is stored before another
-    /// thread sees it, and never again.
+    /// A page that Linux clears in a child, so that no system call is needed. Relaxed: its mark is stored before
+    /// another thread sees it, and never again.
     page: Option<MmapRaw>,
 }
 

@@ -11,6 +11,7 @@ use crate::durable::keeper::{Keeper, SyncPolicy};
 use crate::error::{BuildError, Full};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::builder::Builder;
+use crate::hash::PersistentHasher;
 use crate::journal::format::{Header, StateId};
 use crate::journal::read::{Cursor, Reader};
 use crate::journal::streams::{Change, STREAMS, Sink, Streams};
@@ -20,7 +21,6 @@ use crate::snapshot::error::SnapshotErrorKind;
 use crate::snapshot::format::End;
 use crate::snapshot::load::SnapshotInfo;
 use crate::snapshot::replace::sync_folder_of;
-use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
 use std::ffi::OsStr;
 use std::fs;
@@ -238,15 +238,15 @@ fn replay_all<S: PersistentHasher + Sync>(
     Ok((streams.iter().map(|stream| stream.cursor.changes).collect(), lost))
 }
 
-/// What has been replayed of a stream.
+/// The progress of the replay of a stream.
 #[derive(Clone, Default)]
 struct Replayed {
-    /// The end of what was replayed of this journal.
+    /// The end of its replayed changes in this journal.
     cursor: Cursor,
     /// The number of changes that were replayed of the journal before.
     before: u64,
-    /// Whether this journal follows changes of the journal before that are missing. Then nothing more of it is
-    /// replayed. (The journal after it may be complete again: if one process wrote both, it follows more changes.)
+    /// Whether the stream follows more changes than the journal before it has. Then nothing more of it is replayed from
+    /// this journal. (The stream may go on in the next journal, which says how much of this one that follows.)
     is_broken: bool,
     /// The items for which there was no room yet.
     refused: Vec<(Mixed, Full)>,

@@ -19,7 +19,7 @@ pub use crate::backend::shards::{
 use crate::backend::{Backend, on_shards};
 use crate::error::{Full, Refused};
 use crate::filter::ConcurrentCuckooFilter;
-use crate::key::{Key, Prehashed};
+use crate::hash::{Key, Prehashed};
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Parts;
@@ -314,7 +314,7 @@ fn request<'a, S: Shards<'a>>(shards: S, hashes: &[Prehashed], spots: &mut [S::S
 /// Performs the operation on an item whose memory was requested. (Apart, since the loops around it need registers, too.)
 #[inline(never)]
 fn act<'a, S: Shards<'a>, O: Operation>(shards: S, ahead: S::Ahead, operation: O) -> O::Answer {
-    operation.at(shards, shards.fetched(ahead))
+    operation.perform(shards, shards.fetched(ahead))
 }
 
 /// Processes a batch in its order.
@@ -329,7 +329,7 @@ fn in_order<'a, S: Shards<'a>, O: Operation>(
     // So few items are done before their first prefetch would be.
     let few = if shards.bucket_count() <= CACHED_BUCKETS { 16 } else { 4 };
     if hashes.len() < few {
-        items.for_each(|(hash, answer)| *answer = operation.at(shards, shards.locate(hash)));
+        items.for_each(|(hash, answer)| *answer = operation.perform(shards, shards.locate(hash)));
         return;
     }
     let ahead = items.map(|(hash, answer)| (shards.fetch(hash), answer));
@@ -558,7 +558,7 @@ impl<K: Key> Extension<K> {
         }
     }
 
-    /// Adds the items that are waiting, and passes on those that were new.
+    /// Adds the waiting items, and passes on the new ones.
     pub fn flush<S: BuildHasher>(
         &mut self,
         filter: &ConcurrentCuckooFilter<S>,

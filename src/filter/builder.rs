@@ -3,9 +3,9 @@
 use crate::backend::Backend;
 use crate::error::{BuildError, BuildErrorKind};
 use crate::filter::ConcurrentCuckooFilter;
+use crate::hash::RandomState;
 use crate::layout::sizing::{Layout, layout_for};
 use crate::layout::stamps::MAX_TICKS;
-use crate::random_state::RandomState;
 
 impl ConcurrentCuckooFilter<RandomState> {
     /// Creates a filter in which `capacity` distinct items fit.

@@ -4,17 +4,15 @@
 use crate::backend::union;
 use crate::error::{UnionError, UnionErrorKind};
 use crate::filter::ConcurrentCuckooFilter;
-use crate::hasher_probes;
+use crate::hash::{PersistentHasher, hashers_agree};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::End;
 use crate::snapshot::header::Part;
 use crate::snapshot::load::load;
 use crate::snapshot::lookup::SnapshotFile;
-use crate::snapshot::read::{Loading, read};
+use crate::snapshot::read::{PieceLoader, read};
 use crate::snapshot::replace::replace;
 use crate::snapshot::write::{Cut, Piece, SaveReport, UNCUT, piece_of, write};
-use crate::stable_hash::PersistentHasher;
-use std::fmt;
 use std::fs::File;
 use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
@@ -361,134 +359,11 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn loader() -> PieceLoader<S> {
-        PieceLoader { loading: Loading::new() }
+        PieceLoader::new()
     }
-}
-
-/// Makes a filter from its [pieces](ConcurrentCuckooFilter::piece_at), which are pushed in their
-/// order.
-///
-/// A push takes time and memory in proportion to the piece, but for one: the shards of a growing filter go where they
-/// stay, but those of a fixed filter wait until half of them have come, and are then copied into the table together. So
-/// [`finish`](Self::finish) has little left to do. The loader of a growing filter takes a 32nd more memory than the
-/// filter (up to 2 MiB more if it has 16 MiB or more), and that of a fixed one up to half more. Neither ever asks for
-/// more than three times what was pushed, and some megabytes: no piece is believed about those that follow.
-///
-/// ```
-/// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
-///
-/// let builder = ConcurrentCuckooFilter::builder().capacity(1_000_000); // three shards
-/// let filter = builder.hasher(StableHash::random()).build()?;
-/// let pieces: Vec<_> = filter.pieces(1 << 20).collect::<Result<_, _>>()?;
-///
-/// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
-/// loader.push(pieces[0].as_bytes())?;
-/// let error = loader.push(pieces[2].as_bytes()).unwrap_err();
-/// assert_eq!(error.kind(), SnapshotErrorKind::OutOfOrder);
-/// loader.push(pieces[1].as_bytes())?; // the next piece can still be pushed
-/// loader.push(pieces[2].as_bytes())?;
-/// let again = loader.finish()?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub struct PieceLoader<S> {
-    loading: Loading<S>,
 }
 
 impl<S: PersistentHasher> PieceLoader<S> {
-    /// Checks the next piece, and takes it over.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if this is not the piece that comes next, or if it is of a filter that was built otherwise
-    /// ([`OutOfOrder`](crate::SnapshotErrorKind::OutOfOrder)), or of one with another hasher. The loader is then as it
-    /// was before, and the right piece can be pushed.
-    ///
-    /// Also returns an error if the piece is damaged or cut off, or if there is no memory for it. If that is found out
-    /// after its header, the loader has become empty, and [`next`](Self::next) is 0 again: begin the dump again.
-    ///
-    /// Pieces of two dumps, or of two filters that were built alike, cannot be told apart. If a piece is from an
-    /// earlier dump than the one before it, items that were inserted between the two may be missing.
-    ///
-    /// (A checksum does not protect against forgery: the author of a forged piece decides what the
-    /// filter contains. But none causes a panic.)
-    ///
-    /// ```
-    /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
-    ///
-    /// let builder = ConcurrentCuckooFilter::builder().capacity(100);
-    /// let filter = builder.hasher(StableHash::random()).build()?;
-    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
-    /// loader.push(filter.piece_at(0, 0)?.as_bytes())?;
-    /// assert_eq!(loader.next(), None);
-    ///
-    /// let twice = loader.push(filter.piece_at(0, 0)?.as_bytes());
-    /// assert_eq!(twice.unwrap_err().kind(), SnapshotErrorKind::OutOfOrder);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn push(&mut self, piece: &[u8]) -> Result<(), SnapshotError> {
-        self.loading.push(piece)
-    }
-
-    /// Reads the next piece from a stream in which pieces follow one another, and takes it over, as
-    /// [`push`](Self::push) does. Nothing after it is read. Returns `false` if the stream has ended.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error in the same cases as [`push`](Self::push), and if the stream cannot be read. The stream is then
-    /// somewhere in the piece.
-    ///
-    /// ```
-    /// # use koel::{ConcurrentCuckooFilter, StableHash};
-    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-    /// let filter = builder.capacity(1_000_000).build()?; // three shards
-    /// let mut stream = Vec::new();
-    /// for piece in filter.pieces(1 << 20) {
-    ///     stream.extend(piece?.as_bytes());
-    /// }
-    /// let (mut stream, mut loader) = (&stream[..], ConcurrentCuckooFilter::<StableHash>::loader());
-    /// while loader.read_from(&mut stream)? {}
-    /// assert!(loader.finish().is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn read_from(&mut self, stream: impl Read) -> Result<bool, SnapshotError> {
-        self.loading.read(stream)
-    }
-
-    /// Returns the cursor of the piece that comes next, or `None` if all have been pushed.
-    ///
-    /// ```
-    /// # use koel::{ConcurrentCuckooFilter, StableHash};
-    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-    /// let filter = builder.capacity(1_000_000).build()?;
-    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
-    /// while let Some(cursor) = loader.next() {
-    ///     loader.push(filter.piece_at(cursor, 0)?.as_bytes())?;
-    /// }
-    /// assert!(loader.finish()?.is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn next(&self) -> Option<u64> {
-        self.loading.next()
-    }
-
-    /// Returns whether the filter [grows](crate::Builder::growing), or `None` before the first piece has been pushed.
-    ///
-    /// ```
-    /// # use koel::{ConcurrentCuckooFilter, StableHash};
-    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-    /// let filter = builder.capacity(1_000_000).build()?;
-    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
-    /// assert_eq!(loader.grows(), None);
-    /// loader.push(filter.piece_at(0, 0)?.as_bytes())?;
-    /// assert_eq!(loader.grows(), Some(false)); // no need to go on, where only a growing filter will do
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn grows(&self) -> Option<bool> {
-        self.loading.grows()
-    }
-
     /// Makes the filter of all pieces. It is identical to the one that the pieces are from. (Unlike
     /// [`load`](ConcurrentCuckooFilter::load), this does not shrink one that is mostly empty.)
     ///
@@ -504,14 +379,8 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
     /// ```
     pub fn finish(self) -> Result<ConcurrentCuckooFilter<S>, SnapshotError> {
-        let (backend, hasher) = self.loading.finish()?;
+        let (backend, hasher) = self.restored()?;
         Ok(ConcurrentCuckooFilter::from_parts(backend, hasher))
-    }
-}
-
-impl<S: PersistentHasher> fmt::Debug for PieceLoader<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PieceLoader").field("next", &self.next()).finish_non_exhaustive()
     }
 }
 
@@ -604,7 +473,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     pub fn check_union(&self, other: &Self) -> Result<(), UnionError> {
         // Before anything is locked: a hasher may panic.
-        if !hasher_probes::agree(self.hasher(), other.hasher()) {
+        if !hashers_agree(self.hasher(), other.hasher()) {
             let text = "the filters have different hashers (or different seeds), so neither can tell what \
                         the other knows: build both with one StableHash::with_seed";
             return Err(UnionError::new(UnionErrorKind::DifferentHasher, text));
@@ -617,7 +486,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
 #[cfg(feature = "serde")]
 mod serde {
     use crate::filter::ConcurrentCuckooFilter;
-    use crate::stable_hash::PersistentHasher;
+    use crate::hash::PersistentHasher;
     use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
     use serde::ser::{Error as _, Serialize, Serializer};
     use std::fmt;
@@ -629,8 +498,8 @@ mod serde {
     /// # serde
     ///
     /// With the feature `serde`, a filter that can be saved can also be a field of what is serialised. It is written as
-    /// bytes: those of [`write_to`](ConcurrentCuckooFilter::write_to), with their checksums. All of them are in memory at
-    /// once, and formats without bytes, such as JSON, write a number for each: for large filters, use a file.
+    /// bytes: those of [`write_to`](ConcurrentCuckooFilter::write_to), with their checksums. All of them are in memory
+    /// at once, and formats without bytes, such as JSON, write a number for each: for large filters, use a file.
     impl<S: PersistentHasher> Serialize for ConcurrentCuckooFilter<S> {
         fn serialize<F: Serializer>(&self, serializer: F) -> Result<F::Ok, F::Error> {
             let mut bytes = Vec::new();

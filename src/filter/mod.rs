@@ -19,7 +19,7 @@ pub mod files;
 
 use crate::backend::Backend;
 use crate::error::BuildError;
-use crate::random_state::RandomState;
+use crate::hash::RandomState;
 use crate::snapshot::read::copy;
 use crate::stats::Stats;
 use std::fmt;

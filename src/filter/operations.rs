@@ -2,7 +2,7 @@
 
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
-use crate::key::{Key, Prehashed};
+use crate::hash::{Key, Prehashed};
 use crate::layout::geometry::Mixed;
 use crate::table::ticking::Ticking;
 use std::hash::BuildHasher;

@@ -13,7 +13,7 @@ use crate::filter::batch::{
     BatchOperation, Extension, Insert, InsertIfAbsent, ROUND, Remove, SORTED_PER_PART, Sorted,
     act_on, round_of_items,
 };
-use crate::key::{Key, Prehashed};
+use crate::hash::{Key, Prehashed};
 use crate::layout::roots::Parts;
 use rayon::prelude::*;
 use std::hash::BuildHasher;

@@ -23,16 +23,16 @@
 //! of the number of pages, and the rest the number of earlier chunks of the stream in this journal. A page that is in
 //! no chunk is not used. The chunks of a stream get longer: so a few changes take little space, and many seldom need
 //! another chunk. The records that follow are changes. Word 0 of a record is the hash of an item, as it is after
-//! mixing. The lowest three bits of word 1 are what happened: 1 added, 2 removed, 3 refreshed; 4 a tick, 6 a tick
-//! toward the number in word 0, 7 all items removed, each of which is in all streams; 5 the beginning of a chunk; 0
-//! that what follows comes after as many records of the same stream in the journal before as word 0 says. The others
-//! are those of a check of word 0, of what happened, of the place of the record in the file, and of the key.
+//! mixing. The lowest three bits of word 1 are the code of the change: 1 added, 2 removed, 3 refreshed; 4 a tick, 6 a
+//! tick toward the number in word 0, 7 all items removed, each of which is in all streams; 5 the beginning of a chunk;
+//! 0 a marker, whose word 0 is the number of records of the same stream in the journal before that the next records
+//! follow. The other bits are those of a check of word 0, the code, the place of the record in the file, and the key.
 //!
 //! # Where does a stream end?
 //!
 //! At the first record whose check fails, and after the last chunk of the stream. A process that is killed leaves at
-//! most one record of a stream incomplete, the last one. A power failure may take any of what was not synced. What is
-//! valid behind a gap counts for nothing: it might be a removal of an item whose insert is lost.
+//! most one record of a stream incomplete, the last one. A power failure may take any records that were not synced.
+//! Valid records behind a gap count for nothing: they might be removals of items whose inserts are lost.
 
 use crate::journal::streams::Change;
 use std::fs::File;

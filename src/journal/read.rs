@@ -92,7 +92,7 @@ impl Reader {
     }
 
     /// Passes the changes of a stream from the cursor on to `take`, until the stream ends or `take` returns `false`.
-    /// Moves the cursor behind the last one that was passed on.
+    /// Moves the cursor behind the last change that was passed on.
     pub fn changes(
         &self,
         stream: usize,
@@ -125,7 +125,7 @@ impl Reader {
     /// damaged.
     pub fn lost(&self, ends: impl Iterator<Item = Cursor>) -> io::Result<u64> {
         let mut records = [[0; 2]; PAGE_RECORDS];
-        // Damaged records count, but not the one that a process had not finished when it was killed.
+        // Damaged records count, but not a record that a process had not finished when it was killed.
         let is_change = |[_, seal]: &&[u64; 2]| *seal != 0 && u64::from_le(*seal) & 7 != CHUNK;
         let mut lost = 0;
         let others = (&self.others, Cursor::default());

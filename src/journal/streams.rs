@@ -4,7 +4,7 @@
 //! stream from before the change until the record is written. So the records of an item are in the order of its
 //! changes, and threads that change items of different streams do not wait for each other.
 //!
-//! # How does a checkpoint know what it has?
+//! # Which changes are in a checkpoint?
 //!
 //! A checkpoint copies the filter shard by shard, in the order of the hashes, while threads go on changing it. A record
 //! must be replayed on a copy that was made before it, and on no other: a removal that is replayed on a copy that lacks
@@ -23,7 +23,7 @@
 //! record is in the new journal. A stream may have hashes of several shards. The cut is compared with the hash, so it
 //! tells them apart; and it may change while a stream is locked only if that stream is locked by the checkpoint.
 //!
-//! # Is what a lookup has answered on record?
+//! # Is the answer of a lookup on record?
 //!
 //! A lookup takes no lock. It may see a change whose record is not written yet; if the process were killed then, the
 //! answer would not survive. So it looks afterwards whether its stream is busy, and waits until it is not. It sees that
@@ -148,7 +148,7 @@ impl<W: Sink> Streams<W> {
 
     /// The stream of a hash.
     #[inline]
-    pub fn of(hash: Mixed) -> usize {
+    pub fn index_of(hash: Mixed) -> usize {
         hash.scaled(STREAMS).0
     }
 
@@ -164,14 +164,14 @@ impl<W: Sink> Streams<W> {
 
     /// Waits until the change that is being made in the stream of this hash is recorded.
     pub fn until_free(&self, hash: Mixed) {
-        drop(self.all[Self::of(hash)].writers.lock());
+        drop(self.all[Self::index_of(hash)].writers.lock());
     }
 
     /// Returns whether a change of this hash that the thread has seen may be unrecorded.
     #[inline]
     pub fn is_busy(&self, hash: Mixed) -> bool {
         // Acquire: pairs with the drop of `Held`.
-        self.all[Self::of(hash)].busy.load(Ordering::Acquire)
+        self.all[Self::index_of(hash)].busy.load(Ordering::Acquire)
     }
 
     /// Locks all streams, in their order.
@@ -195,8 +195,9 @@ impl<W: Sink> Streams<W> {
         most: Option<Mixed>,
         copy: impl FnOnce() -> (A, Option<Mixed>),
     ) -> A {
-        let last = most.map_or(STREAMS - 1, |end| Self::of(Mixed(end.0 - 1)));
-        let mut held: Vec<_> = (Self::of(first)..=last).map(|number| self.hold(number)).collect();
+        let last = most.map_or(STREAMS - 1, |end| Self::index_of(Mixed(end.0 - 1)));
+        let mut held: Vec<_> =
+            (Self::index_of(first)..=last).map(|number| self.hold(number)).collect();
         let (answer, end) = copy();
         held.iter_mut().for_each(Held::follow);
         // Nothing is above the last hash, so the last cut is at `end_cut`.

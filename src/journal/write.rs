@@ -91,7 +91,7 @@ impl Journal {
         self.sync()
     }
 
-    /// Makes what was written before survive a power failure.
+    /// Makes all records so far survive a power failure.
     pub fn sync(&self) -> io::Result<()> {
         // One at a time, because the system reports lost pages to only one of two.
         let mut failed = self.failed.lock();
@@ -103,7 +103,7 @@ impl Journal {
         synced
     }
 
-    /// Linux syncs with a file what was stored into its mappings. Other systems need not.
+    /// Writes the mappings to the file, where a sync of the file does not include them. It does on Linux.
     fn flush(&self) -> io::Result<()> {
         let all = match cfg!(target_os = "linux") {
             true => Vec::new(),
@@ -141,7 +141,7 @@ impl Journal {
 fn allocated(file: &File, first: u64, count: u64) -> io::Result<Mapping> {
     let (at, length) = (first * PAGE_BYTES, count * PAGE_BYTES);
     if !allocate(file, at, length)? {
-        // What was written is allocated, too.
+        // Written zeros are allocated, too.
         let zeros = vec![0; (STEP_UNIT * PAGE_BYTES) as usize];
         let header = if first == 0 { Header::BYTES } else { 0 };
         file.write_all_at(&zeros[header..], at + header as u64)?;
@@ -243,7 +243,7 @@ impl Sink for Writer {
 
     #[inline]
     fn reserve(&mut self, count: usize) -> io::Result<()> {
-        // One more is for the marker of what they follow.
+        // One more is for the marker.
         if ((self.end - self.next) as usize) < count + 1 {
             self.reserve_chunk(count + 1)
         } else {

@@ -232,8 +232,8 @@ pub fn rate_of_a_lane(lanes: Lanes) -> f64 {
 
 /// Returns by how much more the lanes of a filter match after this growth than as many new lanes would.
 ///
-/// When the table has doubled, its old lanes contribute the same rate as before: each matches twice as many items, among
-/// twice as many buckets. The new lanes that fill the table up again add half the rate of the full first table.
+/// When the table has doubled, its old lanes contribute the same rate as before: each matches twice as many items,
+/// among twice as many buckets. The new lanes that fill the table up again add half the rate of the full first table.
 fn weight_after(growth: f64) -> f64 {
     1.0 + growth.log2() / 2.0
 }

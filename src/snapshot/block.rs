@@ -47,13 +47,13 @@ impl BlockReader {
     }
 
     /// Returns the byte at which a block begins.
-    pub fn at(&self, number: u64) -> u64 {
+    pub fn offset(&self, number: u64) -> u64 {
         8 * HEADER_WORDS as u64 + number * self.block_bytes
     }
 
     /// Parses and validates a block.
     pub fn read(&self, number: u64, words: &mut [u64]) -> Result<Block, SnapshotError> {
-        let at = self.at(number);
+        let at = self.offset(number);
         let damaged =
             |word: usize, what: String| Err(SnapshotError::damaged(at + 8 * word as u64, what));
         let Some(sum) = unseal(words) else {
@@ -74,7 +74,7 @@ impl BlockReader {
         Ok(block)
     }
 
-    /// Makes the items in a shard's buckets older. Returns a block with what is left of the shard, without its depth.
+    /// Makes the items in a shard's buckets older. Returns the figures of the rest of the shard, without its depth.
     pub fn older(&self, words: &mut [u64], shift: AgeShift) -> Block {
         shift.make_older(self.lanes, words);
         self.block(words)
@@ -91,7 +91,7 @@ impl BlockReader {
 
     /// Returns the byte of the time before block `number`.
     fn time_at(&self, number: u64) -> u64 {
-        self.at(number) - 8 * (TIME_WORDS as u64 + 1)
+        self.offset(number) - 8 * (TIME_WORDS as u64 + 1)
     }
 
     /// Checks the number of a block.
@@ -100,7 +100,7 @@ impl BlockReader {
             return Ok(());
         }
         let what = format!("block {found} is where block {number} should be");
-        Err(SnapshotError::damaged(self.at(number), what))
+        Err(SnapshotError::damaged(self.offset(number), what))
     }
 
     /// Validates the head of a block by itself. Returns the shard's depth and its items.
@@ -109,7 +109,7 @@ impl BlockReader {
         number: u64,
         [found, depth, items]: [u64; BLOCK_HEAD],
     ) -> Result<(u32, i64), SnapshotError> {
-        let at = self.at(number);
+        let at = self.offset(number);
         self.check_number(number, found)?;
         let deepest = if self.growth.is_some() { MAX_LEVELS as u64 - 1 } else { 0 };
         if depth > deepest {
@@ -162,7 +162,7 @@ impl BlockReader {
 
 /// Adds up the blocks of a part, and checks that they continue the blocks before them.
 pub struct Totals {
-    /// What the blocks cover so far.
+    /// The range that the blocks cover so far.
     pub coverage: Coverage,
     /// The checksum of the checksums.
     sums: Box<Xxh3>,
@@ -205,7 +205,7 @@ impl Totals {
         let number = self.blocks;
         self.add(depth, items, sum).ok_or_else(|| {
             let what = "the block does not continue where the previous one ended";
-            SnapshotError::damaged(reader.at(number) + 8, what)
+            SnapshotError::damaged(reader.offset(number) + 8, what)
         })?;
         self.coverage.add_time(time).ok_or_else(|| {
             let what = "the block is of an earlier time than the one before it";
@@ -249,7 +249,7 @@ impl Totals {
 /// depth covers.
 pub const UNITS: u64 = 1 << (MAX_LEVELS - 1);
 
-/// What blocks cover, from the first hash on, and the time of the last one.
+/// The range that blocks cover, from the first hash on, and the time of the last block.
 #[derive(Clone, Debug)]
 pub struct Coverage {
     roots: u64,
@@ -293,7 +293,7 @@ impl Coverage {
         Some(())
     }
 
-    /// Whether the blocks make up every root.
+    /// Returns whether the blocks make up every root.
     pub fn is_complete(&self) -> bool {
         self.place / UNITS == self.roots
     }
@@ -303,7 +303,7 @@ impl Coverage {
         (!self.is_complete()).then_some(self.place)
     }
 
-    /// Whether the directory of these shards is [not much larger](is_balanced) than the shards themselves.
+    /// Returns whether the directory of these shards is [not much larger](is_balanced) than the shards themselves.
     pub fn is_balanced(&self) -> bool {
         is_balanced(self.roots, self.deepest, self.blocks)
     }
@@ -373,7 +373,7 @@ impl AgeShift {
         self.age(lanes, lanes.age(words, lane, self.then)).is_some()
     }
 
-    /// Makes the items of these buckets older, and removes those that have expired.
+    /// Makes the items of these buckets older, and removes the expired ones.
     pub fn make_older(self, lanes: Lanes, words: &mut [u64]) {
         for bucket in words.chunks_exact_mut(lanes.words()) {
             let old = Words { heads: bucket[0], tails: bucket.get(1).copied().unwrap_or(0) };

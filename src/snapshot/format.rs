@@ -301,7 +301,7 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// Whether this word, in the byte order of a file, begins an end.
+    /// Returns whether this word, in the byte order of a file, begins an end.
     pub fn begins(word: u64) -> bool {
         word.to_ne_bytes() == END
     }
@@ -346,11 +346,11 @@ impl End {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
 
+    use crate::hash::StableHash;
     use crate::layout::bucket::Lanes;
     use crate::layout::geometry::{Geometry, Mixed, Place};
     use crate::layout::shrinking::Shrinking;
     use crate::layout::stagger::Stagger;
-    use crate::stable_hash::StableHash;
 
     #[test]
     fn the_example_on_the_page_is_right() {

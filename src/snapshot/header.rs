@@ -2,14 +2,13 @@
 
 use crate::backend::Backend;
 use crate::error::NoMemory;
-use crate::hasher_probes;
+use crate::hash::{PersistentHasher, StableHash, file_probes};
 use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS, near_block};
 use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::layout::sizing::{Layout, lanes_of};
 use crate::layout::stamps::MAX_TICKS;
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, unseal};
-use crate::stable_hash::{PersistentHasher, StableHash};
 use crate::table::Table;
 
 const NAME_WORDS: usize = 4;
@@ -110,7 +109,7 @@ pub(crate) fn header<S: PersistentHasher>(
     }
     words[11] = seed as u64;
     words[12] = (seed >> 64) as u64;
-    words[13..15].copy_from_slice(&hasher_probes::of_file(hasher));
+    words[13..15].copy_from_slice(&file_probes(hasher));
     words[15..19].copy_from_slice(&name_of::<S>());
     words[19] = lanes.words() as u64;
     words[TICKS] = lanes.remembers().into();
@@ -118,7 +117,7 @@ pub(crate) fn header<S: PersistentHasher>(
     words
 }
 
-/// Whether these words, in the byte order of a file, begin like a file or a piece.
+/// Returns whether these words, in the byte order of a file, begin like a file or a piece.
 pub(crate) fn is_snapshot(words: &Words<HEADER_WORDS>) -> bool {
     [MAGIC, PIECE_MAGIC].contains(&words[0].to_ne_bytes())
 }
@@ -145,7 +144,7 @@ pub(crate) fn read_anonymous(
     Ok((Header { layout, hasher, start, is_file }, sum))
 }
 
-/// Whether two headers, after parsing, are of one filter. The limit of its size may have changed.
+/// Returns whether two parsed headers can belong to one filter. The limit of its size may have changed.
 pub(crate) fn are_of_one_filter(one: &Words<HEADER_WORDS>, other: &Words<HEADER_WORDS>) -> bool {
     let same = |words: &Words<HEADER_WORDS>| {
         let mut words = *words;
@@ -207,9 +206,7 @@ fn hasher_of<S: PersistentHasher>(
         return Err(SnapshotError::new(SnapshotErrorKind::WrongHasher, text));
     }
     let hasher = S::from_seed(seed).filter(|hasher| {
-        *name == name_of::<S>()
-            && hasher.seed() == seed
-            && hasher_probes::of_file(hasher) == *hashes
+        *name == name_of::<S>() && hasher.seed() == seed && file_probes(hasher) == *hashes
     });
     hasher.ok_or_else(|| {
         let text = format!(

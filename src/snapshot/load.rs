@@ -7,6 +7,7 @@
 use crate::backend::Backend;
 use crate::backend::shards::Block;
 use crate::error::{NoMemory, reserve, zeros};
+use crate::hash::PersistentHasher;
 use crate::layout::bucket::Lanes;
 use crate::shard::whole::fill;
 use crate::snapshot::block::{BlockReader, Totals, UNITS, time_in};
@@ -16,7 +17,6 @@ use crate::snapshot::format::{
 };
 use crate::snapshot::header::{Header, is_snapshot, read_anonymous, read_header};
 use crate::snapshot::read::{Gathered, read, restore, table_of};
-use crate::stable_hash::PersistentHasher;
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use std::fs::File;
@@ -148,7 +148,7 @@ pub fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), SnapshotEr
 
 /// Reads `count` blocks and passes each to `work`, on up to as many threads as there are cores.
 ///
-/// The threads take turns to read, in the order of the file. While one reads, the others work on what they have read.
+/// The threads take turns to read, in the order of the file. While one thread reads, the others work on their blocks.
 /// Returns the results in the order of the blocks. If any block fails, returns the error of the failed block with the
 /// lowest number.
 fn in_turns(
@@ -179,7 +179,7 @@ fn in_turns(
         let next = turn.next().filter(|_| failed.lock().is_none());
         let Some((first, blocks)) = next else { return };
         let words = &mut buffer[..blocks.len() * block_words];
-        let read = read_at(file, words, reader.at(first as u64));
+        let read = read_at(file, words, reader.offset(first as u64));
         drop(turn);
         if let Err(error) = read {
             return fail(first, error);
@@ -286,12 +286,12 @@ impl SnapshotInfo {
         let path = path.as_ref();
         let info = open_anonymous(path).and_then(|(file, outline)| {
             let hasher = outline.header.hasher.clone();
-            Self::of(&file, &outline, hasher)
+            Self::describe(&file, &outline, hasher)
         });
         info.map_err(|error| error.of_file(path))
     }
 
-    /// What identifies the file as the state of a journal.
+    /// Reads the end of the file at this path, which identifies it as the state of a journal.
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     pub(crate) fn end(path: &Path) -> Result<End, SnapshotError> {
         let outline = open_anonymous(path).map_err(|error| error.of_file(path))?.1;
@@ -299,7 +299,7 @@ impl SnapshotInfo {
     }
 
     /// Describes the filter in an open file with this outline, and a hasher of this name.
-    pub(super) fn of<H>(
+    pub(super) fn describe<H>(
         file: &File,
         outline: &Outline<H>,
         hasher: String,

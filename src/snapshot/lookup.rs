@@ -9,7 +9,7 @@
 
 use crate::backend::growing::sharded::bytes_when_restored;
 use crate::error::{NoMemory, zeros};
-use crate::key::Key;
+use crate::hash::{Key, PersistentHasher};
 use crate::layout::bucket::{Fingerprint, LaneSet, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place};
 use crate::layout::roots::{Position, Roots};
@@ -22,7 +22,6 @@ use crate::snapshot::format::{BLOCK_HEAD, End, buckets_in};
 use crate::snapshot::header::{Header, read_header};
 use crate::snapshot::load::{Outline, SnapshotInfo, read_at};
 use crate::snapshot::mapping::Mapping;
-use crate::stable_hash::PersistentHasher;
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 use crate::table::Table;
 use crate::table::memory::prefetch;
@@ -181,7 +180,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let file = File::open(path).map_err(SnapshotError::opening)?;
         let outline = Outline::read(&file, read_header::<S>)?;
         let outline = outline.ok_or_else(SnapshotError::no_file_to_look_up)?;
-        let info = SnapshotInfo::of(&file, &outline, S::NAME.into())?;
+        let info = SnapshotInfo::describe(&file, &outline, S::NAME.into())?;
         let Outline { header, sum, end, length, .. } = outline;
         let mapping = if maps { Mapping::of(&file, length) } else { None };
         let reader = BlockReader::new(&header.layout);
@@ -286,7 +285,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
                 match self.is_checked(block) {
                     true => self.prefetch(mapping, block, place),
                     // The disk reads several of them at once.
-                    false => mapping.will_need(self.reader.at(block as u64), block_bytes),
+                    false => mapping.will_need(self.reader.offset(block as u64), block_bytes),
                 }
                 (block, place)
             });
@@ -349,7 +348,7 @@ impl<S> SnapshotFile<S> {
         if words.is_empty() {
             *words = zeros(self.reader.block_words())?;
         }
-        let (number, at) = (block as u64, self.reader.at(block as u64));
+        let (number, at) = (block as u64, self.reader.offset(block as u64));
         read_at(&self.file, words, at)?;
         // An undamaged block may belong to another file.
         if self.reader.read(number, words)?.sum != self.index.sums[block] {
@@ -375,12 +374,12 @@ impl<S> SnapshotFile<S> {
 
     #[inline]
     fn mapped_in<'a>(&self, mapping: &'a Mapping, block: usize) -> Buckets<'a> {
-        let first = self.reader.at(block as u64) as usize / size_of::<u64>() + BLOCK_HEAD;
+        let first = self.reader.offset(block as u64) as usize / size_of::<u64>() + BLOCK_HEAD;
         Buckets::Mapped(&mapping.words()[first..][..self.header.layout.geometry.words()])
     }
 
     fn in_file(&self, block: usize) -> Buckets<'_> {
-        let at = self.reader.at(block as u64) + (BLOCK_HEAD * size_of::<u64>()) as u64;
+        let at = self.reader.offset(block as u64) + (BLOCK_HEAD * size_of::<u64>()) as u64;
         Buckets::InFile(&self.file, at)
     }
 
@@ -622,7 +621,7 @@ impl BlockIndex {
             times.extend(time);
             around = next;
         }
-        let coverage = totals.finish(end, reader.at(end.blocks))?;
+        let coverage = totals.finish(end, reader.offset(end.blocks))?;
         if layout.grows {
             starts.push(coverage.place);
         }
@@ -709,7 +708,7 @@ struct Neighbours {
 impl Neighbours {
     /// The byte at which they begin.
     fn at(reader: &BlockReader, number: u64) -> u64 {
-        reader.at(number) - 8 * (TIME_WORDS as u64 + 1)
+        reader.offset(number) - 8 * (TIME_WORDS as u64 + 1)
     }
 
     fn read(file: &File, reader: &BlockReader, number: u64) -> Result<Self, SnapshotError> {

@@ -26,4 +26,5 @@ pub mod write;
 pub use error::{SnapshotError, SnapshotErrorKind};
 pub use load::SnapshotInfo;
 pub use lookup::SnapshotFile;
+pub use read::PieceLoader;
 pub use write::{Piece, SaveReport};

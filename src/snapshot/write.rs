@@ -10,6 +10,7 @@
 use crate::backend::Backend;
 use crate::backend::shards::Block;
 use crate::error::{reserve, zeros};
+use crate::hash::PersistentHasher;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Position;
 use crate::layout::sizing::Layout;
@@ -20,7 +21,6 @@ use crate::snapshot::format::{
     seal,
 };
 use crate::snapshot::header::{Part, header};
-use crate::stable_hash::PersistentHasher;
 use std::fmt;
 
 /// The report of a save: the numbers of items, bytes and shards that it has written.
@@ -75,8 +75,8 @@ impl<W: FnMut(&[u8]) -> Result<(), SnapshotError>> Sink<W> {
     }
 }
 
-/// A function around the copy of a shard. Its items are those from a hash up to an end that is at most another hash, or
-/// to the last. The copy returns its end.
+/// A function that is called around the copy of a shard: with the shard's first hash, an upper bound of its end (`None`
+/// for the last hash), and the copy, which returns the end.
 pub type Cut<'a> = &'a dyn Fn(Mixed, Option<Mixed>, &mut dyn FnMut() -> Option<Mixed>);
 
 /// Only copies.
@@ -171,7 +171,7 @@ fn copy_block(
 /// The number of bytes before and after the blocks.
 const AROUND: usize = 8 * (HEADER_WORDS + END_WORDS);
 
-/// Returns the maximum number of blocks in a part of so many bytes: at least one.
+/// Returns the maximum number of blocks in a part of this number of bytes: at least one.
 fn most_blocks(layout: &Layout, bytes: usize) -> u64 {
     (bytes.saturating_sub(AROUND) as u64 / block_bytes(layout)).max(1)
 }

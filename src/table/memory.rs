@@ -87,33 +87,43 @@ mod pages {
     }
 }
 
+/// The size of a huge page.
+pub const HUGE: usize = 2 << 20;
+
+pub use words::{Words, zeroed};
+
 /// The words of a table.
 #[cfg(any(loom, shuttle))]
 mod words {
-    pub type Words = Box<[crate::sync::AtomicU64]>;
-    pub use crate::sync::zeroed_words as zeroed;
+    use crate::sync::AtomicU64;
 
-    pub fn prefaulted(_: usize) -> Option<Words> {
-        None
+    pub type Words = Box<[AtomicU64]>;
+
+    pub fn zeroed(count: usize, _: bool) -> Option<Words> {
+        Some((0..count).map(|_| AtomicU64::new(0)).collect())
     }
 }
 
-pub use words::{Words, prefaulted, zeroed};
-
+/// The words of a table, in huge pages if it is large.
+///
+/// With pages of 4 KiB, a processor's TLB covers a sixteenth of a table of 128 MiB at best. It looks up the addresses
+/// of the other pages in memory, once per bucket. Most Linux systems give huge pages only to programs that ask for
+/// them, and only where a whole one fits, so less than one at either end of a table remains in small pages. (A table
+/// that began at a huge page would have to ask for 2 MiB more than it uses, and hosts that limit the address space or
+/// count what is allocated would count them too. Only the tables of a growing filter of many MiB do, whose sizes are
+/// multiples of a huge page.)
 #[cfg(not(any(loom, shuttle)))]
 mod words {
-    use super::huge_pages::{HUGE, advise};
-    use crate::sync::{AtomicU64, zeroed_words};
-    use std::alloc::{Layout, alloc, dealloc};
+    use super::HUGE;
+    use crate::sync::AtomicU64;
+    use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
     use std::ops::Deref;
     use std::ptr::NonNull;
 
     /// Words that are allocated together.
     pub struct Words {
         start: NonNull<AtomicU64>,
-        count: usize,
-        /// The alignment of the allocation.
-        align: usize,
+        layout: Layout,
     }
 
     // SAFETY: `Words` owns its words as a box of them does, and shares them only as a slice.
@@ -123,113 +133,88 @@ mod words {
     #[allow(unsafe_code)]
     unsafe impl Sync for Words {}
 
-    /// Allocates zeros. The system provides the memory when it is first written.
-    pub fn zeroed(count: usize) -> Option<Words> {
-        let words = zeroed_words(count)?;
-        super::huge_pages::prefer(&words);
-        let start = NonNull::new(Box::into_raw(words).cast())?;
-        Some(Words { start, count, align: align_of::<AtomicU64>() })
-    }
-
     /// The usual size of a page.
     const PAGE: usize = 4 << 10;
 
-    /// Allocates zeros that fill whole pages, huge ones if possible, and writes them. Returns `None` if they would not
-    /// fill pages, or if there is not enough memory.
-    pub fn prefaulted(count: usize) -> Option<Words> {
+    /// Allocates zeros. The system provides their memory when it is first written. Only if they are needed soon, and
+    /// fill pages, huge or small, they begin at one, and are written at once.
+    pub fn zeroed(count: usize, soon: bool) -> Option<Words> {
         let layout = Layout::array::<AtomicU64>(count).ok()?;
-        let fills = |page: &usize| layout.size() > 0 && layout.size().is_multiple_of(*page);
-        let page = [HUGE, PAGE].into_iter().find(fills)?;
+        if count == 0 {
+            return Some(Words { start: NonNull::dangling(), layout });
+        }
+        let fills = |page: &usize| soon && layout.size().is_multiple_of(*page);
+        let Some(page) = [HUGE, PAGE].into_iter().find(fills) else {
+            // SAFETY: the size is not zero.
+            #[allow(unsafe_code)]
+            let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+            prefer_huge_pages(start, layout.size());
+            return Some(Words { start: start.cast(), layout });
+        };
         let layout = layout.align_to(page).ok()?;
         // SAFETY: the size is not zero.
         #[allow(unsafe_code)]
         let start = NonNull::new(unsafe { alloc(layout) })?;
-        if page == HUGE {
-            advise(start.as_ptr(), layout.size());
-        }
+        prefer_huge_pages(start, layout.size());
         // SAFETY: these bytes were just allocated, and zeros are valid words.
         #[allow(unsafe_code)]
         unsafe {
-            start.as_ptr().write_bytes(0, layout.size());
+            start.write_bytes(0, layout.size());
         }
-        Some(Words { start: start.cast(), count, align: page })
+        Some(Words { start: start.cast(), layout })
     }
+
+    /// Asks for huge pages for these bytes, if they can fill one. None of them should have been written yet.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn prefer_huge_pages(first: NonNull<u8>, bytes: usize) {
+        if bytes < HUGE {
+            return;
+        }
+        // SAFETY: `sysconf` only returns a number.
+        #[allow(unsafe_code)]
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0);
+        // The advice starts at the beginning of the first page. The allocator keeps a few bytes of its own
+        // there, without which the first huge page would not be whole.
+        let before = first.addr().get().checked_rem(page).unwrap_or(0);
+        let start = first.as_ptr().wrapping_byte_sub(before);
+        // SAFETY: the advice changes neither the contents of memory nor access to it. A system that does not
+        // take the advice returns an error, which has no effect.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::madvise(start.cast(), before + bytes, libc::MADV_HUGEPAGE);
+        }
+    }
+
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    fn prefer_huge_pages(_: NonNull<u8>, _: usize) {}
 
     impl Deref for Words {
         type Target = [AtomicU64];
 
         #[inline]
         fn deref(&self) -> &[AtomicU64] {
-            // SAFETY: `count` words were allocated and zeroed at `start`, and are freed only when this is
-            // dropped.
+            // SAFETY: these words were allocated and zeroed at `start`, and are freed only when this is dropped.
             #[allow(unsafe_code)]
             unsafe {
-                std::slice::from_raw_parts(self.start.as_ptr(), self.count)
+                std::slice::from_raw_parts(
+                    self.start.as_ptr(),
+                    self.layout.size() / size_of::<AtomicU64>(),
+                )
             }
         }
     }
 
     impl Drop for Words {
         fn drop(&mut self) {
-            let bytes = self.count * size_of::<AtomicU64>();
-            if let (1.., Ok(layout)) = (bytes, Layout::from_size_align(bytes, self.align)) {
-                // SAFETY: the memory was allocated with this layout (and so is a box).
+            if self.layout.size() > 0 {
+                // SAFETY: the memory was allocated with this layout.
                 #[allow(unsafe_code)]
                 unsafe {
-                    dealloc(self.start.as_ptr().cast(), layout);
+                    dealloc(self.start.as_ptr().cast(), self.layout);
                 }
             }
         }
     }
-}
-
-/// Huge pages for large tables.
-///
-/// With pages of 4 KiB, a processor's TLB covers a sixteenth of a table of 128 MiB at best. It looks up the addresses
-/// of the other pages in memory, once per bucket. Most Linux systems give huge pages only to programs that ask for
-/// them, and only where a whole one fits, so less than one at either end of a table remains in small pages. (A table
-/// that began at a huge page would have to ask for 2 MiB more than it uses, and hosts that limit the address space or
-/// count what is allocated would count them too. Only the tables of a growing filter of many MiB do
-/// (`prefaulted`), whose sizes are multiples of a huge page.)
-#[cfg_attr(any(loom, shuttle), allow(dead_code))]
-pub mod huge_pages {
-    /// The size of a huge page.
-    pub const HUGE: usize = 2 << 20;
-
-    /// Asks for huge pages for these values, if they are large enough to fill one. None of them should have
-    /// been written yet.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-    pub fn prefer<T>(values: &[T]) {
-        if size_of_val(values) < HUGE {
-            return;
-        }
-        // SAFETY: `sysconf` only returns a number.
-        #[allow(unsafe_code)]
-        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0);
-        let first = values.as_ptr();
-        // The advice starts at the beginning of the first page. The allocator keeps a few bytes of its own
-        // there, without which the first huge page would not be whole.
-        let before = first.addr().checked_rem(page).unwrap_or(0);
-        let start = first.cast_mut().wrapping_byte_sub(before).cast();
-        advise(start, before + size_of_val(values));
-    }
-
-    /// Asks for huge pages for these bytes, which start at a page boundary.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-    pub fn advise(start: *mut u8, bytes: usize) {
-        // SAFETY: the advice changes neither the contents of memory nor access to it. A system that does not
-        // take the advice returns an error, which has no effect.
-        #[allow(unsafe_code)]
-        unsafe {
-            libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE);
-        }
-    }
-
-    #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-    pub fn prefer<T>(_: &[T]) {}
-
-    #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-    pub fn advise(_: *mut u8, _: usize) {}
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -237,25 +222,24 @@ mod tests {
     use super::*;
     use std::sync::atomic::Ordering::Relaxed;
 
-    const IN_A_PAGE: usize = huge_pages::HUGE / 8;
+    const IN_A_PAGE: usize = HUGE / 8;
 
     #[test]
     fn words_are_zeros_wherever_they_are() {
-        let both = [zeroed(1_000), prefaulted(IN_A_PAGE), prefaulted(IN_A_PAGE / 64)];
-        for words in both.map(|words| words.expect("memory")) {
+        for (count, soon) in [(1_000, false), (IN_A_PAGE, true), (IN_A_PAGE, false), (64, true)] {
+            let words = zeroed(count, soon).expect("memory");
+            assert_eq!(words.len(), count);
             assert!(words.iter().all(|word| word.load(Relaxed) == 0));
-            words[words.len() - 1].store(7, Relaxed);
+            words[count - 1].store(7, Relaxed);
             assert_eq!(words.iter().filter(|word| word.load(Relaxed) == 7).count(), 1);
         }
+        assert!(zeroed(0, true).expect("nothing").is_empty());
     }
 
     #[test]
-    fn huge_pages_are_filled_or_not_asked_for() {
-        let words = prefaulted(2 * IN_A_PAGE).expect("memory");
-        assert_eq!((words.len(), words.as_ptr().addr() % huge_pages::HUGE), (2 * IN_A_PAGE, 0));
-        for count in [0, 1, IN_A_PAGE - 1, IN_A_PAGE + 1, usize::MAX] {
-            assert!(prefaulted(count).is_none());
-        }
-        assert!(zeroed(usize::MAX).is_none());
+    fn words_that_fill_huge_pages_begin_at_one_if_they_are_needed_soon() {
+        let words = zeroed(2 * IN_A_PAGE, true).expect("memory");
+        assert_eq!(words.as_ptr().addr() % HUGE, 0);
+        assert!(zeroed(usize::MAX, false).is_none() && zeroed(usize::MAX, true).is_none());
     }
 }

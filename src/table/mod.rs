@@ -58,22 +58,22 @@ impl RefUnwindSafe for Table {}
 impl Table {
     /// Allocates an empty table. The error is the number of bytes that could not be allocated.
     pub fn new(geometry: Geometry) -> Result<Self, usize> {
-        Self::with(geometry, zeroed)
+        Self::with(geometry, false)
     }
 
-    /// Allocates an empty table that will be filled soon. If its words fill whole pages, huge or small, they are placed
-    /// in such pages and written at once.
-    pub fn prefaulted(geometry: Geometry) -> Result<Self, usize> {
-        Self::with(geometry, |count| memory::prefaulted(count).or_else(|| zeroed(count)))
+    /// Allocates an empty table that will be filled soon. If its words fill pages, huge or small, they are placed there
+    /// and written at once.
+    pub fn needed_soon(geometry: Geometry) -> Result<Self, usize> {
+        Self::with(geometry, true)
     }
 
-    fn with(geometry: Geometry, zeroed: impl Fn(usize) -> Option<Words>) -> Result<Self, usize> {
+    fn with(geometry: Geometry, soon: bool) -> Result<Self, usize> {
         let segments = geometry.shards() * geometry.stripes() as usize;
         let words = geometry.shards() * geometry.words();
         let bytes = Self::bytes(&geometry);
         // The words first: if the system refuses them, no memory has been written yet. Stripes are written
         // when they are made.
-        let words = zeroed(words).ok_or(bytes)?;
+        let words = zeroed(words, soon).ok_or(bytes)?;
         let stripes = Stripes::new(segments).ok_or(bytes)?;
         Ok(Table { geometry, words, stripes, ticking: None })
     }

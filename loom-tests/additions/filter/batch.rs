@@ -11,7 +11,7 @@ pub(super) fn look_then_insert<'a, S: Shards<'a>, O: Operation>(
     let (shard, place) = shards.fetched(ahead);
     let is_there = shard.contains(place).expect("no split");
     shards.insert(shards.fetched(ahead)).expect("there is room");
-    let answer = operation.at(shards, shards.fetched(ahead));
+    let answer = operation.perform(shards, shards.fetched(ahead));
     let _ = is_there && !shards.remove(shards.fetched(ahead));
     answer
 }

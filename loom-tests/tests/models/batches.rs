@@ -77,7 +77,7 @@ impl Operation for Kick {
 
     const NONE: Outcome = Outcome::Placed;
 
-    fn at<'a, S: Shards<'a>>(self, _: S, (shard, place): Located<'a, S>) -> Outcome {
+    fn perform<'a, S: Shards<'a>>(self, _: S, (shard, place): Located<'a, S>) -> Outcome {
         let (newcomer, path) = KICK.with_borrow(|kick| kick.clone().expect("a path"));
         if place != newcomer {
             assert!(shard.insert(place).is_ok(), "there is room");

@@ -84,7 +84,7 @@ impl World for Journaled {
 impl Journaled {
     fn add(&self, item: usize) {
         let hash = Mixed(HASHES[item]);
-        let mut held = self.streams.hold(Streams::<Recorder>::of(hash));
+        let mut held = self.streams.hold(Streams::<Recorder>::index_of(hash));
         held.reserve(1).expect("room");
         self.filter[item].store(1, Release);
         held.writer(hash).write(hash, Change::Added);
@@ -92,7 +92,7 @@ impl Journaled {
 
     fn remove(&self, item: usize) {
         let hash = Mixed(HASHES[item]);
-        let mut held = self.streams.hold(Streams::<Recorder>::of(hash));
+        let mut held = self.streams.hold(Streams::<Recorder>::index_of(hash));
         self.filter[item].store(0, Release);
         held.writer(hash).write(hash, Change::Removed);
     }

@@ -17,7 +17,7 @@ use crate::error::FullKind;
 use crate::layout::geometry::Geometry;
 use crate::sync::{AppendList, Gauge};
 use crate::table::Table;
-use crate::table::memory::huge_pages::HUGE;
+use crate::table::memory::HUGE;
 use std::sync::Arc;
 
 /// A new table has one shard per this many present shards, and at least one.
@@ -25,9 +25,6 @@ const PART: usize = 32;
 
 /// The size of the filter, in huge pages, from which on new tables fill huge pages.
 const FEW_HUGE_PAGES: usize = 8;
-
-/// The size up to which a table that is filled shard by shard is written at once.
-const CHUNK: usize = 5 * HUGE;
 
 /// Under a limit, a new table has at least one shard per this many present shards.
 const MIN_PART: usize = 64;
@@ -169,7 +166,7 @@ impl Tables {
     /// Returns the shard that comes into use next. If all shards are in use, allocates a table of at most
     /// `bytes` bytes. One caller at a time.
     pub fn next_unused(&self, bytes: usize) -> Result<Spare<'_>, FullKind> {
-        self.next_with(bytes, |shards| shards.div_ceil(MIN_PART), Table::prefaulted)
+        self.next_with(bytes, |shards| shards.div_ceil(MIN_PART))
     }
 
     /// Takes that shard into use. From now on, iterations over all shards include it.
@@ -215,14 +212,9 @@ impl Tables {
         self.given_back.add(given_back as i64);
     }
 
-    /// Takes the next shard of a filter that is filled shard by shard into use. A large new table is not
-    /// written at once, but provided page by page. A new table may be as small as one shard.
+    /// Takes the next shard of a filter that is filled shard by shard into use. A new table may be as small as one shard.
     pub fn take_next(&self, bytes: usize) -> Result<&Site, FullKind> {
-        let table = |geometry| match Table::bytes(&geometry) > CHUNK {
-            true => Table::new(geometry),
-            false => Table::prefaulted(geometry),
-        };
-        let spare = self.next_with(bytes, |_| 1, table)?;
+        let spare = self.next_with(bytes, |_| 1)?;
         self.take_into_use(spare);
         Ok(spare.site)
     }
@@ -233,11 +225,10 @@ impl Tables {
         &self,
         bytes: usize,
         least: impl Fn(usize) -> usize,
-        make: impl Fn(Geometry) -> Result<Table, usize>,
     ) -> Result<Spare<'_>, FullKind> {
         let bought: usize = self.sites.all().map(|sites| sites.len()).sum();
         if self.shards() == bought {
-            self.allocate(bought, least(bought), bytes, make)?;
+            self.allocate(bought, least(bought), bytes)?;
         }
         let mut spares =
             self.numbered(self.first_spare.get() as usize).filter(|(_, site)| !site.is_in_use());
@@ -252,20 +243,14 @@ impl Tables {
     }
 
     /// Adds a table of at least `least` shards and at most `bytes` bytes to tables that have `shards` shards.
-    fn allocate(
-        &self,
-        shards: usize,
-        least: usize,
-        bytes: usize,
-        make: impl Fn(Geometry) -> Result<Table, usize>,
-    ) -> Result<(), FullKind> {
+    fn allocate(&self, shards: usize, least: usize, bytes: usize) -> Result<(), FullKind> {
         let of_one = Self::bytes(&self.geometry.with_shards(1)) - OVERHEAD;
         let affordable = bytes.saturating_sub(OVERHEAD) / of_one;
         let wanted = self.wanted(shards).min(affordable);
         if wanted < least {
             return Err(FullKind::LimitReached);
         }
-        let new = |shards| make(self.geometry.with_shards(shards)).and_then(sites_of);
+        let new = |shards| Table::needed_soon(self.geometry.with_shards(shards)).and_then(sites_of);
         // The system may have memory for a smaller one.
         let sites = new(wanted).or_else(|_| new(least)).map_err(|_| FullKind::NoMemory)?;
         let geometry = self.geometry.with_shards(sites.len());

@@ -1,8 +1,153 @@
-//! Hashers for filters that are saved: their hashes are the same in every process.
+//! Items and their hashes: the items that a filter accepts, its default hasher, hashers for filters that are saved, and
+//! the probes that tell hashers apart.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// An item that a filter can insert or look up: any [`Hash`], or the hash of an item, as [`Prehashed`].
+///
+/// The trait is sealed. To use a type of your own, implement [`Hash`] for it.
+pub trait Key: sealed::Sealed {
+    /// Returns the hash of the item.
+    #[doc(hidden)]
+    fn hash_with<S: BuildHasher>(&self, hasher: &S) -> u64;
+
+    /// Returns the items if they are hashes.
+    #[doc(hidden)]
+    #[inline]
+    fn prehashed(_items: &[Self]) -> Option<&[Prehashed]>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+/// The hash of an item, to be used in its place.
+///
+/// It is the result of [`hash_of`](crate::ConcurrentCuckooFilter::hash_of), which is worth keeping for an item that is
+/// passed to a filter several times, or any other 64-bit hash of the item. In a filter that is used with both items and
+/// hashes, take the hashes from `hash_of`. The keys of the default hasher are random, so its hashes are valid only
+/// for this filter in this process.
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, Prehashed};
+///
+/// let filter = ConcurrentCuckooFilter::with_capacity(100);
+/// filter.insert(&Prehashed(17))?;
+/// assert_eq!(filter.contains_many(&[Prehashed(17), Prehashed(18)]), [true, false]);
+///
+/// let hash = filter.hash_of("an item");
+/// filter.insert(&hash)?;
+/// assert!(filter.contains("an item"));
+/// # Ok::<(), koel::Full>(())
+/// ```
+// It does not implement `Hash`, because every `Hash` is an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Prehashed(pub u64);
+
+impl<T: Hash + ?Sized> Key for T {
+    #[inline]
+    fn hash_with<S: BuildHasher>(&self, hasher: &S) -> u64 {
+        hasher.hash_one(self)
+    }
+}
+
+impl Key for Prehashed {
+    #[inline]
+    fn hash_with<S: BuildHasher>(&self, _: &S) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    fn prehashed(items: &[Self]) -> Option<&[Prehashed]> {
+        Some(items)
+    }
+}
+
+/// The items of an iterator over a slice of hashes.
+impl Key for &Prehashed {
+    #[inline]
+    fn hash_with<S: BuildHasher>(&self, _: &S) -> u64 {
+        self.0
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+
+    impl<T: std::hash::Hash + ?Sized> Sealed for T {}
+
+    impl Sealed for super::Prehashed {}
+
+    impl Sealed for &super::Prehashed {}
+}
+
+/// The default hasher of a filter: a fast hash with random keys.
+///
+/// Nobody who chooses the items can choose where they go, and no other process has the same hashes. (It is ahash today,
+/// and may be another one in any version.)
+#[derive(Clone, Default)]
+pub struct RandomState(ahash::RandomState);
+
+/// The [`Hasher`] of a [`RandomState`].
+#[derive(Clone)]
+pub struct RandomHasher(ahash::AHasher);
+
+impl RandomState {
+    /// Creates a hasher with keys of its own.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl BuildHasher for RandomState {
+    type Hasher = RandomHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> RandomHasher {
+        RandomHasher(self.0.build_hasher())
+    }
+}
+
+/// Without its keys.
+impl fmt::Debug for RandomState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RandomState").finish_non_exhaustive()
+    }
+}
+
+/// Without its state.
+impl fmt::Debug for RandomHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RandomHasher").finish_non_exhaustive()
+    }
+}
+
+/// Passes on these methods. The default of each would write bytes, which are hashed more slowly.
+macro_rules! passed_on {
+    ($($name:ident: $type:ty),+) => {
+        $(#[inline]
+        fn $name(&mut self, value: $type) {
+            self.0.$name(value);
+        })+
+    };
+}
+
+impl Hasher for RandomHasher {
+    passed_on! {
+        write: &[u8], write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128,
+        write_usize: usize, write_i8: i8, write_i16: i16, write_i32: i32, write_i64: i64, write_i128: i128,
+        write_isize: isize
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+}
 
 /// A hasher that a file can name, and that can be restored from the file. Only a filter with such a hasher can be
 /// saved.
@@ -188,8 +333,8 @@ impl StableHash {
     /// ```
     #[must_use]
     pub fn random() -> Self {
-        // The keys of a `RandomState` are random.
-        StableHash::with_seed(RandomState::new().hash_one(0))
+        // The keys of a `std::hash::RandomState` are random.
+        StableHash::with_seed(std::hash::RandomState::new().hash_one(0))
     }
 
     /// Returns the 64-bit XXH3 of these bytes with the seed, which is also the hash of a `str` or a
@@ -325,6 +470,47 @@ impl Hasher for StableHasher {
             _ => self.hash,
         }
     }
+}
+
+// Probes. A hasher may treat each kind of piece that an item is hashed in differently: bytes, text, integers of each
+// size, lengths. So there is a probe of each kind. Two hashers that agree on all probes may still differ: the probes
+// detect different implementations, not deliberate deception.
+
+/// Returns the hashes by which a file identifies its hasher: one of bytes, and one of an item of many pieces. Files
+/// contain them, so they must never change.
+pub fn file_probes(hasher: &impl BuildHasher) -> [u64; 2] {
+    let mut bytes = hasher.build_hasher();
+    bytes.write(b"koel");
+    let items = ("koel", 0x0102_0304_u32, &[1u8, 2, 3][..], 5usize, Some(6u8), 'k');
+    [bytes.finish(), hasher.hash_one(items)]
+}
+
+/// Returns whether two hashers agree on the items in a file's probes, and on single items of each kind.
+pub fn hashers_agree<S: BuildHasher>(one: &S, other: &S) -> bool {
+    let hashes = |hasher: &S| {
+        // Hashers treat many bytes differently from few.
+        let long = "k".repeat(300);
+        let texts = [0, 4, 30, 300].map(|length| hasher.hash_one(&long[..length]));
+        let bytes = [0, 4, 30, 300].map(|length| hasher.hash_one(&long.as_bytes()[..length]));
+        let numbers = [0, 1, 2, u64::MAX].map(|number| hasher.hash_one(number));
+        let sizes = [
+            hasher.hash_one(1u8),
+            hasher.hash_one(1u16),
+            hasher.hash_one(1u32),
+            hasher.hash_one(1u128),
+            hasher.hash_one(1usize),
+            hasher.hash_one(-1i8),
+            hasher.hash_one(-1i16),
+            hasher.hash_one(-1i32),
+            hasher.hash_one(-1i64),
+            hasher.hash_one(-1i128),
+            hasher.hash_one(-1isize),
+            hasher.hash_one(&[1u64, 2, 3][..]),
+            hasher.hash_one(()),
+        ];
+        (file_probes(hasher), texts, bytes, numbers, sizes)
+    };
+    hashes(one) == hashes(other)
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

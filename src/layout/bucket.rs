@@ -210,10 +210,11 @@ impl Lanes {
     /// lane above may then seem to match as well, but no other does, and this asks only whether there is one.
     #[inline(always)]
     pub fn either_holds(self, words: [u64; 2], fp: Fingerprint) -> bool {
-        let heads = self.ones * u64::from(fp.head());
+        let heads = !(self.ones * u64::from(fp.head()));
         let [first, second] = words.map(|word| {
-            let differ = word ^ heads;
-            differ.wrapping_sub(self.units) & !differ
+            // The bits in which they are the same. `same + units` is `differ - units`, all of its bits flipped.
+            let same = word ^ heads;
+            same & !same.wrapping_add(self.units)
         });
         (first | second) & self.tops != 0
     }
@@ -223,7 +224,6 @@ impl Lanes {
     pub fn either_holds_whole(self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
         let [head, tail] = [fp.head(), fp.tail()].map(|value| !(self.ones * u64::from(value)));
         let held = |heads: u64, tails: u64| {
-            // The bits in which they are the same. `same + ones` is `differ - ones`, all of its bits flipped.
             let same = (heads ^ head) & (tails ^ tail | self.stamps);
             same & !same.wrapping_add(self.ones)
         };

@@ -174,7 +174,7 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Returns, of the lanes that match the item, the one that is removed first.
-    #[inline]
+    #[inline(always)]
     fn lane_to_remove(self, words: Words, place: Place, now: Moment) -> Option<(Rank, Lane)> {
         let (lanes, among) = (self.lanes(), self.matching(words, place.fp));
         if !lanes.forgets() {

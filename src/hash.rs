@@ -274,7 +274,7 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 ///
-/// Any other item's [`Hash`](std::hash::Hash) implementation writes bytes in one or more pieces. The first piece is
+/// Any other item's [`Hash`] implementation writes bytes in one or more pieces. The first piece is
 /// hashed with the seed. Every further piece is hashed with the previous hash as its seed:
 /// `XXH3(last, … XXH3(second, XXH3(first, seed)))`. An integer is one little-endian piece. `usize` and `isize` are
 /// written as 64 bits. Strings and bytes inside other items are one piece each: the length that Rust writes before

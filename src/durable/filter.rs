@@ -542,7 +542,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
 /// # Batches
 ///
-/// These answer as the methods of [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) with the same names. If a
+/// These answer as the methods of [`ConcurrentCuckooFilter`] with the same names. If a
 /// change cannot be recorded, it is not made, and neither are those that come after it; changes before it are made and
 /// recorded, in an order of the filter's own.
 impl<S: PersistentHasher> DurableFilter<S> {

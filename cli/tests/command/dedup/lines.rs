@@ -321,7 +321,7 @@ fn long_lines_take_no_more_memory_than_short_ones() {
     let place = Place::new();
     for options in ["", "--state seen.koel", "--field 2", "--json-field a"] {
         let mut going = place.start(&format!("dedup --threads 1 {options}"));
-        for _ in 0..rounds(100, 1_000) {
+        for _ in 0..rounds(60, 1_000) {
             going.feed(&[b'x'; 1 << 20]);
         }
         going.is_idle();

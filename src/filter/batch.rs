@@ -256,6 +256,7 @@ macro_rules! batch_operations {
     ($($name:ident)*) => {
         $(
             impl BatchOperation for $name {
+                #[cfg_attr(loom, inline)] // and not compiled, since no model calls it
                 fn write(
                     self,
                     backend: &Backend,
@@ -272,6 +273,7 @@ macro_rules! batch_operations {
 batch_operations! { Insert InsertIfAbsent Remove Refresh InsertOrRefresh }
 
 /// Looks up a batch. It is not generic, so that the crates that use koel do not compile it.
+#[cfg_attr(loom, inline)]
 fn look_up(backend: &Backend, hashes: &[Prehashed], found: &mut [bool]) {
     on_shards!(backend, shards => have(shards, hashes, found));
 }

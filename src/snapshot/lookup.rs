@@ -8,7 +8,7 @@
 //! Without a mapping, each lookup in a shard that was validated reads its two buckets with two calls.
 
 use crate::backend::growing::sharded::bytes_when_restored;
-use crate::error::{NoMemory, zeros};
+use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::{Key, PersistentHasher};
 use crate::layout::bucket::{Fingerprint, LaneSet, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place};
@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 /// A filter in its file, to be read without loading it. Many processes share one copy: the system's cache of the file.
 ///
 /// Opening a file reads some bytes of each shard, so a file of a gigabyte is open within some milliseconds. It takes some
-/// 30 bytes of memory for each shard, which has 64 KiB or more. The first lookup that leads to a shard reads and checks
+/// 40 bytes of memory for each shard, which has 64 KiB or more. The first lookup that leads to a shard reads and checks
 /// all of it. Later ones read two words, which are mapped into memory. All threads may use it at once, and the filter
 /// may be of either kind.
 ///
@@ -559,9 +559,9 @@ struct BlockIndex {
     sums: Vec<u64>,
     /// If the filter grows, the place where each block begins, and the one where the last block ends.
     starts: Vec<u64>,
-    /// All places in equal parts: for each part, the number of the block in which it begins. After the last part, the
-    /// number of blocks.
-    firsts: Vec<u32>,
+    /// All places in equal parts: for each part, the [entry](PART_BLOCK) of the block in which it begins. After the last
+    /// part, that of no block.
+    parts: Vec<u64>,
     /// The binary logarithm of the number of places in a part.
     part: u32,
     /// If the filter forgets, the time of each block.
@@ -570,6 +570,12 @@ struct BlockIndex {
     /// The time at which the last block was copied, if the filter forgets.
     time: Option<Time>,
 }
+
+/// An entry of a part of all places: the number of a block from this bit on, and the block's depth in the lower bits.
+const PART_BLOCK: u32 = 6;
+
+/// The bit of an entry whose block ends within the part.
+const IS_DIVIDED: u64 = 1 << 5;
 
 /// The number of words around the beginning of a block: the time and the checksum of the block before it, and its head.
 const AROUND: usize = TIME_WORDS + 1 + BLOCK_HEAD;
@@ -625,9 +631,9 @@ impl BlockIndex {
         if layout.grows {
             starts.push(coverage.place);
         }
-        let (part, firsts) = firsts_of(&starts)?;
         let (deepest, time) = (coverage.deepest, coverage.time);
-        Ok(BlockIndex { sums, starts, firsts, part, times, deepest, time })
+        let (part, parts) = parts_of(&starts, deepest)?;
+        Ok(BlockIndex { sums, starts, parts, part, times, deepest, time })
     }
 
     /// Returns the number of a hash's block, and the place there.
@@ -649,11 +655,20 @@ impl BlockIndex {
     fn find(&self, Position { root, in_root }: Position) -> (usize, u32) {
         let place = root as u64 * UNITS + in_root / (u64::MAX / UNITS + 1);
         let part = (place >> self.part) as usize;
-        let (first, last) = (self.firsts[part] as usize, self.firsts[part + 1] as usize);
+        let entry = self.parts[part];
+        if entry & IS_DIVIDED != 0 {
+            return self.search(part, place);
+        }
+        ((entry >> PART_BLOCK) as usize, (entry & (IS_DIVIDED - 1)) as u32)
+    }
+
+    /// Finds the block that covers this place among those of its part.
+    #[cold]
+    fn search(&self, part: usize, place: u64) -> (usize, u32) {
+        let [first, last] = [part, part + 1].map(|part| (self.parts[part] >> PART_BLOCK) as usize);
         let after = self.starts[first..=last].partition_point(|start| *start <= place);
         let block = (first + after).saturating_sub(1);
-        let units = self.starts[block + 1] - self.starts[block];
-        (block, UNITS.ilog2() - units.ilog2())
+        (block, depth_in(&self.starts, block))
     }
 
     /// Returns how much older the items of a block have become by the time of the last block, if they have.
@@ -666,36 +681,45 @@ impl BlockIndex {
     }
 
     fn heap_bytes(&self) -> usize {
-        let BlockIndex { sums, starts, firsts, times, .. } = self;
-        size_of_val(&**sums)
-            + size_of_val(&**starts)
-            + size_of_val(&**firsts)
-            + size_of_val(&**times)
+        let words = self.sums.len() + self.starts.len() + self.parts.len();
+        size_of::<u64>() * words + size_of_val(&*self.times)
     }
 }
 
 fn room_for<T>(count: usize) -> Result<Vec<T>, NoMemory> {
     let mut list = Vec::new();
-    let bytes = count.saturating_mul(size_of::<T>());
-    list.try_reserve_exact(count).map_err(|_| NoMemory(bytes))?;
+    reserve(&mut list, count)?;
     Ok(list)
 }
 
-/// Divides the places that blocks with these `starts` cover into two to four times as many parts as there are blocks.
-fn firsts_of(starts: &[u64]) -> Result<(u32, Vec<u32>), NoMemory> {
+/// Returns the depth of a block, given where each of them begins, and where the last one ends.
+fn depth_in(starts: &[u64], block: usize) -> u32 {
+    UNITS.ilog2() - (starts[block + 1] - starts[block]).ilog2()
+}
+
+/// Divides all places into parts that no block divides, or into four times as many parts as there are blocks if these
+/// are fewer. Returns the binary logarithm of the number of places in a part, and the entries.
+fn parts_of(starts: &[u64], deepest: u32) -> Result<(u32, Vec<u64>), NoMemory> {
     let Some((places, blocks)) = starts.split_last() else { return Ok((0, Vec::new())) };
-    let part = (places / (2 * blocks.len() as u64)).max(1).ilog2();
-    let parts = places.div_ceil(1 << part);
-    let mut firsts = room_for(parts as usize + 1)?;
+    let most = 4 * blocks.len() as u64;
+    let mut part = UNITS.ilog2() - deepest;
+    while places >> part > most {
+        part += 1;
+    }
+    let count = places.div_ceil(1 << part);
+    let mut parts = room_for(count as usize + 1)?;
     let mut block = 0;
-    for number in 0..parts {
-        while blocks.get(block + 1).is_some_and(|start| *start <= number << part) {
+    for number in 0..count {
+        let begin = number << part;
+        while starts[block + 1] <= begin {
             block += 1;
         }
-        firsts.push(block as u32);
+        let is_divided = starts[block + 1] < (begin + (1 << part)).min(*places);
+        let bits = if is_divided { IS_DIVIDED } else { depth_in(starts, block).into() };
+        parts.push((block as u64) << PART_BLOCK | bits);
     }
-    firsts.push(blocks.len() as u32);
-    Ok((part, firsts))
+    parts.push((blocks.len() as u64) << PART_BLOCK);
+    Ok((part, parts))
 }
 
 /// The words around the beginning of a block, or of the end of the file.
@@ -716,5 +740,48 @@ impl Neighbours {
         read_at(file, &mut words, Self::at(reader, number))?;
         let [a, b, c, sum_before, head @ ..] = words.map(u64::from_le);
         Ok(Neighbours { time_before: [a, b, c], sum_before, head })
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// Returns where blocks begin, and where the last one ends: each root is split `even` times, and the first block
+    /// further, down to depth `deepest`.
+    fn starts(roots: u64, even: u32, deepest: u32) -> Vec<u64> {
+        let chain = (even < deepest).then(|| (even + 1..=deepest).rev()).into_iter().flatten();
+        let others = std::iter::repeat_n(even, (roots << even) as usize - 1);
+        let mut place = 0;
+        let ends = [deepest].into_iter().chain(chain).chain(others).map(|depth| {
+            place += UNITS >> depth;
+            place
+        });
+        [0].into_iter().chain(ends.collect::<Vec<_>>()).collect()
+    }
+
+    #[test]
+    fn every_place_leads_to_its_block() {
+        let one = [(1, 0, 0), (1, 5, 5), (1, 9, 10), (1, 0, 31)];
+        let several = [(3, 0, 0), (7, 4, 5), (2, 3, 31), (5, 6, 20)];
+        for (roots, even, deepest) in one.into_iter().chain(several) {
+            let starts = starts(roots, even, deepest);
+            assert_eq!(starts.last(), Some(&(roots * UNITS)));
+            let (part, parts) = parts_of(&starts, deepest).expect("memory");
+            let blocks = starts.len() - 1;
+            assert!(parts.len() <= 4 * blocks + 2, "{} parts of {blocks} blocks", parts.len());
+            let (sums, times) = (Vec::new(), Vec::new());
+            let index = BlockIndex { sums, starts, parts, part, times, deepest, time: None };
+            for block in 0..blocks {
+                let (start, end) = (index.starts[block], index.starts[block + 1]);
+                for place in [start, start + (end - start) / 2, end - 1] {
+                    let (root, first) = ((place / UNITS) as usize, (place % UNITS) << 33);
+                    for in_root in [first, first | ((1 << 33) - 1)] {
+                        let found = index.find(Position { root, in_root });
+                        assert_eq!(found, (block, depth_in(&index.starts, block)), "{place}");
+                    }
+                }
+            }
+        }
     }
 }

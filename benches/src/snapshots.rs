@@ -9,7 +9,7 @@
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{Rounds, rate};
-use crate::kit::machine::about;
+use crate::kit::machine::{about, cpu_time};
 use crate::kit::waits::{Time, watch};
 use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotFile, StableHash};
 use std::fs::{self, File};
@@ -280,16 +280,16 @@ fn open(kind: &str, saved: &Path, items: u64, turns: usize) -> Result<()> {
                 if from_disk {
                     forget(saved)?;
                 }
-                let mut start = Instant::now();
+                let mut start = (Instant::now(), cpu_time());
                 let answers = Answers::of(way, saved)?;
                 let mut timed = |part: &[Prehashed], name: &'static str, in_batches| {
                     if answers.find(part, in_batches)? != part.len() {
                         return Err("an item is missing".into());
                     }
-                    let time = start.elapsed();
+                    let (time, work) = (start.0.elapsed(), cpu_time() - start.1);
                     seconds.note((way, from_disk, name), time.as_secs_f64());
-                    rates.note((way, from_disk, name), rate(part.len() as u64, time));
-                    start = Instant::now();
+                    rates.note((way, from_disk, name), rate(part.len() as u64, work));
+                    start = (Instant::now(), cpu_time());
                     Result::Ok(())
                 };
                 timed(&keys[..1], "first", false)?;

@@ -156,7 +156,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// hasher or another version; or if it is damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        Self::of(path, true).map_err(|error| error.of_file(path))
+        Self::opened(path, true).map_err(|error| error.of_file(path))
     }
 
     /// Opens a file like [`open`](Self::open), and does not map it: each lookup reads its words by two system calls,
@@ -169,10 +169,10 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// Returns an error in the same cases as [`open`](Self::open).
     pub fn open_unmapped(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        Self::of(path, false).map_err(|error| error.of_file(path))
+        Self::opened(path, false).map_err(|error| error.of_file(path))
     }
 
-    fn of(path: &Path, maps: bool) -> Result<Self, SnapshotError> {
+    fn opened(path: &Path, maps: bool) -> Result<Self, SnapshotError> {
         // To open a pipe would wait for its other end.
         if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
             return Err(SnapshotError::no_file_to_look_up());
@@ -182,10 +182,10 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let outline = outline.ok_or_else(SnapshotError::no_file_to_look_up)?;
         let info = SnapshotInfo::describe(&file, &outline, S::NAME.into())?;
         let Outline { header, sum, end, length, .. } = outline;
-        let mapping = if maps { Mapping::of(&file, length) } else { None };
+        let mapping = if maps { Mapping::new(&file, length) } else { None };
         let reader = BlockReader::new(&header.layout);
         let index = BlockIndex::read(&file, mapping.as_ref(), &header.layout, &reader, sum, end)?;
-        let matcher = Matcher::of(&header.layout);
+        let matcher = Matcher::new(&header.layout);
         let checked = (0..info.stats.shards.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let path = path.to_path_buf();
         Ok(SnapshotFile { path, file, mapping, header, info, index, reader, matcher, checked })
@@ -535,7 +535,7 @@ impl<S> SnapshotFile<S> {
 }
 
 impl Matcher {
-    fn of(layout: &Layout) -> Self {
+    fn new(layout: &Layout) -> Self {
         match (layout.grows, layout.lanes().is_wide()) {
             (false, _) => Matcher::Fixed,
             (true, false) => Matcher::Narrow(layout.shrinking(), layout.roots()),

@@ -15,7 +15,7 @@ mod imp {
 
     impl Mapping {
         /// Maps the first `length` bytes. Returns `None` if the system cannot map this file.
-        pub fn of(file: &File, length: u64) -> Option<Self> {
+        pub fn new(file: &File, length: u64) -> Option<Self> {
             let length = usize::try_from(length).ok()?;
             let raw = MmapOptions::new().len(length).map_raw_read_only(file).ok()?;
             Some(Mapping { raw })
@@ -52,7 +52,7 @@ mod imp {
     pub enum Mapping {}
 
     impl Mapping {
-        pub fn of(_: &File, _: u64) -> Option<Self> {
+        pub fn new(_: &File, _: u64) -> Option<Self> {
             None
         }
 

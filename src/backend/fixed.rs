@@ -151,7 +151,7 @@ impl Storage for Fixed {
             let Ok(locked) = shard.lock_all();
             let present = incoming.present(shard, &locked);
             let unplaced = incoming.merge(&mut next, shard, present, |place, _| {
-                let merged = shard.merge_entry(&locked, place, present.moment, true);
+                let merged = shard.merge_entry(&locked, place, present.now, true);
                 report.added += usize::from(matches!(merged, Merged::Added));
                 merged
             });

@@ -1,9 +1,9 @@
 //! A copied shard of a filter that is being merged into another one, and the outcome of its entries.
 
 use crate::error::{Full, UnionError};
-use crate::layout::bucket::{Lane, Lanes, Words};
+use crate::layout::bucket::{Lanes, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place, STRIPE_BUCKETS};
-use crate::layout::stamps::Moment;
+use crate::layout::stamps::{AgeShift, Moment};
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::shard::merge::Merged;
@@ -58,26 +58,18 @@ impl<'a> Clocks<'a> {
     }
 }
 
-/// The present time of the filter that a copy is merged into.
-#[derive(Clone, Copy)]
-pub struct Present {
-    pub moment: Moment,
-    /// The number of ticks that an entry is older here than it was in the other filter.
-    lag: i64,
-}
-
 impl<'a> Ages<'a> {
     /// The ages in a copy of that time.
     pub fn of(there: Time, clocks: Clocks<'a>) -> Self {
         Ages { there, clocks }
     }
 
-    /// Where both filters have numbers, these tell how far they are apart. Otherwise, both were at the same tick when
-    /// the union began.
-    fn present(&self, (here, moment): (Time, Moment)) -> Present {
+    /// Returns the difference between the ages in the copy and those at the present time here. Where both filters have
+    /// numbers, these tell how far the filters are apart. Otherwise, both were at the same tick when the union began.
+    fn present(&self, (here, now): (Time, Moment)) -> AgeShift {
         let (there, [here_then, there_then]) = (self.there, self.clocks.elapsed);
         let by_number = here.number.zip(there.number);
-        let lag = match by_number {
+        let ticks = match by_number {
             Some((here, there)) => here.saturating_sub(there).try_into().unwrap_or(i64::MAX),
             None => {
                 let [here, there] =
@@ -85,24 +77,15 @@ impl<'a> Ages<'a> {
                 here.wrapping_sub(there).cast_signed()
             }
         };
-        Present { moment, lag }
-    }
-
-    /// Returns the bucket with the lane's entry as old as it is here now, or `None` if it has expired.
-    fn aged(&self, lanes: Lanes, words: Words, lane: Lane, now: Present) -> Option<Words> {
-        let age = lanes.age(words, lane, Moment::of_tick(self.there.tick));
-        // Nothing is younger than the present tick.
-        let age = age.cast_signed().saturating_add(now.lag).max(0).cast_unsigned();
-        (age <= lanes.remembers().into()).then(|| lanes.with_age(words, lane, age, now.moment))
+        AgeShift { then: Moment::of_tick(there.tick), now, ticks }
     }
 
     /// Erases the entries of the copy that have expired here.
     pub fn erase_expired(&self, words: &mut [u64], lanes: Lanes) {
         let now = self.present(self.clocks.here.present());
         lanes.replace_each(words, |words| {
-            let expired = lanes
-                .taken(words.heads)
-                .filter(|lane| self.aged(lanes, words, *lane, now).is_none());
+            let expired =
+                lanes.taken(words.heads).filter(|lane| now.aged(lanes, words, *lane).is_none());
             expired.fold(words, |words, lane| lanes.without_whole(words, lane))
         });
     }
@@ -122,9 +105,9 @@ impl Unplaced {
 }
 
 impl IncomingShard<'_> {
-    /// Returns the present time to a caller that holds all locks of a shard here.
-    pub fn present<L: Lease>(&self, shard: Shard<'_, L>, locked: &impl Locks) -> Present {
-        let forever = Present { moment: Moment::FIRST, lag: 0 };
+    /// Returns the shift to the present time, to a caller that holds all locks of a shard here.
+    pub fn present<L: Lease>(&self, shard: Shard<'_, L>, locked: &impl Locks) -> AgeShift {
+        let forever = AgeShift { then: Moment::FIRST, now: Moment::FIRST, ticks: 0 };
         self.ages.map_or(forever, |ages| ages.present(shard.present(locked, ages.clocks.here)))
     }
 
@@ -157,7 +140,7 @@ impl IncomingShard<'_> {
         &self,
         next: &mut usize,
         shard: Shard<'_, L>,
-        present: Present,
+        present: AgeShift,
         mut merge_entry: impl FnMut(Place, u64) -> Merged,
     ) -> Option<Unplaced> {
         let mut merged = 0;
@@ -166,8 +149,10 @@ impl IncomingShard<'_> {
             let taken = self.lanes.taken(words.heads);
             let mut unplaced = None;
             for lane in taken {
-                let aged =
-                    self.ages.map_or(Some(words), |it| it.aged(self.lanes, words, lane, present));
+                let aged = match self.ages {
+                    Some(_) => present.aged(self.lanes, words, lane),
+                    None => Some(words),
+                };
                 let Some(fp) = aged.and_then(|words| self.lanes.get_whole(words, lane)) else {
                     continue;
                 };

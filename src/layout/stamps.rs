@@ -280,5 +280,36 @@ impl Expiry {
     }
 }
 
+/// The difference between the ages of items at one moment and at another, perhaps in another filter.
+#[derive(Clone, Copy, Debug)]
+pub struct AgeShift {
+    /// The moment of the ages that the items have.
+    pub then: Moment,
+    /// The moment of the ages that they get.
+    pub now: Moment,
+    /// The number of ticks by which they become older.
+    pub ticks: i64,
+}
+
+impl AgeShift {
+    /// Returns the bucket with the item in `lane` as old as it is now, or `None` if the item has expired.
+    #[inline]
+    pub fn aged(self, lanes: Lanes, words: Words, lane: Lane) -> Option<Words> {
+        let age = lanes.age(words, lane, self.then).cast_signed().saturating_add(self.ticks);
+        // No item is younger than the present tick.
+        let age = age.max(0).cast_unsigned();
+        (age <= lanes.remembers().into()).then(|| lanes.with_age(words, lane, age, self.now))
+    }
+
+    /// Brings the items of all these buckets to their age now, and removes the expired ones.
+    pub fn make_older(self, lanes: Lanes, words: &mut [u64]) {
+        lanes.replace_each(words, |old| {
+            lanes.taken(old.heads).fold(old, |words, lane| {
+                self.aged(lanes, words, lane).unwrap_or_else(|| lanes.without_whole(words, lane))
+            })
+        });
+    }
+}
+
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

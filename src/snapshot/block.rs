@@ -13,10 +13,10 @@
 
 use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
 use crate::backend::shards::Block;
-use crate::layout::bucket::{Lane, Lanes, Words};
+use crate::layout::bucket::Lanes;
 use crate::layout::shrinking::Shrinking;
 use crate::layout::sizing::Layout;
-use crate::layout::stamps::Moment;
+use crate::layout::stamps::{AgeShift, Moment};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, TIME_WORDS, block_bytes, unseal,
@@ -344,49 +344,12 @@ pub fn from_here(time: Time) -> Time {
     Time { elapsed: time.elapsed & (u64::MAX >> 1), ..time }
 }
 
-/// How much older items have become.
-#[derive(Clone, Copy, Debug)]
-pub struct AgeShift {
-    /// The moment at which the items were copied, and the present moment.
-    then: Moment,
-    now: Moment,
-    ticks: u64,
-}
-
 /// Returns how much older a block is at the last time. `None` if it was copied at that time.
 pub fn age_shift(time: Option<Time>, last: Option<Time>) -> Option<AgeShift> {
     let (time, last) = time.zip(last)?;
-    let ticks = last.elapsed.saturating_sub(time.elapsed);
+    let ticks = last.elapsed.saturating_sub(time.elapsed).try_into().unwrap_or(i64::MAX);
     let [then, now] = [time, last].map(|time| Moment::of_tick(time.tick));
     (ticks > 0).then_some(AgeShift { then, now, ticks })
-}
-
-impl AgeShift {
-    /// Returns the present age of lanes that were `age` ticks old, unless they have expired.
-    fn age(self, lanes: Lanes, age: u64) -> Option<u64> {
-        let age = age.saturating_add(self.ticks);
-        (age <= lanes.remembers().into()).then_some(age)
-    }
-
-    /// Whether the item in a lane of this bucket has not expired at the present moment.
-    pub fn is_within(self, lanes: Lanes, words: Words, lane: Lane) -> bool {
-        self.age(lanes, lanes.age(words, lane, self.then)).is_some()
-    }
-
-    /// Makes the items of these buckets older, and removes the expired ones.
-    pub fn make_older(self, lanes: Lanes, words: &mut [u64]) {
-        for bucket in words.chunks_exact_mut(lanes.words()) {
-            let old = Words { heads: bucket[0], tails: bucket.get(1).copied().unwrap_or(0) };
-            let new = lanes.taken(old.heads).fold(old, |new, lane| {
-                match self.age(lanes, lanes.age(old, lane, self.then)) {
-                    Some(age) => lanes.with_age(new, lane, age, self.now),
-                    None => lanes.without_whole(new, lane),
-                }
-            });
-            bucket[0] = new.heads;
-            bucket.iter_mut().skip(1).for_each(|tails| *tails = new.tails);
-        }
-    }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -15,7 +15,8 @@ use crate::layout::geometry::{Bucket, Mixed, Place};
 use crate::layout::roots::{Position, Roots};
 use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking};
 use crate::layout::sizing::{Layout, rate_of_a_lane};
-use crate::snapshot::block::{AgeShift, BlockReader, Totals, UNITS, age_shift};
+use crate::layout::stamps::AgeShift;
+use crate::snapshot::block::{BlockReader, Totals, UNITS, age_shift};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::TIME_WORDS;
 use crate::snapshot::format::{BLOCK_HEAD, End, buckets_in};
@@ -427,7 +428,7 @@ impl<S> SnapshotFile<S> {
         for bucket in [place.first, place.second] {
             let words = buckets.words(bucket, lanes.words())?;
             let is_there =
-                |lane: &_| shift.is_none_or(|shift| shift.is_within(lanes, words, *lane));
+                |lane: &_| shift.is_none_or(|shift| shift.aged(lanes, words, *lane).is_some());
             copies += self.matching(words, place.fp).filter(is_there).count();
         }
         Ok(copies)

@@ -126,7 +126,7 @@ impl Sharded {
             if was_void && report.void_there == 0 {
                 return Merged::Covered;
             }
-            let merged = shard.merge_entry(&locked, place, present.moment, !is_void);
+            let merged = shard.merge_entry(&locked, place, present.now, !is_void);
             let is_new = match merged {
                 Merged::Added if is_void && was_void => {
                     is_first && report.void_counted < report.void_there

@@ -41,7 +41,8 @@ use std::time::{Duration, Instant};
 /// all of it. Later ones read two words, which are mapped into memory. All threads may use it at once, and the filter
 /// may be of either kind.
 ///
-/// To change the filter, or where twice the speed is worth the memory, [load](Self::load) it.
+/// To change the filter, or where lookups of several times the speed are worth the time and the memory,
+/// [load](Self::load) it.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotFile, StableHash};

@@ -38,15 +38,15 @@ use crate::table::stripe::{Locks, Many};
 use crate::table::ticking::Ticking;
 
 /// Returns the memory that a filter takes beside itself, its shards and the lists of its directory.
-pub fn bytes_beside(plan: &Layout) -> usize {
-    let ticking = if plan.lanes().forgets() { size_of::<Ticking>() } else { 0 };
+pub fn bytes_beside(layout: &Layout) -> usize {
+    let ticking = if layout.lanes().forgets() { size_of::<Ticking>() } else { 0 };
     size_of::<Layout>() + size_of::<Tables>() + size_of::<ShardsOfDepth>() + ticking
 }
 
 /// Returns the memory of `shards` shards after a restart, the deepest of which has the depth `deepest`.
-pub fn bytes_when_restored(plan: &Layout, shards: usize, deepest: u32) -> usize {
-    let tables = Tables::bytes(&plan.geometry.with_shards(shards));
-    bytes_beside(plan) + tables + Directory::bytes(plan.geometry.shards(), deepest)
+pub fn bytes_when_restored(layout: &Layout, shards: usize, deepest: u32) -> usize {
+    let tables = Tables::bytes(&layout.geometry.with_shards(shards));
+    bytes_beside(layout) + tables + Directory::bytes(layout.geometry.shards(), deepest)
 }
 
 pub struct Sharded {
@@ -60,9 +60,9 @@ pub struct Sharded {
     /// where a copy does not expect it.
     copies: RwLock<()>,
     max_bytes: Gauge,
-    /// The plan of the new filter. Its limit may have changed since. (In a box, since a fixed filter takes as much room
+    /// The layout of the new filter. Its limit may have changed since. (In a box, since a fixed filter takes as much room
     /// as this.)
-    plan: Box<Layout>,
+    layout: Box<Layout>,
 }
 
 /// The number of shards below which a filter is split for a crowd however empty it is.
@@ -72,33 +72,33 @@ type Leased<'a, W = bool> = Shard<'a, UntilSplit<'a, W>>;
 
 impl Sharded {
     /// Makes the shards that a filter begins with.
-    pub(crate) fn new(plan: Layout) -> Result<Self, BuildError> {
-        let least = plan.own_bytes + bytes_when_restored(&plan, plan.geometry.shards(), 0);
-        if least > plan.max_bytes {
+    pub(crate) fn new(layout: Layout) -> Result<Self, BuildError> {
+        let least = layout.own_bytes + bytes_when_restored(&layout, layout.geometry.shards(), 0);
+        if least > layout.max_bytes {
             let text = format!(
                 "a limit of {} bytes is too small: a filter of this capacity and rate begins with \
                  {least}, so allow at least that",
-                plan.max_bytes
+                layout.max_bytes
             );
             return Err(BuildError::new(BuildErrorKind::LimitTooSmall, text));
         }
         // The tables first: if the system refuses them, nothing has been written yet. The directory is
         // written when it is made.
         let tables =
-            Box::new(Tables::new(plan.geometry.clone()).map_err(|_| error::NoMemory(least))?);
-        let directory = Directory::new(plan.roots(), &tables).ok_or(error::NoMemory(least))?;
-        Ok(Self::with(plan, directory, tables, 0))
+            Box::new(Tables::new(layout.geometry.clone()).map_err(|_| error::NoMemory(least))?);
+        let directory = Directory::new(layout.roots(), &tables).ok_or(error::NoMemory(least))?;
+        Ok(Self::with(layout, directory, tables, 0))
     }
 
     /// Makes the shards of a file or of pieces. The error is the number of bytes that could not be allocated.
-    pub fn restore(plan: Layout, loaded: Loaded) -> Result<Self, usize> {
+    pub fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
         let Loaded { memory: Memory::Tables(tables), blocks, void, time } = loaded else {
             return Err(0);
         };
         let depths = blocks.iter().map(|block| block.depth);
-        let directory = Directory::restore(plan.roots(), &tables, depths);
+        let directory = Directory::restore(layout.roots(), &tables, depths);
         let directory = directory.ok_or(tables.heap_bytes())?;
-        let sharded = Self::with(plan, directory, tables, void);
+        let sharded = Self::with(layout, directory, tables, void);
         if let Some((ticking, time)) = sharded.ticking().zip(time) {
             ticking.continue_from(time);
         }
@@ -107,15 +107,15 @@ impl Sharded {
 
     /// Makes the backend of the shards that are in use in these tables, with their figures. Their void lanes stand for
     /// `void` items, but never for more than there are of them.
-    fn with(plan: Layout, directory: Directory, tables: Box<Tables>, void: u64) -> Self {
-        let shrinking = plan.shrinking();
+    fn with(layout: Layout, directory: Directory, tables: Box<Tables>, void: u64) -> Self {
+        let shrinking = layout.shrinking();
         let void_lanes = |(_, site): (usize, &Site)| site.void_lanes(&shrinking, None) as u64;
         let void = VoidItems::new(void.min(tables.sites_from(0).map(void_lanes).sum()));
-        let lanes = plan.lanes();
+        let lanes = layout.lanes();
         let ticking = lanes.forgets().then(|| Box::new(Ticking::new(lanes.remembers())));
         let shared = Shared { shrinking, tables, void, ticking };
         let max_bytes = Gauge::new();
-        max_bytes.set(plan.max_bytes as u64);
+        max_bytes.set(layout.max_bytes as u64);
         Sharded {
             directory,
             shared,
@@ -123,20 +123,20 @@ impl Sharded {
             joins: Mutex::new(()),
             copies: RwLock::new(()),
             max_bytes,
-            plan: Box::new(plan),
+            layout: Box::new(layout),
         }
     }
 
-    /// Makes the shards that a filter of this plan begins with.
+    /// Makes the shards that a filter of this layout begins with.
     #[cfg(any(test, loom))]
     #[doc(hidden)]
-    pub fn of(plan: Layout) -> Self {
-        Sharded::new(plan).expect("memory")
+    pub fn of(layout: Layout) -> Self {
+        Sharded::new(layout).expect("memory")
     }
 
     /// Returns all memory that the filter holds, including itself.
     fn bytes(&self) -> usize {
-        self.plan.own_bytes + self.heap_bytes()
+        self.layout.own_bytes + self.heap_bytes()
     }
 
     #[inline]
@@ -256,7 +256,7 @@ impl Sharded {
     /// Whether the filter may be split further [for a crowd](split_policy), because it is small, or because
     /// an eighth of all slots are taken.
     fn is_dense(&self) -> bool {
-        let slots = self.buckets() * self.plan.geometry.lanes().slots();
+        let slots = self.buckets() * self.layout.geometry.lanes().slots();
         self.shared.tables.shards() < FEW_SHARDS || self.items() >= slots / 8
     }
 

@@ -20,7 +20,7 @@ use std::ops::Range;
 impl Sharded {
     /// Calls `act` for each of these segments, with the site of its shard and the index of its stripe.
     fn in_each(&self, segments: Range<usize>, mut act: impl FnMut(&Site, usize)) {
-        let in_a_shard = self.plan.geometry.stripes() as usize;
+        let in_a_shard = self.layout.geometry.stripes() as usize;
         let sites = self.shared.tables.all_from(segments.start / in_a_shard);
         for (number, site) in sites.take_while(|(number, _)| number * in_a_shard < segments.end) {
             let first = number * in_a_shard;

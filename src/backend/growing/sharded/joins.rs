@@ -68,17 +68,17 @@ impl Sharded {
 
     /// The number of lanes that a joined shard of this depth may have.
     fn most_lanes(&self, depth: u32) -> i64 {
-        let lanes = self.plan.geometry.lanes();
-        let slots = f64::from(self.plan.geometry.buckets()) * lanes.slots() as f64;
+        let lanes = self.layout.geometry.lanes();
+        let slots = f64::from(self.layout.geometry.buckets()) * lanes.slots() as f64;
         (slots * unsplit_load(lanes) * ROOMY[usize::from(depth > 0)]) as i64
     }
 
     /// The match weight that a joined shard may have, if both halves did not have more: that of the rate which the
     /// filter was built for.
     fn most_weight(&self) -> f64 {
-        let rate_of_one =
-            rate_of_a_lane(self.plan.geometry.lanes()) / f64::from(self.plan.geometry.buckets());
-        self.plan.rate / rate_of_one
+        let rate_of_one = rate_of_a_lane(self.layout.geometry.lanes())
+            / f64::from(self.layout.geometry.buckets());
+        self.layout.rate / rate_of_one
     }
 
     /// Joins two halves, if they leave enough room. Returns whether it did.
@@ -107,7 +107,7 @@ impl Sharded {
         }
         // Most filters have nothing to join.
         if whole.is_none() {
-            *whole = Whole::new(self.plan.geometry.buckets() as usize);
+            *whole = Whole::new(self.layout.geometry.buckets() as usize);
         }
         let Some(whole) = whole else { return false };
         let no_copy = self.copies.try_write();

@@ -38,15 +38,15 @@ impl Sharded {
 
 impl Storage for Sharded {
     fn geometry(&self) -> &Geometry {
-        &self.plan.geometry
+        &self.layout.geometry
     }
 
     fn capacity(&self) -> usize {
-        self.plan.capacity
+        self.layout.capacity
     }
 
     fn layout(&self) -> Layout {
-        Layout { max_bytes: self.max_bytes(), ..(*self.plan).clone() }
+        Layout { max_bytes: self.max_bytes(), ..(*self.layout).clone() }
     }
 
     fn ticking(&self) -> Option<&Ticking> {
@@ -54,7 +54,7 @@ impl Storage for Sharded {
     }
 
     fn buckets(&self) -> usize {
-        self.shared.tables.shards() * self.plan.geometry.buckets() as usize
+        self.shared.tables.shards() * self.layout.geometry.buckets() as usize
     }
 
     fn items(&self) -> usize {
@@ -74,7 +74,7 @@ impl Storage for Sharded {
 
     fn heap_bytes(&self) -> usize {
         let shards = self.directory.heap_bytes() + self.shared.tables.heap_bytes();
-        bytes_beside(&self.plan) + shards
+        bytes_beside(&self.layout) + shards
     }
 
     /// The rate is the expected number of lanes in the two buckets of an absent item that match it.
@@ -83,8 +83,8 @@ impl Storage for Sharded {
             true => self.match_weight_of_all(),
             false => self.match_weight_of_some(),
         };
-        match_weight * rate_of_a_lane(self.plan.geometry.lanes())
-            / f64::from(self.plan.geometry.buckets())
+        match_weight * rate_of_a_lane(self.layout.geometry.lanes())
+            / f64::from(self.layout.geometry.buckets())
     }
 
     fn clear(&self) {

@@ -14,8 +14,8 @@ fn insert(filter: &Sharded, hash: Mixed) -> Result<(), Full> {
 /// Items chosen to share their two buckets are refused in a nearly empty filter.
 #[test]
 fn an_insert_is_refused_without_the_locks_of_its_shard() {
-    let plan = layout_for(100, 0.03, 0, Some(1_024.0)).expect("a layout");
-    let filter = Sharded::of(plan);
+    let layout = layout_for(100, 0.03, 0, Some(1_024.0)).expect("a layout");
+    let filter = Sharded::of(layout);
     let insert = |hash| insert(&filter, hash);
     // Buckets are derived from a hash times an odd number. These products differ only in their last bits.
     let inverse =
@@ -45,8 +45,8 @@ fn an_insert_is_refused_without_the_locks_of_its_shard() {
 #[test]
 fn what_some_shards_tell_of_the_rate_is_near_what_all_do() {
     let most = if SMALL { 1_000 } else { 250_000 };
-    let plan = layout_for(most, 0.03, 0, Some(1_024.0)).expect("a layout");
-    let filter = Sharded::of(plan);
+    let layout = layout_for(most, 0.03, 0, Some(1_024.0)).expect("a layout");
+    let filter = Sharded::of(layout);
     let mut hashes = (0..).map(Mixed::of);
     for _ in 0..10 {
         let next = hashes.by_ref().take(most / 3);
@@ -60,8 +60,8 @@ fn what_some_shards_tell_of_the_rate_is_near_what_all_do() {
 /// Reading the time does not wait while a tick waits to begin, because a shard is being split.
 #[test]
 fn the_time_is_told_while_a_tick_waits_to_begin() {
-    let plan = layout_for(100, 0.03, 3, Some(1.0)).expect("a layout");
-    let filter = Sharded::of(plan);
+    let layout = layout_for(100, 0.03, 3, Some(1.0)).expect("a layout");
+    let filter = Sharded::of(layout);
     let storage: &dyn Storage = &filter;
     let ticking = storage.ticking().expect("it forgets");
     assert_eq!(storage.tick_to(5), 0);

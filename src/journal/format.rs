@@ -128,7 +128,8 @@ impl Header {
         let what = if is_cut_off {
             "its header is cut off; remove it, and the changes with it"
         } else if magic.to_le_bytes() != MAGIC {
-            "it is no journal of koel, or its header is damaged; move it elsewhere, or remove it, and the changes with it"
+            "it is no journal of koel, or its header is damaged; move it elsewhere, or remove it, and \
+             the changes with it"
         } else if version != VERSION {
             "it has a version of the format that this koel does not know"
         } else if own != sum {

@@ -60,8 +60,8 @@ pub struct Sharded {
     /// where a copy does not expect it.
     copies: RwLock<()>,
     max_bytes: Gauge,
-    /// The layout of the new filter. Its limit may have changed since. (In a box, since a fixed filter takes as much room
-    /// as this.)
+    /// The layout of the new filter. Its limit may have changed since. (In a box, since a fixed filter takes as much
+    /// room as this.)
     layout: Box<Layout>,
 }
 

@@ -212,7 +212,8 @@ impl Tables {
         self.given_back.add(given_back as i64);
     }
 
-    /// Takes the next shard of a filter that is filled shard by shard into use. A new table may be as small as one shard.
+    /// Takes the next shard of a filter that is filled shard by shard into use. A new table may be as small as one
+    /// shard.
     pub fn take_next(&self, bytes: usize) -> Result<&Site, FullKind> {
         let spare = self.next_with(bytes, |_| 1)?;
         self.take_into_use(spare);

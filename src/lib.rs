@@ -234,9 +234,9 @@ pub mod internals {
     pub use crate::journal::streams::{Change, STREAMS, Sink, Streams};
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
+    pub use crate::layout::roots::Stagger;
     pub use crate::layout::shrinking::Shrinking;
     pub use crate::layout::sizing::{Layout, rate_of_a_lane};
-    pub use crate::layout::stagger::Stagger;
     pub use crate::layout::stamps::Moment;
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, execute, kick};
@@ -246,11 +246,10 @@ pub mod internals {
     #[cfg(loom)]
     pub use crate::sync::set_queue_first;
     pub use crate::table::Table;
-    pub use crate::table::clock::Clock;
     pub use crate::table::stripe::{
         Locks, Many, SeenVersion, StripeSet, Stripes, Two, WriteSection,
     };
-    pub use crate::table::ticking::{Goal, Ticking, Time};
+    pub use crate::table::ticking::{Clock, Goal, Ticking, Time};
 }
 
 #[cfg(all(doctest, feature = "rayon"))]

@@ -8,7 +8,6 @@
 //! * [`fixed`] has one table of shards that are never split;
 //! * [`growing`] has a directory of shards, which are split when they are full;
 //! * [`union`] merges another filter into this one; a copied shard of the other is [`incoming`];
-//! * [`ticks`] passes ticks through a filter that forgets.
 //!
 //! # The path of an operation
 //!
@@ -24,7 +23,6 @@ pub mod fixed;
 pub mod growing;
 pub mod incoming;
 pub mod shards;
-pub mod ticks;
 pub mod union;
 
 use crate::backend::fixed::{Fixed, FixedShards};
@@ -41,11 +39,11 @@ use crate::layout::sizing::Layout;
 use crate::layout::stamps::{ByStamp, Moment};
 use crate::stats::Stats;
 use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
-use crate::table::ticking::Ticking;
+use crate::table::ticking::{Goal, Ticking};
 use std::ops::{Deref, Range};
 
-/// Where a filter keeps its items. (The variant is in a word of its own, which takes fewer instructions to test than the
-/// unused bits of a field.)
+/// Where a filter keeps its items. (The variant is in a word of its own, which takes fewer instructions to test than
+/// the unused bits of a field.)
 #[repr(u32)]
 #[allow(clippy::large_enum_variant, reason = "a filter is made once and stays where it is")]
 pub enum Backend {
@@ -157,6 +155,73 @@ pub trait Storage: Send + Sync {
 
     /// Joins all shards that leave enough room, unless another thread joins shards.
     fn join_all_if_alone(&self) {}
+}
+
+/// Ticks of a filter that forgets. [`ticking`](crate::table::ticking) has the order in which a tick passes through the
+/// segments.
+impl dyn Storage + '_ {
+    /// Passes one more tick through the filter, after the one that is passing.
+    pub fn tick(&self) {
+        if self.ticking().is_some() {
+            while !self.begin_tick() {
+                self.finish_tick();
+            }
+            self.finish_tick();
+        }
+    }
+
+    /// Passes ticks through the filter until the present one has this number. Returns how many have passed in this
+    /// call.
+    ///
+    /// If ticks have had no numbers until now, the present tick gets this one.
+    pub fn tick_to(&self, number: u64) -> u64 {
+        let mut passed = 0;
+        while let Some(some) = self.begin_tick_toward(number) {
+            passed += some;
+            self.finish_tick();
+        }
+        passed
+    }
+
+    /// Begins a tick, unless one is passing.
+    pub fn begin_tick(&self) -> bool {
+        self.begin(Goal::Next).is_some()
+    }
+
+    /// Begins a tick toward the one with this number, unless one is passing. Returns how many ticks it makes
+    /// up for: 0 if a tick is passing that has to end first, and `None` if this number has been reached.
+    pub fn begin_tick_toward(&self, number: u64) -> Option<u64> {
+        let ticking = self.ticking()?;
+        // Usually the number has been reached.
+        if ticking.has_reached(number) {
+            return None;
+        }
+        let begun = self.begin(Goal::Number(number));
+        begun.or_else(|| (!ticking.has_reached(number)).then_some(0))
+    }
+
+    fn begin(&self, goal: Goal) -> Option<u64> {
+        let ticking = self.ticking()?;
+        if !ticking.is_due(goal) {
+            return None;
+        }
+        let _no_splits = self.keep_from_splitting();
+        let (passes, now) = ticking.begin(goal)?;
+        self.tick_begins(now);
+        Some(passes)
+    }
+
+    /// Works until no tick is passing.
+    pub fn finish_tick(&self) {
+        self.work_on_tick(usize::MAX);
+    }
+
+    /// Works on at most `most` segments. Returns whether no tick is passing any more.
+    pub fn work_on_tick(&self, most: usize) -> bool {
+        self.ticking().is_none_or(|ticking| {
+            ticking.work(most, || self.segments(), |portion, now| self.sweep(portion, now))
+        })
+    }
 }
 
 impl Deref for Backend {

@@ -313,12 +313,6 @@ fn request<'a, S: Shards<'a>>(shards: S, hashes: &[Prehashed], spots: &mut [S::S
     }
 }
 
-/// Performs the operation on an item whose memory was requested. (Apart, since the loops around it need registers, too.)
-#[inline(never)]
-fn act<'a, S: Shards<'a>, O: Operation>(shards: S, ahead: S::Ahead, operation: O) -> O::Answer {
-    operation.perform(shards, shards.fetched(ahead))
-}
-
 /// Processes a batch in its order.
 #[inline]
 fn in_order<'a, S: Shards<'a>, O: Operation>(
@@ -335,7 +329,9 @@ fn in_order<'a, S: Shards<'a>, O: Operation>(
         return;
     }
     let ahead = items.map(|(hash, answer)| (shards.fetch(hash), answer));
-    for_each_ahead(ahead, |(ahead, answer)| *answer = act(shards, ahead, operation));
+    for_each_ahead(ahead, |(ahead, answer)| {
+        *answer = operation.perform(shards, shards.fetched(ahead))
+    });
 }
 
 /// Processes a batch of writes in whichever order is faster.
@@ -379,7 +375,7 @@ pub fn act_on<'a, S: Shards<'a>, O: Operation>(
     }
     let ahead = items.iter().map(|&item| (item, shards.fetch(item.hash())));
     for_each_ahead(ahead, |(item, ahead)| {
-        answer(item, act(shards, ahead, operation));
+        answer(item, operation.perform(shards, shards.fetched(ahead)));
     });
 }
 
@@ -452,12 +448,14 @@ const AHEAD: usize = 32;
 #[inline]
 fn for_each_ahead<T>(mut items: impl Iterator<Item = T>, mut visit: impl FnMut(T)) {
     let mut window = [const { None }; AHEAD];
-    window.iter_mut().zip(items.by_ref()).for_each(|(slot, item)| *slot = Some(item));
-    // There is one call of `visit`, so that it is inlined, and an item goes through memory once.
-    let mut oldest = 0;
-    while let Some(item) = std::mem::replace(&mut window[oldest], items.next()) {
-        visit(item);
-        oldest = (oldest + 1) % AHEAD;
+    // There is one call of either function, so that they are inlined, and an item goes through memory once.
+    for step in 0.. {
+        match std::mem::replace(&mut window[step % AHEAD], items.next()) {
+            Some(item) => visit(item),
+            // The window was empty at first.
+            None if step < AHEAD => {}
+            None => return,
+        }
     }
 }
 

@@ -6,8 +6,7 @@
 //! * [`stamps`] handles the age tags of lanes, in filters that forget;
 //! * [`geometry`] maps a hash to its shard, its two buckets and its fingerprint;
 //! * [`shrinking`] does the same for growing filters, whose fingerprints lose a bit at each split;
-//! * [`roots`] finds the shard of a hash in a growing filter, and [`stagger`] gives the shards unequal
-//!   shares, so that they split one after another;
+//! * [`roots`] finds the shard of a hash in a growing filter;
 //! * [`sizing`] chooses the bits of a lane and the number of buckets for a capacity and a rate.
 
 pub mod bucket;
@@ -15,7 +14,6 @@ pub mod geometry;
 pub mod roots;
 pub mod shrinking;
 pub mod sizing;
-pub mod stagger;
 pub mod stamps;
 
 /// True under a checker and in `tests/random`: tables are then tiny and retries few, so that a model

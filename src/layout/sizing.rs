@@ -9,8 +9,8 @@ use crate::error::{BuildError, BuildErrorKind};
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS};
 use crate::layout::roots::Roots;
+use crate::layout::roots::Stagger;
 use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking, lasts_for};
-use crate::layout::stagger::Stagger;
 use crate::stats::Stats;
 
 /// The numbers of a filter, as a file records them. None of them changes but the limit of its memory.

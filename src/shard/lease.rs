@@ -1,7 +1,7 @@
 //! Leases: whether a shard still owns the items that an operation asks about, and what its lanes mean.
 //!
-//! A shard of a fixed filter owns its items for good: its lease is [`Permanent`]. It compares whole fingerprints, and each
-//! lane is one item. A shard of a growing filter owns its items until it is split: its lease is
+//! A shard of a fixed filter owns its items for good: its lease is [`Permanent`]. It compares whole fingerprints, and
+//! each lane is one item. A shard of a growing filter owns its items until it is split: its lease is
 //! [`UntilSplit`](crate::backend::growing::until_split::UntilSplit). Its fingerprints [lose
 //! bits](crate::layout::shrinking), and match more items the more they have lost;
 //! [void](crate::backend::growing::void) lanes are not one item each.
@@ -10,12 +10,11 @@ use crate::error::FullKind;
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
-use crate::layout::shrinking::merge::MergeMatches;
+use crate::layout::shrinking::MergeMatches;
 use crate::layout::stamps::Moment;
 use crate::sync::AtomicU64;
 use crate::table::Table;
-use crate::table::clock::Clock;
-use crate::table::ticking::Ticking;
+use crate::table::ticking::{Clock, Ticking};
 use std::convert::Infallible;
 use std::fmt::Debug;
 
@@ -131,7 +130,7 @@ impl<E> From<E> for Refusal<E> {
 /// The result of an operation that fails if the shard is full or no longer owns the item.
 pub type Answer<T, L> = Result<T, Refusal<<L as Lease>::Lapsed>>;
 
-/// The lease of a fixed filter's shard, which never ends. In a growing filter, work on a whole shard goes by it, too: its
+/// The lease of a fixed filter's shard, which never ends. In a growing filter, work on a whole shard uses it, too: its
 /// caller makes sure that the shard is not split meanwhile, or does not mind.
 #[derive(Clone, Copy, Debug)]
 pub struct Permanent<W = bool> {

@@ -17,7 +17,7 @@
 
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, Place};
-use crate::layout::shrinking::merge::MergeMatches;
+use crate::layout::shrinking::MergeMatches;
 use crate::layout::stamps::Moment;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;

@@ -2,9 +2,9 @@
 //!
 //! This file has the words and the locks of a shard. The operations are in other files:
 //!
-//! * [`lookup`] finds and counts one item, [`write`](mod@write) inserts and removes one;
+//! * [`lookup`] finds and counts one item, [`write`](mod@write) inserts, removes and refreshes one;
 //! * [`kick`] moves other items out of the way along a path that [`path`] found;
-//! * [`sweep`](mod@sweep) erases expired items, and [`refresh`](mod@refresh) renews an item's stamp;
+//! * [`sweep`](mod@sweep) erases expired items;
 //! * [`merge`](mod@merge) merges the entries of another filter;
 //! * [`whole`] clears, copies and fills the shard as a unit;
 //! * [`lease`] defines for how long a shard owns its items, and what its lanes mean.
@@ -39,7 +39,6 @@ pub mod lease;
 pub mod lookup;
 pub mod merge;
 pub mod path;
-pub mod refresh;
 pub mod sweep;
 pub mod whole;
 pub mod write;

@@ -69,16 +69,15 @@
 //! # And in a growing filter?
 //!
 //! The same happens in all of its shards, including those that splits add meanwhile (see
-//! `backend/growing/sharded/expiry.rs`). As a tick begins, the number of void items becomes that of the void lanes that
+//! `backend/growing/sharded/shards.rs`). As a tick begins, the number of void items becomes that of the void lanes that
 //! stay, if it was greater (see `backend/growing/void.rs`).
 
 use crate::layout::geometry::Place;
 use crate::layout::stamps::Moment;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
-use crate::table::clock::Clock;
 use crate::table::stripe::{Locks, StripeSet};
-use crate::table::ticking::{Ticking, Time};
+use crate::table::ticking::{Clock, Ticking, Time};
 
 /// The number of words that are summed at once: the smallest lanes count to 255.
 const IN_A_SUM: usize = 128;

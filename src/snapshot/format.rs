@@ -349,8 +349,8 @@ mod tests {
     use crate::hash::StableHash;
     use crate::layout::bucket::Lanes;
     use crate::layout::geometry::{Geometry, Mixed, Place};
+    use crate::layout::roots::Stagger;
     use crate::layout::shrinking::Shrinking;
-    use crate::layout::stagger::Stagger;
 
     #[test]
     fn the_example_on_the_page_is_right() {

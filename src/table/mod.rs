@@ -3,8 +3,7 @@
 //! * [`stripe`] has the lock, the version and the count of each segment of buckets, and lists all
 //!   orderings between writers and readers;
 //! * [`lock`] is the lock inside a stripe;
-//! * [`clock`] keeps the time of a filter that forgets, and [`ticking`] passes ticks through its segments;
-//! * [`lookup_view`] is the part of a growing filter's shard that lookups read;
+//! * [`ticking`] keeps the time of a filter that forgets, and passes ticks through its segments;
 //! * [`memory`] allocates words and gives hints to the machine: prefetches and huge pages.
 //!
 //! This file has the [`Table`] itself. Its buckets are in one array, shard after shard, and so are its
@@ -15,15 +14,14 @@
 //! The two words of a [wide](crate::layout::bucket) bucket are adjacent. The second is stored before the
 //! first and read after it.
 
-pub mod clock;
 pub mod lock;
-pub mod lookup_view;
 pub mod memory;
 pub mod stripe;
 pub mod ticking;
 
 use crate::layout::bucket::Fingerprint;
-use crate::layout::geometry::{Geometry, STRIPE_BUCKETS, Spot};
+use crate::layout::geometry::{Bucket, Geometry, STRIPE_BUCKETS, Spot};
+use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::sync::{AtomicU64, Ordering, read_owned};
 use crate::table::memory::{Words, give_back, prefetch, zeroed};
 use crate::table::stripe::{Locks, SeenVersion, Stripes};
@@ -279,6 +277,65 @@ impl Table {
     pub fn write(&self, locked: &impl Locks, word: usize, value: u64) {
         debug_assert!(locked.include(&self.stripes, self.stripe_of_word(word)));
         self.words[word].store(value, Ordering::Release);
+    }
+}
+
+/// The numbers of buckets and stripes in a shard of a growing filter.
+const BUCKETS: usize = GROWING_BUCKETS as usize;
+const STRIPES: usize = BUCKETS / STRIPE_BUCKETS as usize;
+
+/// As many words as a shard of a growing filter has buckets: all its words, or half of them if its buckets are wide.
+pub type ShardWords = [AtomicU64; BUCKETS];
+
+/// The versions of such a shard.
+pub type Versions = [AtomicU64; STRIPES];
+
+/// The part of a growing filter's shard that lookups read: its words and its versions.
+///
+/// All shards of a growing filter have the same size, which the compiler knows. So an index within a shard needs no
+/// bounds check here, and no offset. (For a shard with wide buckets, all words have to be here. A
+/// [site](crate::backend::growing::site) checks that once.)
+#[derive(Clone, Copy)]
+pub struct LookupView<'a> {
+    /// One array of words, or two of wide buckets.
+    words: &'a [ShardWords],
+    versions: &'a Versions,
+}
+
+impl<'a> LookupView<'a> {
+    #[inline(always)]
+    pub fn new(words: &'a [ShardWords], versions: &'a Versions) -> Self {
+        LookupView { words, versions }
+    }
+
+    /// Returns the words and versions of a table from this bucket on, if there are enough of them.
+    pub fn find(table: &Table, base: usize) -> Option<(&[ShardWords], &Versions)> {
+        let each = table.geometry().lanes().words();
+        let words = table.words.get(base * each..)?.as_chunks().0.get(..each)?;
+        let versions = table.stripes().versions_from(Table::stripe_of(base))?;
+        Some((words, versions.first_chunk()?))
+    }
+
+    /// Returns the first word of a bucket.
+    #[inline(always)]
+    pub fn heads(self, bucket: Bucket, is_wide: bool) -> &'a AtomicU64 {
+        let index = bucket.0 as usize % BUCKETS;
+        match is_wide {
+            false => &self.words[0][index],
+            true => &self.words.as_flattened()[2 * index],
+        }
+    }
+
+    /// Reads the second word of a wide bucket.
+    #[inline(always)]
+    pub fn read_second(self, bucket: Bucket) -> u64 {
+        load(&self.words.as_flattened()[2 * (bucket.0 as usize % BUCKETS) + 1])
+    }
+
+    /// Returns the version of the bucket's stripe.
+    #[inline(always)]
+    pub fn version(self, bucket: Bucket) -> &'a AtomicU64 {
+        &self.versions[Table::stripe_of(bucket.0 as usize) % STRIPES]
     }
 }
 

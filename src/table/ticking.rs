@@ -1,8 +1,8 @@
 //! How a tick passes through a filter: the order in which its segments are swept, and the threads that do the
 //! work.
 //!
-//! A tick is one pass over all segments, which erases expired lanes: see [`sweep`](mod@crate::shard::sweep). The work is
-//! handed out in portions to the threads that ask for it.
+//! A tick is one pass over all segments, which erases expired lanes: see [`sweep`](mod@crate::shard::sweep). The work
+//! is handed out in portions to the threads that ask for it.
 //!
 //! ```text
 //!              1 begin                                     2 hand out
@@ -13,9 +13,10 @@
 //!                                                        4 give back, after a panic
 //! ```
 //!
-//! 1. *Begin*: `next` is 0, the number of the tick and `elapsed` advance, and the clock shows that a tick is passing, and
-//!    then the time. Only a filter that rests may begin a tick, so one tick passes after the other.
-//! 2. *Hand out*: the segments from `next` on, up to a limit, are a thread's; `next` is after them, and `at_work` one more.
+//! 1. *Begin*: `next` becomes 0, the number of the tick and `elapsed` advance, and the clock shows first that a tick is
+//!    passing, and then the new time. Only a resting filter begins a tick, so one tick passes after the other.
+//! 2. *Hand out*: a thread gets the segments from `next` on, up to a limit. `next` moves behind them, and `at_work` is
+//!    one more.
 //! 3. *Done*: `at_work` is one less.
 //! 4. *Give back*: the same, and `next` goes back to the portion's first segment, so some segments may be swept twice.
 //! 5. *End*: nothing is left and no thread is at work, so no lane is left that has expired. The filter may have got
@@ -23,16 +24,15 @@
 //!
 //! The lock of `progress`, under which all transitions happen, is the last that a thread acquires, and no thread waits
 //! for anything while holding it. So reading the time never blocks for long, whatever a tick has to wait for as it
-//! begins. No lock of this module is held during the work on a portion, so a thread may wait for others here wherever it
-//! may wait for the lock of a segment.
+//! begins. No lock of this module is held during the work on a portion, so a thread may wait for others here wherever
+//! it may wait for the lock of a segment.
 //!
 //! Ticks and copies do not wait for each other. A copy of a shard holds all its locks, and reads the time under them: a
 //! tick that begins after that cannot touch its words. So all ages in it are relative to that time.
 
 use crate::layout::SMALL;
 use crate::layout::stamps::{Moment, STAMPS};
-use crate::sync::{Backoff, Mutex, nap};
-use crate::table::clock::Clock;
+use crate::sync::{AtomicBool, AtomicU64, Backoff, Mutex, Ordering, nap, read_owned};
 use std::ops::Range;
 use std::panic::RefUnwindSafe;
 
@@ -50,6 +50,61 @@ pub struct Time {
     pub elapsed: u64,
     /// The caller's number of the tick.
     pub number: Option<u64>,
+}
+
+/// The clock of a filter that forgets.
+pub struct Clock {
+    now: AtomicU64,
+    passing: AtomicBool,
+}
+
+impl Clock {
+    pub fn new() -> Self {
+        Clock { now: AtomicU64::new(Moment::FIRST.word()), passing: AtomicBool::new(false) }
+    }
+
+    #[inline]
+    pub fn now(&self) -> Moment {
+        // Acquire: pairs with `set`.
+        Moment::of_word(self.now.load(Ordering::Acquire))
+    }
+
+    /// Returns the time, for a caller that alone may set it, or that keeps other threads from setting it.
+    pub fn own_time(&self) -> Moment {
+        Moment::of_word(read_owned(&self.now))
+    }
+
+    /// Sets the time. One caller at a time.
+    pub fn set(&self, now: Moment) {
+        // Release: pairs with `now`. A thread that sweeps by this time has seen all inserts from before the tick, and
+        // passes that on: a lookup that finds an expired copy gone finds the copy that was inserted before the tick.
+        self.now.store(now.word(), Ordering::Release);
+    }
+
+    /// Whether a tick is passing, so that expired lanes may be left.
+    #[inline]
+    pub fn is_passing(&self) -> bool {
+        // Acquire: pairs with `end`. A thread that reads that the tick is over sees that the expired items are gone.
+        self.passing.load(Ordering::Acquire)
+    }
+
+    /// Begins a tick. One caller at a time. A thread that reads the new time also sees that its tick is passing, and so
+    /// does a thread that acquires a lock after it: it must not move an expired item into a segment that has been
+    /// swept.
+    pub fn begin(&self, now: Moment) {
+        self.set_passing(true);
+        self.set(now);
+    }
+
+    /// Ends the tick.
+    pub fn end(&self) {
+        self.set_passing(false);
+    }
+
+    fn set_passing(&self, is_passing: bool) {
+        // Release: pairs with `is_passing`.
+        self.passing.store(is_passing, Ordering::Release);
+    }
 }
 
 /// The tick toward which another one begins.

@@ -8,7 +8,6 @@
 //! [`shrinking`](crate::layout::shrinking) describes what the fingerprints lose, and [`split_policy`] when a
 //! split is refused.
 
-mod expiry;
 mod joins;
 mod merge;
 mod shards;

@@ -10,8 +10,7 @@ use crate::layout::stamps::Moment;
 use crate::shard::Shard;
 use crate::shard::whole::fill;
 use crate::sync::Gauge;
-use crate::table::Table;
-use crate::table::lookup_view::{LookupView, Versions, Words};
+use crate::table::{LookupView, ShardWords, Table, Versions};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
@@ -22,8 +21,8 @@ use std::sync::Arc;
 #[repr(align(64))] // A line of the cache. Its address leaves six bits for a depth.
 pub struct Site {
     table: Arc<Table>,
-    /// The first of as many [`Words`] as a bucket has words, which are adjacent.
-    words: NonNull<Words>,
+    /// The first of as many [`ShardWords`] as a bucket has words, which are adjacent.
+    words: NonNull<ShardWords>,
     versions: NonNull<Versions>,
     words_of_a_bucket: u32,
     /// The shard's number in the table.

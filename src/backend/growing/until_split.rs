@@ -6,15 +6,13 @@ use crate::backend::growing::tables::Tables;
 use crate::backend::growing::void::VoidItems;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
+use crate::layout::shrinking::MergeMatches;
 use crate::layout::shrinking::Shrinking;
-use crate::layout::shrinking::merge::MergeMatches;
 use crate::layout::stamps::Moment;
 use crate::shard::lease::{Lease, Removing};
 use crate::sync::AtomicU64;
-use crate::table::Table;
-use crate::table::clock::Clock;
-use crate::table::lookup_view::LookupView;
-use crate::table::ticking::Ticking;
+use crate::table::ticking::{Clock, Ticking};
+use crate::table::{LookupView, Table};
 
 /// The lease of a shard that may be split. It is valid for as long as the directory's entry of the shard is
 /// unchanged.

@@ -1,4 +1,3 @@
-use super::merge::MergeMatches;
 use super::*;
 use crate::layout::bucket::all_lanes;
 use crate::layout::stamps::Moment;

@@ -1,8 +1,8 @@
 use super::*;
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Geometry;
+use crate::layout::roots::Stagger;
 use crate::layout::shrinking::GROWING_BUCKETS;
-use crate::layout::stagger::Stagger;
 
 const THREE: Roots = Roots { count: 3, stagger: Stagger::FULL };
 

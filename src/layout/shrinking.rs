@@ -21,6 +21,26 @@
 //! A lookup derives the fingerprint that the item would have if it were new. A lane matches the
 //! item if it agrees with that fingerprint in all bits above the lane's last `1`.
 //!
+//! # An example
+//!
+//! ```text
+//! new            5C | 1011001 1     5CB3   the anchor 5C, and seven bits of the hash
+//! first bit: 1                             the item is in the upper half
+//! after a split  5C | 011001 1 0    5C66   six bits are left
+//!
+//! looked for     5C | 0110010 1     5C65   what another item of the upper half would be
+//! differs in               11              5C66 ^ 5C65
+//! need not agree           11              5C66 from its last 1 down: 5C66 ^ (5C66 - 1)
+//! ```
+//!
+//! The lane matches that item, too: nothing is left that differs. A join of the halves shifts the suffix down again and
+//! puts the `1` of the upper half in front, which gives 5CB3.
+//!
+//! The code does the same to all lanes of a word at once: it multiplies a value by a word that has the lowest bit of
+//! each lane, to have the value in each lane, and leaves room in each lane for what an addition carries.
+//!
+//! # Wide buckets and stamps
+//!
 //! In a [wide](crate::layout::bucket) bucket, the head is the anchor and the tail is the suffix. An
 //! anchor in it is never zero.
 //!

@@ -349,3 +349,14 @@ fn bits_grow_with_the_logarithm() {
     }
     assert!(bits_for(f64::MAX) > 60);
 }
+
+#[test]
+fn the_example_on_the_page_is_right() {
+    let shrinking = Shrinking::new(Lanes::of_bits(16), 1.0);
+    let bucket = |heads| Words { heads, tails: 0 };
+    let halves = shrinking.split(bucket(0x5CB3));
+    assert_eq!((halves.lower, halves.upper), (bucket(0), bucket(0x5C66)));
+    let other = Fingerprint::new(0x5C65).expect("a fingerprint");
+    assert_eq!(shrinking.matching(0x5C66, other).len(), 1);
+    assert_eq!(shrinking.joined(bucket(0x5C66), true), bucket(0x5CB3));
+}

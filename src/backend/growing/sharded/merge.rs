@@ -49,6 +49,15 @@ impl Sharded {
 
     /// Merges the buckets of the copy from `next` on into the shards of the range of this depth that begins
     /// with this hash.
+    ///
+    /// Each round of the outer loop looks up the first shard of the range, and does one of these:
+    ///
+    /// * The shard is deeper, so it has only a part of the range: the lower half of the range is merged by a call, and
+    ///   the upper half becomes the range.
+    /// * Fewer shards could not hold the entries: the shard is split, and the next round finds its lower half.
+    /// * Otherwise the copy is converted to the depth of the shard, and its buckets are merged. If the shard has to be
+    ///   split for them, or has been split or joined meanwhile, the next round goes on with the same bucket in the
+    ///   shards that there are then.
     fn merge_range(
         &self,
         merge: &mut Merge<'_>,

@@ -70,12 +70,13 @@
 //!   changed (of a batch, other items may be in). koel itself panics on no input, except for
 //!   `with_capacity` beyond memory and slices of different lengths.
 //! * **Batches are loops.** A `_many` method returns what a loop over the single method would have
-//!   returned. (A batch during which a tick begins may go on as before it.)
+//!   returned. (A batch during which a tick begins may go on as before it. In a growing filter, a batch may see other
+//!   items refused than a loop when memory runs out.)
 //!
 //! A filter that [grows](ConcurrentCuckooFilter#growth) promises the same while it does so, with more items than its
 //! capacity for as long as there is memory. It refuses an item only for the item's own copies, for memory, or for its
 //! limit, and never for other items, unless someone who knows the hasher's keys
-//! [chose](ConcurrentCuckooFilter#when-it-returns-full) them. (A filter of fixed size also refuses items whose buckets
+//! [chose](ConcurrentCuckooFilter#when-it-returns-full) them, or fingerprints have no bits left. (A filter of fixed size also refuses items whose buckets
 //! are full of copies of others.) A refused insert may still have grown the filter.
 //!
 //! # Consistency
@@ -124,11 +125,11 @@
 //! because chance treats them less evenly: a filter for 1,000 items takes 20.9 bits per item at 16
 //! bits a fingerprint.)
 //!
-//! A lookup reads the version of its second bucket's stripe, then its two buckets. A fingerprint that is found is proof
-//! enough. A miss counts only if the version was even and is unchanged: then the item was not being moved, since a move
-//! changes the versions of both its stripes. (In narrow buckets, it looks at both of them before, without a version,
-//! and is done if it finds the item. A wide bucket of a filter that forgets asks for both versions:
-//! [`sweep`](mod@sweep).) [`kick`](mod@kick) explains why that is right while an item is on its way from one bucket to
+//! A lookup reads the version of its second bucket's stripe, then its two buckets. Its answer counts only if the version
+//! was even and is unchanged: then the item was not being moved, since a move changes the versions of both its stripes.
+//! (In narrow buckets of a filter of fixed size, it looks at both of them before, without a version, and is done if it
+//! finds the item: a fingerprint that is found is proof enough there. A wide bucket of a filter that forgets asks for
+//! both versions: [`sweep`](mod@sweep).) [`kick`](mod@kick) explains why that is right while an item is on its way from one bucket to
 //! the other.
 //!
 //! A filter that grows has equal shards of 64 or 128 KiB behind a directory: the position of a hash among all hashes
@@ -137,7 +138,7 @@
 //!
 //! # The sources
 //!
-//! Each part of the picture is a folder, and imports only from the folders below it, as a test checks.
+//! Each folder is a layer, and imports only from the folders below it, as a test checks.
 //!
 //! ```text
 //! durable/    a filter with its file: syncs, checkpoints, replays

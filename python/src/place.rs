@@ -326,7 +326,7 @@ impl Place {
         py: Python<'_>,
         operation: impl FnOnce(&Kept) -> PyResult<T> + Send,
     ) -> PyResult<T> {
-        self.check_change()?;
+        attached(py, || self.check_change())?;
         self.at_length(py, operation)
     }
 
@@ -348,7 +348,7 @@ impl Place {
     /// Adds what another filter has. If this one is in a file, nobody else uses it until a checkpoint is made: what
     /// comes is not on record, and nobody may see it before it is in the file.
     pub fn merge(&self, py: Python<'_>, other: &Place) -> PyResult<usize> {
-        self.check_change()?;
+        attached(py, || self.check_change())?;
         detached(py, || {
             let is_same = std::ptr::eq(self, other);
             // Always in the same order, so that no two wait for each other.

@@ -125,7 +125,7 @@ pub trait Storage: Send + Sync {
 
     // Growth.
 
-    /// Returns the depth of the deepest shard.
+    /// Returns the greatest depth that a shard has had.
     fn level(&self) -> u32 {
         0
     }

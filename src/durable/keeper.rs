@@ -35,6 +35,9 @@ impl Default for SyncPolicy {
     }
 }
 
+/// The longest interval between syncs: the clock has no time that is much later.
+const MOST_INTERVAL: Duration = Duration::from_secs(1 << 30);
+
 /// The shortest interval between syncs. A shorter one would keep a core busy.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -187,7 +190,8 @@ impl Keeper {
         let mut keeper = Keeper { work, threads: Vec::new(), claim: Mutex::new(Some(claim)) };
         let thread = |name: &str| thread::Builder::new().name(name.into());
         if let SyncPolicy::Every(interval) = policy {
-            let (work, interval) = (Arc::clone(&keeper.work), interval.max(LEAST_INTERVAL));
+            let (work, interval) =
+                (Arc::clone(&keeper.work), interval.clamp(LEAST_INTERVAL, MOST_INTERVAL));
             keeper.threads.push(thread("koel-sync").spawn(move || work.sync_at(interval))?);
         }
         let (work, shared) = (Arc::clone(&keeper.work), Arc::clone(shared));

@@ -47,9 +47,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     ///
     /// Let only one process load and save a file. If two do, the last one to save wins, and what
     /// only the other one has seen is lost. Only one save to a path runs at a time, across all
-    /// processes. A second one is refused as [`Busy`](crate::SnapshotErrorKind::Busy). (This takes
-    /// file locks. Without them, as on Windows and on some file systems, both saves proceed, the
-    /// last one to finish wins, and the unfinished files of killed processes are not removed.)
+    /// processes. A second one is refused as [`Busy`](crate::SnapshotErrorKind::Busy). This takes
+    /// file locks: on a file system without them, a save fails before it writes anything.
     ///
     /// # Errors
     ///

@@ -77,9 +77,10 @@ impl Reader {
         }
         let in_order = |mut chunks: Vec<(u64, std::ops::Range<u64>)>| {
             chunks.sort_unstable_by_key(|(number, pages)| (*number, pages.start));
-            let mut of_stream = Vec::new();
+            let (mut of_stream, mut is_whole) = (Vec::new(), true);
             for (expected, (number, pages)) in (0..).zip(chunks) {
-                if number == expected { &mut of_stream } else { &mut others }.extend(pages);
+                is_whole &= number == expected;
+                if is_whole { &mut of_stream } else { &mut others }.extend(pages);
             }
             of_stream
         };

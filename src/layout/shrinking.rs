@@ -7,12 +7,12 @@
 //!          [    anchor    | 1 0 0 0 0 0 0 0 ]    void: no bits are left
 //! ```
 //!
-//! The *anchor*, the upper half of a lane, never changes. It determines the item's other bucket,
+//! The *anchor*, the upper half of a lane or less, never changes. It determines the item's other bucket,
 //! `i ^ d`, where `d` is odd and derived from the anchor. For three anchors of four, `d` is less
 //! than 512, so that both buckets share a stripe; for all others, and where a bucket has two lanes, it is less than
 //! 8,192, the number of buckets in each shard of a growing filter.
 //!
-//! The *suffix*, the lower half, holds the bits of the hash that follow the bits by which the directory found the
+//! The *suffix*, the rest, holds the bits of the hash that follow the bits by which the directory found the
 //! shard, then a `1`, then zeros. A split sends the item to one of the halves by the first bit of the suffix, and
 //! shifts the rest up: from then on, the directory accounts for that bit. So each split makes a lane match more items,
 //! while items that are inserted after it have whole suffixes again. A *void* suffix has no bit left that could

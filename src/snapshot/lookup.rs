@@ -3,7 +3,8 @@
 //! The file is mapped into memory, so that its words are in the system's cache, once for all processes. Before a lookup
 //! reads the mapping, its shard has been read as a whole and validated. That is done once for each shard, when a lookup
 //! first leads there: a bit says so from then on. A block is read with a system call, not through the mapping: one call
-//! reads all of it from the disk, and an error of the disk is an error here, where the mapping would kill the process.
+//! reads all of it from the disk, and an error of the disk is an error here. (If the system drops such words from its cache,
+//! the mapping reads them from the disk again. An error of the disk then kills the process.)
 //!
 //! Without a mapping, each lookup in a shard that was validated reads its two buckets with two calls.
 

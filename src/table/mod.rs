@@ -106,7 +106,8 @@ impl Table {
     pub fn bytes(geometry: &Geometry) -> usize {
         let of_one =
             geometry.words() * size_of::<u64>() + Stripes::bytes(geometry.stripes() as usize);
-        geometry.shards() * of_one
+        // A file may tell of more than memory has.
+        geometry.shards().saturating_mul(of_one)
     }
 
     /// Returns the memory held beside `self`, in bytes.

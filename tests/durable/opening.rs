@@ -6,6 +6,7 @@ use koel::{
     ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, StableHash, SyncPolicy,
 };
 use std::path::Path;
+use std::time::Duration;
 
 type Builder = koel::Builder<StableHash>;
 
@@ -24,6 +25,17 @@ fn builders() -> [Builder; 4] {
 
 fn open(path: &Path, builder: &Builder) -> DurableFilter {
     DurableFilter::open_with(path, SyncPolicy::Never, || builder.clone().build()).expect("a filter")
+}
+
+#[test]
+fn an_interval_may_be_longer_than_the_clock_can_tell() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let policy = SyncPolicy::Every(Duration::MAX);
+    let seen = DurableFilter::open_with(&path, policy, || builders()[0].clone().build())
+        .expect("a filter");
+    assert!(seen.insert_if_absent(&1u64).expect("room"));
+    seen.close().expect("a state");
 }
 
 #[test]

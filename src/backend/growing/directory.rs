@@ -11,9 +11,8 @@
 //! shard is deeper, it has [`SPLIT`], and the list in use has the entries. (A filter loaded from a file has no
 //! shorter lists at first.)
 //!
-//! A join of two halves replaces their entries by that of the whole shard. Once no shard is as deep as the list in
-//! use, a shorter one comes into use. No reader has to be waited for: a longer list keeps its place, but all its
-//! entries become [`SPLIT`], which takes no memory, and a reader that still finds it there turns to the list in use.
+//! A join of two halves stores the entry of the whole shard in every list from its depth on. The list in use stays: the
+//! directory never gets shorter.
 //!
 //! A lookup keeps the entry that it read as a [`SeenEntry`], which is valid for as long as the entry is
 //! unchanged. Splits and joins store entries while the versions of all stripes of the shards are

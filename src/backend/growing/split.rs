@@ -48,7 +48,7 @@
 //! A hit is validated like a miss, unlike in a fixed filter. There the meaning of a lane never changes; here
 //! a lane may be read with one bit too many or too few, and then match another item.
 //!
-//! A lookup that fails 17 times locks its two stripes, and so waits until the split is over; then it reads
+//! A lookup that fails at all its attempts locks its two stripes, and so waits until the split is over; then it reads
 //! the directory again. Items of other shards are not affected at all.
 //!
 //! # And writers?

@@ -26,6 +26,9 @@ const PART: usize = 32;
 /// The size of the filter, in huge pages, from which on new tables fill huge pages.
 const FEW_HUGE_PAGES: usize = 8;
 
+/// The largest table, in bytes, that is written at once where a filter is filled shard by shard.
+const AT_ONCE: usize = 5 * HUGE;
+
 /// Under a limit, a new table has at least one shard per this many present shards.
 const MIN_PART: usize = 64;
 
@@ -166,7 +169,7 @@ impl Tables {
     /// Returns the shard that comes into use next. If all shards are in use, allocates a table of at most
     /// `bytes` bytes. One caller at a time.
     pub fn next_unused(&self, bytes: usize) -> Result<Spare<'_>, FullKind> {
-        self.next_with(bytes, |shards| shards.div_ceil(MIN_PART))
+        self.next_with(bytes, |shards| shards.div_ceil(MIN_PART), Table::needed_soon)
     }
 
     /// Takes that shard into use. From now on, iterations over all shards include it.
@@ -213,9 +216,13 @@ impl Tables {
     }
 
     /// Takes the next shard of a filter that is filled shard by shard into use. A new table may be as small as one
-    /// shard.
+    /// shard. A large one is not written at once, so that each shard takes about the same time.
     pub fn take_next(&self, bytes: usize) -> Result<&Site, FullKind> {
-        let spare = self.next_with(bytes, |_| 1)?;
+        let table = |geometry| match Table::bytes(&geometry) > AT_ONCE {
+            true => Table::new(geometry),
+            false => Table::needed_soon(geometry),
+        };
+        let spare = self.next_with(bytes, |_| 1, table)?;
         self.take_into_use(spare);
         Ok(spare.site)
     }
@@ -226,10 +233,11 @@ impl Tables {
         &self,
         bytes: usize,
         least: impl Fn(usize) -> usize,
+        table: impl Fn(Geometry) -> Result<Table, usize>,
     ) -> Result<Spare<'_>, FullKind> {
         let bought: usize = self.sites.all().map(|sites| sites.len()).sum();
         if self.shards() == bought {
-            self.allocate(bought, least(bought), bytes)?;
+            self.allocate(bought, least(bought), bytes, table)?;
         }
         let mut spares =
             self.numbered(self.first_spare.get() as usize).filter(|(_, site)| !site.is_in_use());
@@ -244,14 +252,20 @@ impl Tables {
     }
 
     /// Adds a table of at least `least` shards and at most `bytes` bytes to tables that have `shards` shards.
-    fn allocate(&self, shards: usize, least: usize, bytes: usize) -> Result<(), FullKind> {
+    fn allocate(
+        &self,
+        shards: usize,
+        least: usize,
+        bytes: usize,
+        table: impl Fn(Geometry) -> Result<Table, usize>,
+    ) -> Result<(), FullKind> {
         let of_one = Self::bytes(&self.geometry.with_shards(1)) - OVERHEAD;
         let affordable = bytes.saturating_sub(OVERHEAD) / of_one;
         let wanted = self.wanted(shards).min(affordable);
         if wanted < least {
             return Err(FullKind::LimitReached);
         }
-        let new = |shards| Table::needed_soon(self.geometry.with_shards(shards)).and_then(sites_of);
+        let new = |shards| table(self.geometry.with_shards(shards)).and_then(sites_of);
         // The system may have memory for a smaller one.
         let sites = new(wanted).or_else(|_| new(least)).map_err(|_| FullKind::NoMemory)?;
         let geometry = self.geometry.with_shards(sites.len());

@@ -220,16 +220,18 @@ pub mod files {
 #[cfg(any(loom, shuttle))]
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::backend::Backend;
     pub use crate::backend::fixed::{Fixed, FixedShards};
     pub use crate::backend::growing::directory::{Directory, SeenEntry};
-    pub use crate::backend::growing::sharded::{GrowingShards, Sharded};
+    pub use crate::backend::growing::sharded::Sharded;
+    pub use crate::backend::growing::sharded::shards::GrowingShards;
     pub use crate::backend::growing::site::{Entry, Site};
     pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
     pub use crate::backend::incoming::{IncomingShard, MergeReport};
     pub use crate::backend::shards::{
         Insert, InsertIfAbsent, Located, Operation, Refresh, Remove, Shards,
     };
-    pub use crate::backend::{Backend, Storage};
+    pub use crate::backend::storage::Storage;
     pub use crate::filter::batch::write as write_batch;
     #[cfg(loom)]
     pub use crate::journal::streams::{Change, STREAMS, Sink, Streams};

@@ -1,8 +1,8 @@
 //! The backend of a filter of fixed size: one table that never grows.
 
-use crate::backend::Storage;
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::{Block, Loaded, Located, Memory, Shards};
+use crate::backend::storage::Storage;
 use crate::error::{BuildError, Full, FullKind, NoMemory, UnionError};
 use crate::layout::bucket::Fingerprint;
 use crate::layout::geometry::{Bucket, Geometry, Mixed, Place, Spot};

@@ -68,7 +68,7 @@ pub type Located<'a, S> = (Shard<'a, <S as Shards<'a>>::Lease>, Place);
 pub type Lapsed<'a, S> = <<S as Shards<'a>>::Lease as Lease>::Lapsed;
 
 /// The shards of a filter, for operations on items: [those of a fixed size](crate::backend::fixed::FixedShards), or
-/// those that are [split](crate::backend::growing::sharded::GrowingShards) when they are full.
+/// those that are [split](crate::backend::growing::sharded::shards::GrowingShards) when they are full.
 ///
 /// Whether buckets are wide is a part of the type. So there is code for each width, without a test in it. The
 /// operations are always inlined, so that the item's place stays in registers: passing it through memory takes 10 ns.

@@ -10,12 +10,9 @@
 
 mod joins;
 mod merge;
-mod shards;
+pub mod shards;
 pub mod split_policy;
 
-pub use shards::GrowingShards;
-
-use crate::backend::Storage;
 use crate::backend::growing::directory::{
     Directory, MAX_ENTRIES, NoMemory, SeenEntry, ShardsOfDepth,
 };
@@ -26,6 +23,7 @@ use crate::backend::growing::tables::Tables;
 use crate::backend::growing::until_split::{Shared, UntilSplit};
 use crate::backend::growing::void::VoidItems;
 use crate::backend::shards::{Loaded, Memory};
+use crate::backend::storage::Storage;
 use crate::error::{self, BuildError, BuildErrorKind, Full, FullKind};
 use crate::layout::geometry::{Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;

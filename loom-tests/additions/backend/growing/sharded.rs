@@ -1,6 +1,6 @@
 //! Access to the shards of a growing filter for models, and what mutants of saves do in more than a line.
 
-use crate::backend::Storage;
+use crate::backend::storage::Storage;
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::{Entry, Site};
 use crate::backend::shards::Block;

@@ -14,12 +14,12 @@
 //! to another, and a join moves what the upper half has. So the pass also marks the stripes of unused shards, a thread
 //! that locks all stripes of a shard sweeps those that the pass has not reached, and no tick begins during a split.
 
-use crate::backend::Storage;
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::sharded::{Sharded, bytes_beside};
 use crate::backend::growing::until_split::{Shared, UntilSplit, WasSplit};
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::{Block, Located, Shards};
+use crate::backend::storage::Storage;
 use crate::error::UnionError;
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};

@@ -89,9 +89,12 @@ fn what_is_on_its_way_out_gets_out_and_is_saved() {
         // There is still unread output when the signal comes.
         going.signal(Signal::TERM);
         let reader = collect(going.stdout.take().unwrap());
-        going.end_by(Signal::TERM);
+        let (status, stderr) = going.wait();
         let printed = [&all[..READ], &reader.join().unwrap()].concat();
         assert!(all.starts_with(&printed) && printed.len() > READ + (256 << 10));
+        // On a busy machine, the run may have ended before it knew of the signal.
+        let is_whole = status.success() && printed == all;
+        assert!(is_whole || status.signal() == Some(Signal::TERM.as_raw()), "{status}: {stderr}");
         assert_same(&place.known("seen.koel", &all), &printed, "what is saved");
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::backend::growing::sharded::shards::GrowingShards;
 use crate::backend::shards::Shards;
 use crate::layout::SMALL;
 use crate::layout::geometry::{Bucket, MULTIPLIER};

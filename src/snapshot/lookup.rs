@@ -3,8 +3,8 @@
 //! The file is mapped into memory, so that its words are in the system's cache, once for all processes. Before a lookup
 //! reads the mapping, its shard has been read as a whole and validated. That is done once for each shard, when a lookup
 //! first leads there: a bit says so from then on. A block is read with a system call, not through the mapping: one call
-//! reads all of it from the disk, and an error of the disk is an error here. (If the system drops such words from its cache,
-//! the mapping reads them from the disk again. An error of the disk then kills the process.)
+//! reads all of it from the disk, and an error of the disk is an error here. (If the system drops such words from its
+//! cache, the mapping reads them from the disk again. An error of the disk then kills the process.)
 //!
 //! Without a mapping, each lookup in a shard that was validated reads its two buckets with two calls.
 
@@ -37,10 +37,10 @@ use std::time::{Duration, Instant};
 
 /// A filter in its file, to be read without loading it. Many processes share one copy: the system's cache of the file.
 ///
-/// Opening a file reads some bytes of each shard, so a file of a gigabyte is open within some milliseconds. It takes some
-/// 40 bytes of memory for each shard, which has 64 KiB or more. The first lookup that leads to a shard reads and checks
-/// all of it. Later ones read two words, which are mapped into memory. All threads may use it at once, and the filter
-/// may be of either kind.
+/// Opening a file reads some bytes of each shard, so a file of a gigabyte is open within some milliseconds. It takes
+/// some 40 bytes of memory for each shard, which has 64 KiB or more. The first lookup that leads to a shard reads and
+/// checks all of it. Later ones read two words, which are mapped into memory. All threads may use it at once, and the
+/// filter may be of either kind.
 ///
 /// To change the filter, or where lookups of several times the speed are worth the time and the memory,
 /// [load](Self::load) it.
@@ -562,8 +562,8 @@ struct BlockIndex {
     sums: Vec<u64>,
     /// If the filter grows, the place where each block begins, and the one where the last block ends.
     starts: Vec<u64>,
-    /// All places in equal parts: for each part, the [entry](PART_BLOCK) of the block in which it begins. After the last
-    /// part, that of no block.
+    /// All places in equal parts: for each part, the [entry](PART_BLOCK) of the block in which it begins. After the
+    /// last part, that of no block.
     parts: Vec<u64>,
     /// The binary logarithm of the number of places in a part.
     part: u32,

@@ -29,7 +29,8 @@ fn journal(folder: &Path) -> PathBuf {
 
 /// Puts a state and a journal where they can be opened.
 fn placed(state: &[u8], name: &str, journal: &[u8]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder =
+        tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
     fs::write(folder.path().join("seen.koel"), state).expect("a file");
     fs::write(folder.path().join(name), journal).expect("a file");
     folder

@@ -166,7 +166,8 @@ impl Disk {
                 }
             };
             let mut bytes = vec![0; length.min(old.len().max(new.len()))];
-            // Where a journal has grown, there may be what the disk had there before. It grows when its header is synced.
+            // Where a journal has grown, there may be what the disk had there before. It grows when its header is
+            // synced.
             if has_stale && !old.is_empty() && name.contains("journal") {
                 let stale = old.len()..bytes.len().min(self.gone.len());
                 if !stale.is_empty() {

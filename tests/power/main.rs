@@ -2,8 +2,9 @@
 //!
 //! The program has its own `fsync`, `fdatasync`, `rename` and `unlink`, which the standard library calls. So it knows
 //! which bytes of which files, and which names, a disk has to have: those of the last sync. An *image* has these, and
-//! any part of what was written since, by sectors of 512 or 4,096 bytes, and of the names that were changed since. It is opened as after a
-//! power failure, and must have every change that was answered and synced, and none that was not begun.
+//! any part of what was written since, by sectors of 512 or 4,096 bytes, and of the names that were changed since. It
+//! is opened as after a power failure, and must have every change that was answered and synced, and none that was not
+//! begun.
 #![cfg(all(target_os = "linux", feature = "durable"))]
 
 #[path = "../common/history.rs"]

@@ -1,7 +1,7 @@
 //! Threads use one filter in every way, for as long as they are told to.
 //!
-//! All items come from lists that do not change, and at this rate no two of them are one to the filter. So every answer is
-//! known, however long it lasts.
+//! All items come from lists that do not change, and at this rate no two of them are one to the filter. So every answer
+//! is known, however long it lasts.
 
 use crate::common::rounds::number;
 use crate::common::{Filter, Fixed, SplitMix, alone, rounds, together};
@@ -86,8 +86,8 @@ impl Soak {
         }
     }
 
-    /// Two threads fill the filter, so that it splits shards if it grows, and empty it again. Then one gives memory back,
-    /// so that the shards are joined.
+    /// Two threads fill the filter, so that it splits shards if it grows, and empty it again. Then one gives memory
+    /// back, so that the shards are joined.
     fn burst(&self, items: &[Prehashed], both: &Barrier, is_last: &AtomicBool) {
         let found =
             |found: bool| assert!(found || self.kind.forgets, "{:?}: it is gone", self.kind);

@@ -285,6 +285,33 @@ fn a_record_at_another_place_is_not_taken_for_a_change() {
     }
 }
 
+/// Where a journal has grown, a disk may have what an earlier journal of the same filter had there.
+#[test]
+fn a_record_of_an_earlier_journal_is_not_taken_for_a_change() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let seen = open(&path).expect("a filter");
+    for item in 0..50u64 {
+        assert!(seen.insert_if_absent(&item).expect("room"));
+    }
+    let earlier = fs::read(journal(folder.path())).expect("a file");
+    seen.clear().expect("a change");
+    seen.checkpoint().expect("a checkpoint");
+    assert!(seen.insert_if_absent(&1_000u64).expect("room"));
+    drop(seen);
+    let (state, journal) = (fs::read(&path).expect("a file"), journal(folder.path()));
+    let name = journal.file_name().expect("a name").to_str().expect("text");
+    let mut bytes = fs::read(&journal).expect("a file");
+    let end = bytes.iter().rposition(|byte| *byte != 0).expect("a record");
+    let stale = end.next_multiple_of(4 << 10)..bytes.len().min(earlier.len());
+    assert!(earlier[stale.clone()].iter().any(|byte| *byte != 0));
+    bytes[stale.clone()].copy_from_slice(&earlier[stale]);
+    let placed = placed(&state, name, &bytes);
+    let seen = open(&placed.path().join("seen.koel")).expect("a filter");
+    assert!(seen.contains(&1_000u64));
+    assert!((0..50u64).all(|item| !seen.contains(&item)));
+}
+
 #[test]
 fn a_journal_of_another_state_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");

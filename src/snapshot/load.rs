@@ -96,7 +96,9 @@ impl<H> Outline<H> {
             return Err(SnapshotError::only_a_piece());
         }
         if end.blocks < roots || (!grows && end.blocks > roots) {
-            return Err(damaged("no such filter has so many blocks"));
+            return Err(damaged(
+                "the number of its blocks is more than a filter of this kind can have",
+            ));
         }
         Ok(Some(Outline { header, sum, end, end_at, length }))
     }

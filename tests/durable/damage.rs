@@ -27,6 +27,13 @@ fn journal(folder: &Path) -> PathBuf {
     journals[0].clone()
 }
 
+/// Returns the state, the name of the journal beside it, and the journal.
+fn state_and_journal(folder: &Path) -> (Vec<u8>, String, Vec<u8>) {
+    let (state, journal) = (folder.join("seen.koel"), journal(folder));
+    let name = journal.file_name().expect("a name").to_str().expect("text").to_string();
+    (fs::read(state).expect("a file"), name, fs::read(journal).expect("a file"))
+}
+
 /// Puts a state and a journal where they can be opened.
 fn placed(state: &[u8], name: &str, journal: &[u8]) -> tempfile::TempDir {
     let folder =
@@ -176,9 +183,7 @@ fn a_damaged_journal_is_refused_or_counts_up_to_the_damage() {
     }
     assert!((0..10u64).all(|item| seen.remove(&item).expect("a change")));
     drop(seen);
-    let (state, journal) = (fs::read(&path).expect("a file"), journal(folder.path()));
-    let name = journal.file_name().expect("a name").to_str().expect("text");
-    let right = fs::read(&journal).expect("a file");
+    let (state, name, right) = state_and_journal(folder.path());
     // Up to the first record that is still blank: each bit of a byte that is not zero, and one of those that are. A short
     // run takes a bit of some bytes that are not zero.
     let end = right.iter().rposition(|byte| *byte != 0).expect("records") + 17;
@@ -198,7 +203,7 @@ fn a_damaged_journal_is_refused_or_counts_up_to_the_damage() {
             false => bytes[at] ^= 1 << bit,
         }
         damaged[usize::from(cut)] += 1;
-        let place = placed(&state, name, &bytes);
+        let place = placed(&state, &name, &bytes);
         let seen = match open(&place.path().join("seen.koel")) {
             Ok(seen) => seen,
             Err(error) => {
@@ -237,14 +242,12 @@ fn what_is_lost_is_counted() {
         assert!(seen.remove(&1u64).expect("a change"));
     }
     drop(seen);
-    let (state, journal) = (fs::read(&path).expect("a file"), journal(folder.path()));
-    let name = journal.file_name().expect("a name").to_str().expect("text");
-    let right = fs::read(&journal).expect("a file");
+    let (state, name, right) = state_and_journal(folder.path());
     for (blank, lost) in [(16..32, 9), (0..0, 0)] {
         let mut bytes = right.clone();
         let place = (4 << 10) + 16 * 90;
         bytes[place..][blank].fill(0);
-        let place = placed(&state, name, &bytes);
+        let place = placed(&state, &name, &bytes);
         let seen = open(&place.path().join("seen.koel")).expect("a filter");
         // The one that is blank is gone without a trace.
         assert_eq!(seen.lost_changes(), lost);
@@ -252,7 +255,7 @@ fn what_is_lost_is_counted() {
     for damaged in [8, 15] {
         let mut bytes = right.clone();
         bytes[(4 << 10) + 16 * 91 + damaged] ^= 0x40;
-        let place = placed(&state, name, &bytes);
+        let place = placed(&state, &name, &bytes);
         let seen = open(&place.path().join("seen.koel")).expect("a filter");
         assert_eq!(seen.lost_changes(), 10, "{damaged}");
     }
@@ -269,16 +272,14 @@ fn a_record_at_another_place_is_not_taken_for_a_change() {
         assert!(seen.remove(&1u64).expect("a change"));
     }
     drop(seen);
-    let (state, journal) = (fs::read(&path).expect("a file"), journal(folder.path()));
-    let name = journal.file_name().expect("a name").to_str().expect("text");
-    let right = fs::read(&journal).expect("a file");
+    let (state, name, right) = state_and_journal(folder.path());
     let end = right.iter().rposition(|byte| *byte != 0).expect("records") / 16 * 16 + 16;
     let removed = end - 16;
     // The last addition once more, behind the last record or in the place of the last removal.
     for place in [end, removed] {
         let mut bytes = right.clone();
         bytes.copy_within(removed - 16..removed, place);
-        let placed = placed(&state, name, &bytes);
+        let placed = placed(&state, &name, &bytes);
         let seen = open(&placed.path().join("seen.koel")).expect("a filter");
         assert_eq!(seen.lost_changes(), 1, "{place}");
         assert_eq!(seen.count(&1u64), usize::from(place == removed), "{place}");
@@ -299,14 +300,12 @@ fn a_record_of_an_earlier_journal_is_not_taken_for_a_change() {
     seen.checkpoint().expect("a checkpoint");
     assert!(seen.insert_if_absent(&1_000u64).expect("room"));
     drop(seen);
-    let (state, journal) = (fs::read(&path).expect("a file"), journal(folder.path()));
-    let name = journal.file_name().expect("a name").to_str().expect("text");
-    let mut bytes = fs::read(&journal).expect("a file");
+    let (state, name, mut bytes) = state_and_journal(folder.path());
     let end = bytes.iter().rposition(|byte| *byte != 0).expect("a record");
     let stale = end.next_multiple_of(4 << 10)..bytes.len().min(earlier.len());
     assert!(earlier[stale.clone()].iter().any(|byte| *byte != 0));
     bytes[stale.clone()].copy_from_slice(&earlier[stale]);
-    let placed = placed(&state, name, &bytes);
+    let placed = placed(&state, &name, &bytes);
     let seen = open(&placed.path().join("seen.koel")).expect("a filter");
     assert!(seen.contains(&1_000u64));
     assert!((0..50u64).all(|item| !seen.contains(&item)));

@@ -82,6 +82,7 @@ fn a_power_failure_takes_nothing_that_was_synced_and_brings_nothing() {
         }
         // The keeper would make another checkpoint soon, and an image of files in between is of no moment.
         let fail_the_last_checkpoint = || {
+            let _quiet = seen.quiesced();
             fail_a_checkpoint(&seen, folder.path(), most);
             fs::create_dir(folder.path().join(SAVING)).expect("a folder");
         };

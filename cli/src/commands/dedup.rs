@@ -13,7 +13,7 @@ use crate::run::coordinator::End;
 use crate::run::screen::Screen;
 use crate::run::shared::Operation;
 use crate::run::{self, Run};
-use crate::state::keeper;
+use crate::state::keeper::{self, Keeper};
 use crate::unsaved;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -62,7 +62,8 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         _ => return Err(Failure::new("--in-place takes one FILE, which is read and replaced")),
     };
     let state = options.state.as_deref();
-    let (opened, replacement) = Sink::open(path, before, &sources, state)?;
+    let (opened, replacement) = Sink::open(path, before, &sources, state)
+        .inspect_err(|_| keeper.iter().for_each(Keeper::discard_new))?;
     let mut output = Some(opened);
 
     // Lines are written immediately, unless they are only counted, or it is not yet certain which

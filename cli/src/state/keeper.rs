@@ -8,7 +8,7 @@ use crate::state::window;
 use koel::files::replace_state;
 use koel::{Piece, SnapshotError, SnapshotErrorKind};
 use koel_state::claim::Claim;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -65,6 +65,13 @@ impl Keeper {
             self.is_new = true;
         }
         Ok(loaded)
+    }
+
+    /// Removes the state again if this process has created it, because the run cannot begin.
+    pub fn discard_new(&self) {
+        if self.is_new {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 
     pub fn load(&self) -> Result<Seen, Failure> {

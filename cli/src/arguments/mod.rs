@@ -13,10 +13,8 @@ pub mod values;
 use crate::arguments::dedup::Dedup;
 use crate::arguments::membership::{Add, Forget, Merge, Query};
 use crate::arguments::tools::{Compact, Generate, Info, Sample};
-use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use rustix::termios::tcgetwinsize;
-use std::ffi::OsString;
 use std::{env, io};
 
 #[derive(Parser)]
@@ -41,7 +39,7 @@ pub struct Arguments {
     pub command: Command,
 }
 
-/// Text after the options. `commands/manual.rs` makes sections of a manual page from it.
+/// Text after the options.
 const AFTER_HELP: &str = "\
 Exit status:
   0    success; for query, at least one line was selected; for forget, at least
@@ -87,21 +85,8 @@ pub enum Command {
 
 /// Parses the command line.
 pub fn parse() -> Result<Arguments, clap::Error> {
-    let words: Vec<OsString> = env::args_os().collect();
-    parse_words(&words).map_err(|error| match words.get(1) {
-        // Of a command that it does not know, `help` suggests no other.
-        Some(help) if help == "help" && error.kind() == ErrorKind::InvalidSubcommand => {
-            let others = words.iter().take(1).chain(words.iter().skip(2));
-            let others: Vec<OsString> = others.cloned().collect();
-            parse_words(&others).err().unwrap_or(error)
-        }
-        _ => error,
-    })
-}
-
-fn parse_words(words: &[OsString]) -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command().term_width(width());
-    let mut matches = command.try_get_matches_from_mut(words)?;
+    let mut matches = command.try_get_matches_from_mut(env::args_os())?;
     Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 

@@ -8,7 +8,6 @@ pub mod dedup;
 pub mod estimate;
 pub mod generate;
 pub mod info;
-pub mod manual;
 pub mod membership;
 pub mod merge;
 pub mod report;

@@ -113,7 +113,7 @@ impl Closing<'_> {
             screen.say(report);
         } else if shows && outcome.taken_back > 0 && outcome.saved.is_some() {
             screen.say(format_args!(
-                "the output was closed before {} new lines were read, so they are not saved as seen; to \
+                "the output was closed before {} new lines were written, so they are not saved as seen; to \
                  get only the next lines, use --limit",
                 HumanCount(outcome.taken_back)
             ));

@@ -2,7 +2,6 @@
 
 use crate::failure::Failure;
 use crate::lines::long::LongLine;
-use koel::Prehashed;
 
 /// The number of bytes read at once.
 pub const CHUNK: usize = 1 << 20;
@@ -32,8 +31,6 @@ pub struct Chunk {
     pub not_urls: u64,
     /// The number of lines that do not have the field by which lines are compared.
     pub without_field: u64,
-    /// The hashes that were added to a state, in the order of their lines if the output is a pipe.
-    pub added: Vec<Prehashed>,
     /// Whether a line could not be added. The chunk must not be written then.
     pub full: bool,
     /// Why lines could not be looked up. The chunk must not be written then either.

@@ -8,7 +8,6 @@ pub mod input;
 pub mod json;
 pub mod long;
 pub mod output;
-pub mod pipe;
 pub mod replacement;
 pub mod rules;
 pub mod streams;

@@ -3,7 +3,6 @@
 use crate::failure::{Failure, Trouble};
 use crate::lines::chunk::Lines;
 use crate::lines::input::{self, Source};
-use crate::lines::pipe::Pipe;
 use crate::lines::replacement::Replacement;
 use crate::lines::streams::Stream;
 use koel::files::{folder_of, follow};
@@ -23,8 +22,6 @@ pub struct Sink {
     is_readable: bool,
     /// Whether it is a file that had a name when it was opened, so that its lines are lost if it is removed.
     is_named: bool,
-    /// The number of bytes that the last write has put there, if it failed.
-    accepted: usize,
     /// Where it is, without links, if it is a file that was opened by its name to be appended to.
     path: Option<PathBuf>,
     /// The folder of a named file, to be synced with it.
@@ -207,10 +204,9 @@ impl Sink {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => error,
             };
-            self.accepted = before + written;
-            if self.is_file && self.accepted > 0 {
+            if self.is_file && before + written > 0 {
                 // If this fails, an incomplete line stays. The error is reported either way.
-                let _ = take_back(file, self.accepted as u64);
+                let _ = take_back(file, (before + written) as u64);
             }
             return Err(match error.kind() {
                 ErrorKind::BrokenPipe => Trouble::BrokenPipe,
@@ -237,16 +233,6 @@ impl Sink {
             Err(Trouble::Failed(failure)) => Err(failure),
             Ok(()) | Err(_) => Ok(()),
         }
-    }
-
-    /// Returns how many bytes of the lines are there, after a write that failed.
-    pub fn accepted(&self) -> usize {
-        self.accepted
-    }
-
-    /// Returns the output as a pipe, if it is one that tells what its reader has taken.
-    pub fn pipe(&self) -> Option<Pipe> {
-        self.to.as_ref().and_then(Pipe::of)
     }
 
     pub fn is_somewhere(&self) -> bool {

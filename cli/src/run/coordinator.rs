@@ -57,7 +57,7 @@ pub struct Coordinator<'a> {
     shared: &'a Shared,
     keeping: Option<Keeping>,
     yes_is: &'static str,
-    /// The number of lines that were added, not written or not read, and removed again.
+    /// The number of lines that were added, not written, and removed again.
     pub taken_back: u64,
 }
 
@@ -215,7 +215,7 @@ impl<'a> Coordinator<'a> {
         let Shared { so_far, noting, .. } = self.shared;
         so_far.is_closed.store(true, Relaxed);
         let until = Instant::now() + GRACE;
-        // The rest of a pipe is its reader's.
+        // What is left of a pipe's chunk is new again, whether its reader has it or not.
         while noting.is_some() && matches!(so_far.writing.try_lock(), Err(TryLockError::WouldBlock))
         {
             if Instant::now() > until {
@@ -228,7 +228,7 @@ impl<'a> Coordinator<'a> {
 
     /// Removes from the filter what was not written, and saves the state.
     pub fn finish(&mut self, end: End) -> End {
-        let Shared { monitor, screen, operation, so_far, pipe, noting, .. } = self.shared;
+        let Shared { monitor, screen, operation, so_far, noting, .. } = self.shared;
         monitor.close();
         if let End::Signal(_) = end {
             let mut written = monitor.written();
@@ -253,14 +253,9 @@ impl<'a> Coordinator<'a> {
             ));
             return end;
         }
-        let unread = pipe.as_ref().map_or(Vec::new(), |pipe| locked(pipe).unread());
-        let not_written = [halt.added(), unread.clone()].concat();
+        let not_written = halt.added();
         self.taken_back = not_written.len() as u64;
         so_far.stop_adding(&halt);
-        let end = match end {
-            End::Reached | End::Enough if !unread.is_empty() => End::BrokenPipe,
-            end => end,
-        };
         if let Operation::Add(seen) = operation {
             // If the output was stuck for long, the filter may have forgotten some of them by itself. There
             // is nothing else that could be removed instead: a line that seems to be the same is only added
@@ -268,7 +263,6 @@ impl<'a> Coordinator<'a> {
             seen.remove_many(&not_written);
             let mut tally = locked(&self.shared.so_far.tally);
             let added = tally.yes;
-            tally.take_back(unread.len() as u64);
             tally.doubt.update(seen, added, true);
         }
         let changes = self.changes();

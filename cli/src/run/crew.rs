@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Trouble};
 use crate::lines::aside::Aside;
-use crate::lines::chunk::{Chunk, Lines};
+use crate::lines::chunk::Chunk;
 use crate::lines::cutter::{Cutter, Over};
 use crate::lines::input::Source;
 use crate::lines::output::Sink;
@@ -13,7 +13,7 @@ use crate::run::worker::Worker;
 use crate::state::comparison::Scratch;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use indicatif::HumanCount;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
@@ -144,19 +144,8 @@ impl Shared {
                 }
                 let is_enough = self.cut_off(&mut chunk);
                 if let Err(trouble) = self.write(&mut chunk, &mut sink, aside.as_mut()) {
-                    if let Trouble::BrokenPipe = trouble {
-                        self.keep_beginning(&chunk, sink.accepted());
-                    }
                     self.monitor.trouble(trouble);
                     return (sink, aside);
-                }
-                if let Some(pipe) = &self.pipe {
-                    match chunk.to_write() {
-                        Lines::Text(lines) => {
-                            locked(pipe).wrote(lines, self.rules.terminator, &chunk.added);
-                        }
-                        Lines::Long(line) => locked(pipe).wrote_one(line.bytes, Some(line.hash)),
-                    }
                 }
                 next += 1;
                 self.so_far.turns.cross_out(chunk.number);
@@ -198,30 +187,10 @@ impl Shared {
         }
         seen.remove_many(&hashes);
         chunk.truncate(lines);
-        let removed: HashSet<u64> = hashes.iter().map(|hash| hash.0).collect();
-        chunk.added.retain(|hash| !removed.contains(&hash.0));
         (chunk.yes, chunk.selected_lines) = (left, left);
         chunk.not_urls -= not_urls;
         chunk.without_field -= without_field;
         true
-    }
-
-    /// Counts the lines at the beginning of a chunk as written, which a pipe has taken before its reader has gone.
-    fn keep_beginning(&self, chunk: &Chunk, bytes: usize) {
-        let (Some(pipe), terminator) = (&self.pipe, self.rules.terminator) else { return };
-        let Lines::Text(lines) = chunk.to_write() else {
-            return locked(pipe).wrote_one(bytes as u64, None);
-        };
-        let accepted = &lines[..bytes];
-        let (lines, part) =
-            accepted.split_at(memchr::memrchr(terminator, accepted).map_or(0, |at| at + 1));
-        let count = memchr::memchr_iter(terminator, lines).count();
-        let (written, not_written) = chunk.added.split_at(count.min(chunk.added.len()));
-        let mut pipe = locked(pipe);
-        pipe.wrote(lines, terminator, written);
-        pipe.wrote_one(part.len() as u64, None);
-        self.so_far.turns.cross_out_but(chunk.number, not_written);
-        locked(&self.so_far.tally).count_new(written.len() as u64);
     }
 
     /// Writes a chunk.

@@ -11,8 +11,6 @@ pub struct Tally {
     pub yes: u64,
     /// Lines that were seen again and are remembered from then on.
     pub refreshed: u64,
-    /// Lines that were written to a pipe and that nobody has read. They are not counted elsewhere.
-    pub taken_back: u64,
     /// Lines that were selected, whether they were written or only counted.
     pub selected: u64,
     /// Lines that should be URLs and are not.
@@ -41,29 +39,12 @@ pub struct Changes {
     /// Lines that were added or removed.
     pub lines: u64,
     pub refreshed: u64,
-    /// Lines that were added, written, and removed again, because nobody has read them.
-    pub taken_back: u64,
 }
 
 impl Tally {
-    /// Counts lines that are new and written, besides those of whole chunks.
-    pub fn count_new(&mut self, lines: u64) {
-        self.lines += lines;
-        self.yes += lines;
-        self.selected += lines;
-    }
-
-    /// Counts lines that were new and written, and that nobody has read, as if they had not come.
-    pub fn take_back(&mut self, lines: u64) {
-        self.lines -= lines;
-        self.yes -= lines;
-        self.selected -= lines;
-        self.taken_back += lines;
-    }
-
     /// What was done to the filter, and written.
     pub fn changes(&self) -> Changes {
-        Changes { lines: self.yes, refreshed: self.refreshed, taken_back: self.taken_back }
+        Changes { lines: self.yes, refreshed: self.refreshed }
     }
 }
 

@@ -10,7 +10,6 @@
 //! contents of the ledger is therefore exactly what may be saved.
 
 use koel::Prehashed;
-use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// The number of parts: enough to keep the threads of a large machine busy, and few enough that a
@@ -20,7 +19,7 @@ pub const PARTS: usize = 8;
 #[derive(Default)]
 pub struct Turns {
     parts: [Part; PARTS],
-    ledger: Mutex<VecDeque<Note>>,
+    ledger: Mutex<Vec<Note>>,
 }
 
 #[derive(Default)]
@@ -52,7 +51,7 @@ impl Turns {
         let mut next = turn.expect(PANICKED);
         let added = visit();
         if !added.is_empty() {
-            self.ledger.lock().expect(PANICKED).push_back(Note { chunk, added });
+            self.ledger.lock().expect(PANICKED).push(Note { chunk, added });
         }
         *next += 1;
         drop(next);
@@ -61,16 +60,7 @@ impl Turns {
 
     /// Removes a chunk that has been written from the ledger.
     pub fn cross_out(&self, chunk: u64) {
-        self.cross_out_but(chunk, &[]);
-    }
-
-    /// The same, except for the hashes of lines that have not been written.
-    pub fn cross_out_but(&self, chunk: u64, not_written: &[Prehashed]) {
-        let mut ledger = self.ledger.lock().expect(PANICKED);
-        ledger.retain(|note| note.chunk != chunk);
-        if !not_written.is_empty() {
-            ledger.push_back(Note { chunk, added: not_written.to_vec() });
-        }
+        self.ledger.lock().expect(PANICKED).retain(|note| note.chunk != chunk);
     }
 
     /// Returns how many chunks, the first ones, have visited any part: what is in the filter now is of these. `None`
@@ -137,8 +127,6 @@ mod tests {
         turns.visit(0, 1, || vec![four]);
         let added = |turns: &Turns| turns.halt().unwrap().added();
         assert_eq!(added(&turns), [one, two, three, four]);
-        turns.cross_out_but(0, &[two]);
-        assert_eq!(added(&turns), [four, two]);
         turns.cross_out(0);
         assert_eq!(added(&turns), [four]);
         turns.cross_out(1);

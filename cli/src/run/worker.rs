@@ -125,25 +125,23 @@ impl<'a> Worker<'a> {
 
     /// Adds the lines of a chunk, part by part, in its turns. Returns `false` if there was not
     /// enough memory for all of them.
-    fn add(&mut self, seen: &Seen, chunk: &mut Chunk) -> bool {
+    fn add(&mut self, seen: &Seen, chunk: &Chunk) -> bool {
         // Lines that the filter is not asked about are not new.
         self.answers.clear();
         self.answers.resize(chunk.lines(), false);
         self.sort(seen);
-        let Worker { shared, hashes: all_hashes, asked, answers, sorted, lines, ends, .. } = self;
+        let Worker { shared, answers, sorted, lines, ends, .. } = self;
         let so_far = &shared.so_far;
-        let Chunk { number, added, .. } = chunk;
-        added.clear();
         let mut all = true;
         for part in 0..PARTS {
             let range = ends[part]..ends[part + 1];
             let (hashes, lines) = (&sorted[range.clone()], &lines[range]);
-            so_far.turns.visit(part, *number, || {
+            so_far.turns.visit(part, chunk.number, || {
+                let mut added = Vec::new();
                 if so_far.is_full() {
                     all = false;
-                    return Vec::new();
+                    return added;
                 }
-                let before = added.len();
                 let results = match shared.refreshes {
                     true => seen.insert_or_refresh_many(hashes),
                     false => seen.insert_if_absent_many(hashes),
@@ -162,14 +160,8 @@ impl<'a> Worker<'a> {
                         }
                     }
                 }
-                added[before..].to_vec()
+                added
             });
-        }
-        if shared.pipe.is_some() {
-            // In the order of the lines, from which it follows what was read of them.
-            added.clear();
-            let new = asked.iter().zip(all_hashes).filter(|(line, _)| answers[**line as usize]);
-            added.extend(new.map(|(_, hash)| *hash));
         }
         all
     }

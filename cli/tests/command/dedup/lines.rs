@@ -332,24 +332,6 @@ fn long_lines_take_no_more_memory_than_short_ones() {
     }
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn a_long_line_that_is_not_read_completely_is_not_remembered() {
-    let place = Place::new();
-    let long = line("b", 200_000 + (1 << 20));
-    let all = [b"a\n", &long[..], b"c\n"].concat();
-    for (read, known) in [(1_000, &all[..2]), (2 + long.len(), &all[..2 + long.len()])] {
-        place.make_state("seen.koel");
-        let mut going = place.start("dedup --state seen.koel");
-        going.feed(&all);
-        going.next(read);
-        going.is_idle();
-        drop(going.stdout.take());
-        going.end();
-        assert_same(&place.known("seen.koel", &all), known, "what is known");
-    }
-}
-
 #[test]
 fn a_killed_run_that_is_repeated_has_each_long_line_once() {
     let place = Place::new();

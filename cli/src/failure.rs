@@ -35,8 +35,6 @@ impl std::fmt::Display for Failure {
 pub enum Trouble {
     /// The reader of the output has closed it.
     BrokenPipe,
-    /// A signal in the second pass of `--lossless`. Before, the monitor knows of signals.
-    Signal(i32),
     Failed(Failure),
 }
 

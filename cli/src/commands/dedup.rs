@@ -4,10 +4,11 @@ use crate::arguments::dedup::Dedup;
 use crate::commands::closing::{Closing, Ending};
 use crate::commands::compared::Compared;
 use crate::commands::report::{self, Deduplicated};
-use crate::failure::{Failure, Trouble};
+use crate::failure::Failure;
 use crate::lines::aside::Aside;
 use crate::lines::input::{self, Source};
 use crate::lines::output::{Before, Sink};
+use crate::lines::replacement::Replacement;
 use crate::lines::streams::{self, Stream};
 use crate::run::coordinator::End;
 use crate::run::screen::Screen;
@@ -105,26 +106,22 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     if let Some((sink, aside)) = outcome.written.take() {
         let mut output = output.take().unwrap_or(sink);
         if let Some(aside) = aside {
-            watch.end_soon(Some(IN_THE_SECOND_PASS));
-            let check = || watch.check();
+            let unfinished = replacement.as_ref().and_then(Replacement::unfinished);
+            watch.end_at_once(IN_THE_SECOND_PASS, unfinished);
             let pass = || {
-                let settled = aside.settle(output.read_again()?, rules, &outcome.hash, &check)?;
+                let settled = aside.settle(output.read_again()?, rules, outcome.hash)?;
                 recovered = Some(settled.mistaken());
                 new += settled.mistaken();
                 let mistaken = !options.repeated;
                 match options.output.count {
                     true => Ok(()),
-                    false => settled.for_each(mistaken, rules, &check, |lines| output.write(lines)),
+                    false => settled.for_each(mistaken, rules, |lines| output.write(lines)),
                 }
             };
-            let passed = pass();
-            watch.end_soon(None);
-            if let Err(trouble) = passed {
-                if let (Trouble::Signal(_), None) = (&trouble, &replacement) {
-                    screen.say(IN_THE_SECOND_PASS);
-                }
+            if let Err(trouble) = pass() {
                 outcome.end = End::from(trouble);
             }
+            watch.go_on();
         }
         if options.output.count && matches!(outcome.end, End::Reached) {
             let number = if options.repeated { outcome.tally.lines - new } else { new };

@@ -10,9 +10,9 @@ use crate::lines::chunk::Chunk;
 use crate::lines::cutter::{Cutter, Over};
 use crate::lines::input::Opened;
 use crate::lines::long::{cannot, temporary};
-use crate::lines::rules::Rules;
-use crate::lines::suspects::{Record, Suspects};
-use crate::state::comparison::{LineHash, Scratch};
+use crate::lines::rules::{Keys, Rules};
+use crate::state::comparison::LineHash;
+use hashbrown::HashTable;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 use std::panic::resume_unwind;
@@ -33,9 +33,6 @@ pub struct Aside {
     repeated: BufWriter<File>,
     bytes: u64,
 }
-
-/// Asked again and again during the second pass: an error ends it.
-pub type Check<'a> = &'a (dyn Fn() -> Result<(), Trouble> + Sync);
 
 /// The result of the second pass.
 pub struct Settled {
@@ -90,10 +87,9 @@ impl Aside {
         self,
         output: Option<File>,
         rules: Rules,
-        hash: &LineHash,
-        check: Check<'_>,
-    ) -> Result<Settled, Trouble> {
-        self.settle_by(AT_ONCE, output, rules, hash, check)
+        hash: LineHash,
+    ) -> Result<Settled, Failure> {
+        self.settle_by(AT_ONCE, output, rules, hash)
     }
 
     fn settle_by(
@@ -101,41 +97,39 @@ impl Aside {
         at_once: u64,
         output: Option<File>,
         rules: Rules,
-        hash: &LineHash,
-        check: Check<'_>,
-    ) -> Result<Settled, Trouble> {
+        hash: LineHash,
+    ) -> Result<Settled, Failure> {
         let parts = self.bytes.div_ceil(at_once).clamp(1, MAX_PARTS).next_power_of_two() as usize;
         let written = match (self.written, output) {
             (Some(kept), _) => rewound(kept)?,
             (None, Some(output)) => output,
             (None, None) => {
-                let what = "internal error: the output cannot be read again";
-                return Err(Trouble::Failed(Failure::new(what)));
+                return Err(Failure::new("internal error: the output cannot be read again"));
             }
         };
         let mut repeated = rewound(self.repeated)?;
         let again = repeated.try_clone().map_err(|error| cannot(&error))?;
-        let divide = |file| divide(file, parts, rules, hash, check);
+        let divide = |file| divide(file, parts, rules, hash);
         let (written, again) = both(|| divide(written), || divide(again))?;
         let pairs = Mutex::new(again?.into_iter().zip(written?));
         let next = || pairs.lock().unwrap_or_else(PoisonError::into_inner).next();
         let compare = || {
             let mut mistaken = Vec::new();
             while let Some((repeated, written)) = next() {
-                check()?;
                 let mut suspects = Suspects::default();
-                repeated.for_each(|record| suspects.add(record))?;
-                written.for_each(|record| suspects.clear(record))?;
-                mistaken.extend(suspects.left());
+                repeated.for_each(|number, hash, key| suspects.add(number, hash, key))?;
+                written.for_each(|_, hash, key| suspects.clear(hash, key))?;
+                let left = suspects.lines.iter().filter(|suspect| !suspect.is_cleared);
+                mistaken.extend(left.map(|suspect| suspect.number));
             }
-            Ok::<_, Trouble>(mistaken)
+            Ok::<_, Failure>(mistaken)
         };
         let (some, others) = both(compare, compare)?;
         let mut mistaken = some?;
         mistaken.extend(others?);
         mistaken.sort_unstable();
         repeated.rewind().map_err(|error| cannot(&error))?;
-        Ok(Settled { repeated, mistaken, hash: *hash })
+        Ok(Settled { repeated, mistaken, hash })
     }
 }
 
@@ -150,7 +144,6 @@ impl Settled {
         self,
         mistaken: bool,
         rules: Rules,
-        check: Check<'_>,
         mut act: impl FnMut(&[u8]) -> Result<(), Trouble>,
     ) -> Result<(), Trouble> {
         let mut numbers = self.mistaken.into_iter().peekable();
@@ -158,7 +151,6 @@ impl Settled {
             return Ok(());
         }
         for_each_chunk(self.repeated, rules, self.hash, true, |first, chunk| {
-            check()?;
             let is_mistaken = |number| numbers.next_if_eq(&number).is_some();
             let numbers = first..first + chunk.lines() as u64;
             let answers: Vec<bool> = numbers.map(is_mistaken).collect();
@@ -189,13 +181,13 @@ fn both<A: Send, B>(
 
 /// Passes a file to `act` in chunks, each with the number of its first line. The bytes of long lines can be read if they
 /// are kept.
-fn for_each_chunk(
+fn for_each_chunk<E: From<Failure>>(
     file: File,
     rules: Rules,
     hash: LineHash,
     keeps: bool,
-    mut act: impl FnMut(u64, &mut Chunk) -> Result<(), Trouble>,
-) -> Result<(), Trouble> {
+    mut act: impl FnMut(u64, &mut Chunk) -> Result<(), E>,
+) -> Result<(), E> {
     let input = Opened { reader: Box::new(file), is_live: false };
     let mut cutter = Cutter::new(input, rules, hash, keeps);
     let mut chunk = Chunk::default();
@@ -212,11 +204,53 @@ fn for_each_chunk(
     }
 }
 
-/// The records of one part.
+/// A line that may have been dropped by mistake. It is distinct from all others.
+struct Suspect {
+    number: u64,
+    hash: u64,
+    /// Where its key begins among the keys of all.
+    start: usize,
+    length: usize,
+    /// Whether the line was written.
+    is_cleared: bool,
+}
+
+#[derive(Default)]
+struct Suspects {
+    lines: HashTable<Suspect>,
+    keys: Vec<u8>,
+}
+
+impl Suspects {
+    fn find(&mut self, hash: u64, key: &[u8]) -> Option<&mut Suspect> {
+        let Suspects { lines, keys } = self;
+        lines.find_mut(hash, |it| it.hash == hash && &keys[it.start..][..it.length] == key)
+    }
+
+    /// Adds a line, unless it equals an earlier one: only the first of equal lines can be a
+    /// mistake.
+    fn add(&mut self, number: u64, hash: u64, key: &[u8]) {
+        if self.find(hash, key).is_none() {
+            let (start, length) = (self.keys.len(), key.len());
+            let suspect = Suspect { number, hash, start, length, is_cleared: false };
+            self.lines.insert_unique(hash, suspect, |suspect| suspect.hash);
+            self.keys.extend_from_slice(key);
+        }
+    }
+
+    /// Clears the suspect that equals a line that was written.
+    fn clear(&mut self, hash: u64, key: &[u8]) {
+        if let Some(suspect) = self.find(hash, key) {
+            suspect.is_cleared = true;
+        }
+    }
+}
+
+/// The records of one part: the number, the hash and the key of each line.
 struct Part(BufReader<File>);
 
 impl Part {
-    fn for_each(mut self, mut act: impl FnMut(Record<'_>)) -> Result<(), Failure> {
+    fn for_each(mut self, mut act: impl FnMut(u64, u64, &[u8])) -> Result<(), Failure> {
         let mut head = [0; 20];
         let mut key = Vec::new();
         loop {
@@ -231,7 +265,7 @@ impl Part {
                 |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
             key.resize(of(length) as usize, 0);
             self.0.read_exact(&mut key).map_err(|error| cannot(&error))?;
-            act(Record { number: of(number), hash: of(hash), key: &key });
+            act(of(number), of(hash), &key);
         }
     }
 }
@@ -241,15 +275,13 @@ fn divide(
     file: File,
     parts: usize,
     rules: Rules,
-    hash: &LineHash,
-    check: Check<'_>,
-) -> Result<Vec<Part>, Trouble> {
+    hash: LineHash,
+) -> Result<Vec<Part>, Failure> {
     let mut writers = Vec::new();
     for _ in 0..parts {
         writers.push(buffered()?);
     }
-    let comparison = hash.comparison();
-    let (mut scratch, mut field) = (Scratch::default(), Vec::new());
+    let mut keys = Keys::new(rules, hash);
     let mut put = |number: u64, hash: u64, key: &[u8]| {
         let mut head = [0; 20];
         head[..8].copy_from_slice(&number.to_le_bytes());
@@ -260,16 +292,15 @@ fn divide(
         let written = writer.write_all(&head).and_then(|()| writer.write_all(key));
         written.map_err(|error| cannot(&error))
     };
-    for_each_chunk(file, rules, *hash, false, |first, chunk| {
-        check()?;
+    for_each_chunk(file, rules, hash, false, |first, chunk| {
         if let Some(line) = &chunk.long {
             put(first, line.hash.0, &line.key)?;
         }
         for (line, number) in chunk.iter().zip(first..) {
-            let (key, _) = comparison.key(rules.compared(line, &mut field).0, &mut scratch);
-            put(number, hash.of_key(key).0, key)?;
+            let key = keys.key(line);
+            put(number, key.hash.0, key.bytes)?;
         }
-        Ok(())
+        Ok::<_, Failure>(())
     })?;
     let part = |writer| Ok(Part(BufReader::with_capacity(64 << 10, rewound(writer)?)));
     writers.into_iter().map(part).collect()
@@ -291,12 +322,12 @@ mod tests {
             aside.put(b"", line).unwrap();
         }
         let hash = LineHash::random(Comparison::Bytes);
-        aside.settle_by(at_once, None, RULES, &hash, &|| Ok(())).unwrap()
+        aside.settle_by(at_once, None, RULES, hash).unwrap()
     }
 
     fn lines_of(settled: Settled, mistaken: bool) -> Vec<u8> {
         let mut lines = Vec::new();
-        let all = settled.for_each(mistaken, RULES, &|| Ok(()), |chunk| {
+        let all = settled.for_each(mistaken, RULES, |chunk| {
             lines.extend_from_slice(chunk);
             Ok(())
         });
@@ -325,6 +356,15 @@ mod tests {
             let expected: Vec<u8> = others.iter().copied().flat_map(line).collect();
             assert_eq!(lines_of(settled(&new, &repeated, at_once), false), expected);
         }
+    }
+
+    #[test]
+    fn lines_with_one_hash_are_distinguished() {
+        let mut suspects = Suspects::default();
+        (0..).zip([b"a", b"b", b"c", b"b"]).for_each(|(number, key)| suspects.add(number, 7, key));
+        [b"b", b"d"].iter().for_each(|key| suspects.clear(7, *key));
+        let left = suspects.lines.iter().filter(|suspect| !suspect.is_cleared);
+        assert_eq!(left.map(|suspect| suspect.number).sum::<u64>(), 2);
     }
 
     #[test]

@@ -11,4 +11,3 @@ pub mod output;
 pub mod replacement;
 pub mod rules;
 pub mod streams;
-pub mod suspects;

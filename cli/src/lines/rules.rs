@@ -2,6 +2,8 @@
 
 use crate::arguments::values::JsonPath;
 use crate::lines::json;
+use crate::state::comparison::{LineHash, Scratch};
+use koel::Prehashed;
 use serde::{Deserialize, Serialize};
 
 /// The longest line that is held in memory. [Longer ones](crate::lines::long) wait in a file.
@@ -75,6 +77,37 @@ impl Rules {
             Some(part) => (part, true),
             None => (bare, false),
         }
+    }
+}
+
+/// Finds what lines are compared by, in buffers that are reused from line to line.
+pub struct Keys {
+    rules: Rules,
+    hash: LineHash,
+    scratch: Scratch,
+    field: Vec<u8>,
+}
+
+/// What a line is compared by.
+pub struct Key<'a> {
+    pub bytes: &'a [u8],
+    pub hash: Prehashed,
+    /// Whether the line is of the kind that the comparison expects.
+    pub is_expected: bool,
+    /// Whether the line has the field by which lines are compared, if there is one.
+    pub has_field: bool,
+}
+
+impl Keys {
+    pub fn new(rules: Rules, hash: LineHash) -> Self {
+        Keys { rules, hash, scratch: Scratch::default(), field: Vec::new() }
+    }
+
+    #[inline]
+    pub fn key<'a>(&'a mut self, line: &'a [u8]) -> Key<'a> {
+        let (part, has_field) = self.rules.compared(line, &mut self.field);
+        let (bytes, is_expected) = self.hash.comparison().key(part, &mut self.scratch);
+        Key { bytes, hash: self.hash.of_key(bytes), is_expected, has_field }
     }
 }
 

@@ -31,7 +31,6 @@ impl From<Trouble> for End {
     fn from(trouble: Trouble) -> Self {
         match trouble {
             Trouble::BrokenPipe => End::BrokenPipe,
-            Trouble::Signal(signal) => End::Signal(signal),
             Trouble::Failed(failure) => End::Failed(failure),
         }
     }

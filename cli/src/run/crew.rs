@@ -6,11 +6,11 @@ use crate::lines::chunk::Chunk;
 use crate::lines::cutter::{Cutter, Over};
 use crate::lines::input::Source;
 use crate::lines::output::Sink;
+use crate::lines::rules::Keys;
 use crate::run::monitor::Monitor;
 use crate::run::shared::{Operation, Shared, locked};
 use crate::run::tally::Tally;
 use crate::run::worker::Worker;
-use crate::state::comparison::Scratch;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use indicatif::HumanCount;
 use std::collections::BTreeMap;
@@ -174,15 +174,14 @@ impl Shared {
         let chosen = chunk.answers.iter().enumerate().filter(|(_, chosen)| **chosen);
         let lines = chosen.map(|(line, _)| line + 1).nth(left as usize - 1);
         let lines = lines.unwrap_or(chunk.lines());
-        let (hasher, mut scratch, mut field) = (seen.hasher(), Scratch::default(), Vec::new());
+        let mut keys = Keys::new(self.rules, *seen.hasher());
         let (mut hashes, mut not_urls, mut without_field) = (Vec::new(), 0, 0);
         for (line, added) in chunk.iter().zip(&chunk.answers).skip(lines) {
-            let (part, has_field) = self.rules.compared(line, &mut field);
-            let (key, is_url) = hasher.comparison().key(part, &mut scratch);
-            not_urls += u64::from(!is_url);
-            without_field += u64::from(!has_field);
+            let key = keys.key(line);
+            not_urls += u64::from(!key.is_expected);
+            without_field += u64::from(!key.has_field);
             if *added {
-                hashes.push(hasher.of_key(key));
+                hashes.push(key.hash);
             }
         }
         seen.remove_many(&hashes);

@@ -4,7 +4,7 @@
 //! Some programs send a signal twice. `timeout`, for example, sends it to the process and to its
 //! group. A second signal therefore counts only after a moment.
 
-use crate::failure::{Failure, Trouble};
+use crate::failure::Failure;
 use crate::run::monitor::Monitor;
 use crate::run::shared::locked;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -13,21 +13,23 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::fs;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Signals within this time after the first count as one.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// How long the second pass may take to end in order.
-const GRACE: Duration = Duration::from_secs(1);
-
 /// Watches for signals, and reports them to the monitor.
-pub struct Watch {
-    last_words: Arc<Mutex<Option<&'static str>>>,
-    /// The first signal.
-    first: Arc<OnceLock<i32>>,
+pub struct Watch(Arc<Mutex<Watching>>);
+
+#[derive(Default)]
+struct Watching {
+    /// The first signal, and when it came.
+    first: Option<(i32, Instant)>,
+    /// What is said if a signal ends the process at once, and the file that is removed then.
+    last: Option<(&'static str, Option<PathBuf>)>,
 }
 
 impl Watch {
@@ -38,48 +40,51 @@ impl Watch {
         // Without this, a write beyond the file size limit would kill the process. Now it is an
         // error of writing, which is reported and ends the run in order.
         flag::register(SIGXFSZ, Arc::default()).map_err(cannot)?;
-        let last_words = Arc::<Mutex<Option<&'static str>>>::default();
-        let first = Arc::new(OnceLock::new());
-        let (monitor, last) = (Arc::clone(monitor), Arc::clone(&last_words));
-        let came = Arc::clone(&first);
-        let watch = move || {
-            let mut first: Option<Instant> = None;
+        let watching = Arc::<Mutex<Watching>>::default();
+        let (monitor, watch) = (Arc::clone(monitor), Watch(Arc::clone(&watching)));
+        let body = move || {
             for signal in &mut signals {
-                if first.is_some_and(|first| first.elapsed() >= MOMENT) {
-                    let words = *locked(&last);
-                    let words = words.unwrap_or("ended immediately: nothing more was saved");
-                    die_saying(words, signal);
+                let mut watching = locked(&watching);
+                match watching.first {
+                    None if watching.last.is_none() => monitor.signal(signal),
+                    Some((_, first)) if first.elapsed() < MOMENT => continue,
+                    _ => watching.die(signal),
                 }
-                let _ = came.set(signal);
-                if first.is_none() {
-                    first = Some(Instant::now());
-                    monitor.signal(signal);
-                    // A reader that is stuck must not keep the process from ending.
-                    if locked(&last).is_some() {
-                        thread::sleep(GRACE);
-                        if let Some(words) = *locked(&last) {
-                            die_saying(words, signal);
-                        }
-                    }
-                }
+                watching.first = Some((signal, Instant::now()));
             }
         };
         let cannot = |error| Failure::of("cannot start a thread", &error);
-        thread::Builder::new().spawn(watch).map_err(cannot)?;
-        Ok(Watch { last_words, first })
+        thread::Builder::new().spawn(body).map_err(cannot)?;
+        Ok(watch)
     }
 
-    /// Lets a signal end the process with these words a moment later, unless it ends before. With
-    /// `None`, that is over.
-    pub fn end_soon(&self, last_words: Option<&'static str>) {
-        *locked(&self.last_words) = last_words;
+    /// Lets a signal end the process at once from now on, with these words, and remove a file. One that has come
+    /// already does so, too.
+    pub fn end_at_once(&self, words: &'static str, remove: Option<PathBuf>) {
+        let mut watching = locked(&self.0);
+        watching.last = Some((words, remove));
+        if let Some((signal, _)) = watching.first {
+            watching.die(signal);
+        }
     }
 
-    /// Returns the first signal as trouble, once it has come.
-    pub fn check(&self) -> Result<(), Trouble> {
-        self.first.get().map_or(Ok(()), |signal| Err(Trouble::Signal(*signal)))
+    /// Ends what [`Self::end_at_once`] began.
+    pub fn go_on(&self) {
+        locked(&self.0).last = None;
     }
 }
+
+impl Watching {
+    fn die(&self, signal: i32) -> ! {
+        let (words, remove) =
+            self.last.as_ref().map_or((NOTHING_SAVED, &None), |last| (last.0, &last.1));
+        remove.iter().for_each(|file| drop(fs::remove_file(file)));
+        let _ = io::stderr().write_all(format!("koel: {words}\n").as_bytes());
+        die(signal)
+    }
+}
+
+const NOTHING_SAVED: &str = "ended immediately: nothing more was saved";
 
 /// Returns `true` if the process was started with this signal ignored, as far as the system reports
 /// it.
@@ -88,11 +93,6 @@ fn is_ignored(signal: i32) -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
-}
-
-fn die_saying(words: &str, signal: i32) -> ! {
-    let _ = io::stderr().write_all(format!("koel: {words}\n").as_bytes());
-    die(signal)
 }
 
 /// Ends the process as the signal would have done.

@@ -1,10 +1,10 @@
 //! A worker thread: asks the filter about the lines of one chunk after the other.
 
 use crate::lines::chunk::Chunk;
+use crate::lines::rules::Keys;
 use crate::run::recent::Recent;
 use crate::run::shared::{Operation, Shared};
 use crate::run::turns::PARTS;
-use crate::state::comparison::Scratch;
 use crate::state::seen::Seen;
 use crossbeam_channel::{Receiver, Sender};
 use koel::Prehashed;
@@ -12,8 +12,7 @@ use koel::Prehashed;
 /// A worker and its buffers, which are reused from chunk to chunk.
 pub struct Worker<'a> {
     shared: &'a Shared,
-    scratch: Scratch,
-    field: Vec<u8>,
+    keys: Keys,
     /// The hashes that the filter is asked about, and the numbers of their lines.
     hashes: Vec<Prehashed>,
     asked: Vec<u32>,
@@ -32,8 +31,7 @@ impl<'a> Worker<'a> {
     pub fn new(shared: &'a Shared) -> Self {
         Worker {
             shared,
-            scratch: Scratch::default(),
-            field: Vec::new(),
+            keys: Keys::new(shared.rules, *shared.operation.hasher()),
             hashes: Vec::new(),
             asked: Vec::new(),
             recent: Recent::new(),
@@ -57,9 +55,7 @@ impl<'a> Worker<'a> {
 
     /// Determines the answer for each line of a chunk, and sorts the lines by it.
     fn process(&mut self, chunk: &mut Chunk) {
-        let Shared { operation, select, rules, limit, sets_aside, writes, .. } = self.shared;
-        let hasher = operation.hasher();
-        let comparison = hasher.comparison();
+        let Shared { operation, select, limit, sets_aside, writes, .. } = self.shared;
         self.hashes.clear();
         self.asked.clear();
         let adds = matches!(operation, Operation::Add(_));
@@ -72,15 +68,13 @@ impl<'a> Worker<'a> {
                 without_field += last_had_no_field;
                 continue;
             }
-            let (part, has_field) = rules.compared(line, &mut self.field);
-            let (key, is_url) = comparison.key(part, &mut self.scratch);
+            let key = self.keys.key(line);
             (last, last_was_no_url, last_had_no_field) =
-                (line, u64::from(!is_url), u64::from(!has_field));
+                (line, u64::from(!key.is_expected), u64::from(!key.has_field));
             not_urls += last_was_no_url;
             without_field += last_had_no_field;
-            let hash = hasher.of_key(key);
-            if !(adds && self.recent.met(hash.0)) {
-                self.hashes.push(hash);
+            if !(adds && self.recent.met(key.hash.0)) {
+                self.hashes.push(key.hash);
                 self.asked.push(number as u32);
             }
         }

@@ -46,8 +46,8 @@ use crate::lines::chunk::Chunk;
 use crate::lines::cutter::{Cutter, Over};
 use crate::lines::input::Opened;
 use crate::lines::output::Sink;
-use crate::lines::rules::{Field, LONGEST, Rules};
-use crate::state::comparison::{LineHash, Scratch};
+use crate::lines::rules::{Field, Keys, LONGEST, Rules};
+use crate::state::comparison::LineHash;
 use crate::state::keeper::Keeper;
 use crate::state::seen::Seen;
 use indicatif::HumanCount;
@@ -309,7 +309,7 @@ impl Note {
         let reader = Box::new(file.take(end - self.length));
         let mut cutter = Cutter::new(Opened { reader, is_live: false }, rules, hash, false);
         let (mut chunk, mut lines) = (Chunk::default(), 0);
-        let (mut scratch, mut field) = (Scratch::default(), Vec::new());
+        let mut keys = Keys::new(rules, hash);
         loop {
             match cutter.fill(&mut chunk) {
                 Ok(()) => {}
@@ -317,10 +317,7 @@ impl Note {
                 Err(Over::Unreadable(error)) => return Err(cannot(&error)),
                 Err(Over::Failed(failure)) => return Err(failure),
             }
-            let hashes = chunk.iter().map(|line| {
-                let (part, _) = rules.compared(line, &mut field);
-                hash.of_key(hash.comparison().key(part, &mut scratch).0)
-            });
+            let hashes = chunk.iter().map(|line| keys.key(line).hash);
             let hashes: Vec<_> = hashes.chain(chunk.long.iter().map(|line| line.hash)).collect();
             lines += hashes.len() as u64;
             if seen.insert_if_absent_many(&hashes).iter().any(Result::is_err) {

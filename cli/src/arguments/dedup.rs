@@ -68,17 +68,6 @@ pub struct Dedup {
     #[arg(short = 'd', long, help_heading = "Output")]
     pub repeated: bool,
 
-    /// Replace FILE by its lines, each once
-    ///
-    /// FILE stays as it is until everything has been read and written, and if anything fails.
-    #[arg(
-        long,
-        requires = "files",
-        conflicts_with_all = ["output", "count", "state", "sample", "limit"],
-        help_heading = "Output"
-    )]
-    pub in_place: bool,
-
     /// Stop after N new lines
     ///
     /// Nothing after the last of them is written or remembered, so with --state, the next run goes
@@ -141,7 +130,7 @@ pub struct Dedup {
         value_parser = positive,
         allow_hyphen_values = true,
         conflicts_with_all = [
-            "files", "sample", "state", "in_place", "limit", "lossless", "repeated", "count", "output", "max_memory",
+            "files", "sample", "state", "limit", "lossless", "repeated", "count", "output", "max_memory",
         ],
         help_heading = "Output"
     )]
@@ -153,7 +142,7 @@ const OUTPUT_HELP: &str = "\
 Write to FILE instead of standard output
 
 An existing FILE is replaced at the end of the run, as a whole: if no input could be opened, or if the \
-run is interrupted or fails, it stays as it was.
+run is interrupted or fails, it stays as it was. So it may be the input: koel dedup FILE -o FILE.
 
 With --state, the new lines are appended to FILE instead, and a killed run that is repeated ends with the \
 output of one that was not disturbed. If there is an incomplete line at the end of FILE, koel ends that \

@@ -33,7 +33,8 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         None => input::sources(&options.files.files)?,
     };
     let rules = options.input.rules()?;
-    if !options.in_place && Stream::of(options.output.output.as_deref())? == Some(Stream::Output) {
+    let path = options.output.output.as_deref();
+    if Stream::at(path) == Some(Stream::Output) {
         // Lines that go nowhere must not be saved as seen.
         streams::check_output()?;
     }
@@ -53,19 +54,16 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         (None, None) => (options.making.build_for(total_bytes.unwrap_or(0))?, None),
     };
     let before = match keeper {
-        _ if options.in_place => Before::Rewritten,
         Some(_) => Before::Kept { terminator: rules.terminator },
         None => Before::Replaced,
-    };
-    let path = match (&options.output.output, &*options.files.files) {
-        (path, _) if !options.in_place => path.as_deref(),
-        (_, [file]) if file.as_os_str() != "-" => Some(&**file),
-        _ => return Err(Failure::new("--in-place takes one FILE, which is read and replaced")),
     };
     let state = options.state.as_deref();
     let (opened, replacement) = Sink::open(path, before, &sources, state)
         .inspect_err(|_| keeper.iter().for_each(Keeper::discard_new))?;
     let mut output = Some(opened);
+
+    let old = replacement.as_ref().and_then(Replacement::old);
+    let is_input = old.is_some_and(|old| input::that_is(&sources, old).is_some());
 
     // Lines are written immediately, unless they are only counted, or it is not yet certain which
     // are repeated.
@@ -131,7 +129,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         }
     }
 
-    reporting.settle(&screen, &mut outcome, replacement.zip(path), options.in_place);
+    reporting.settle(&screen, &mut outcome, replacement.zip(path), is_input);
 
     let exceeded = options.making.exceeded(&outcome.stats);
     if recovered.is_none() {

@@ -7,6 +7,7 @@ use crate::commands::report::{self, Answer, Asked};
 use crate::failure::Failure;
 use crate::lines::input::{self, Source};
 use crate::lines::output::{Before, Sink};
+use crate::lines::replacement::Replacement;
 use crate::run::coordinator::End;
 use crate::run::screen::Screen;
 use crate::run::shared::Operation;
@@ -107,10 +108,12 @@ fn ask(
     let mut sink = Sink::default();
     // Where the number of lines goes, at the end.
     let mut counted = None;
-    let mut replacement = None;
+    let (mut replacement, mut is_input) = (None, false);
     if let Some(output) = output {
         let (path, state) = (output.output.as_deref(), Some(job.state));
         let (opened, later) = Sink::open(path, Before::Replaced, &sources, state)?;
+        let old = later.as_ref().and_then(Replacement::old);
+        is_input = old.is_some_and(|old| input::that_is(&sources, old).is_some());
         replacement = later;
         match output.count {
             true => counted = Some(opened),
@@ -141,7 +144,7 @@ fn ask(
     }
 
     let path = output.and_then(|output| output.output.as_deref());
-    reporting.settle(&screen, &mut outcome, replacement.zip(path), false);
+    reporting.settle(&screen, &mut outcome, replacement.zip(path), is_input);
 
     let exceeded = job.making.and_then(|making| making.exceeded(&outcome.stats));
     reporting.note(&screen, exceeded.clone());

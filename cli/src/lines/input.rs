@@ -210,13 +210,6 @@ impl Read for TakenFor {
     }
 }
 
-/// Returns `true` if a file begins as a compressed one does.
-pub fn begins_packed(path: &Path) -> bool {
-    let mut begins = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut begins));
-    read.is_ok() && (begins.starts_with(GZIP) || begins.starts_with(ZSTD))
-}
-
 /// The errors of decompression.
 const OF_CONTENT: [ErrorKind; 4] =
     [ErrorKind::InvalidInput, ErrorKind::InvalidData, ErrorKind::UnexpectedEof, ErrorKind::Other];
@@ -239,21 +232,10 @@ pub fn total_bytes(sources: &[Source]) -> Option<u64> {
     sources.iter().map(length).sum()
 }
 
-/// Checks that no input is the output file.
-pub fn none_is(sources: &[Source], output: &Metadata, name: &str) -> Result<(), Failure> {
-    let same = |source: &&Source| source.metadata().is_some_and(|input| is_same(&input, output));
-    match sources.iter().find(same) {
-        None => Ok(()),
-        Some(Source::File(path)) if sources.len() == 1 && path.as_os_str() == name => {
-            Err(Failure::new(format!(
-                "{name} is both input and output; to replace a file by its distinct lines, use: koel dedup --in-place {name}"
-            )))
-        }
-        Some(source) => Err(Failure::new(format!(
-            "{} is both input and output (as {name}); write to another file",
-            source.name()
-        ))),
-    }
+/// Returns the name of the input that is this file, if there is one.
+pub fn that_is(sources: &[Source], file: &Metadata) -> Option<String> {
+    let same = |source: &&Source| source.metadata().is_some_and(|input| is_same(&input, file));
+    sources.iter().find(same).map(Source::name)
 }
 
 struct Counted<R> {

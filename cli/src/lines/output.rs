@@ -5,7 +5,7 @@ use crate::lines::chunk::Lines;
 use crate::lines::input::{self, Source};
 use crate::lines::replacement::Replacement;
 use crate::lines::streams::Stream;
-use koel::files::{folder_of, follow};
+use koel::files::folder_of;
 use koel_state::files::{is_folder, is_same};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -32,32 +32,23 @@ pub struct Sink {
 pub type Opened = (Sink, Option<Replacement>);
 
 /// What happens to the contents of an existing file.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Before {
-    /// They are replaced in the end, as a whole.
+    /// They are replaced in the end, as a whole. The file may be an input.
     Replaced,
-    /// The same, and the file is the input.
-    Rewritten,
     /// Lines are appended. Existing lines end in `terminator`.
     Kept { terminator: u8 },
 }
 
 impl Sink {
-    /// Opens a file, or standard output. Refuses a file that is one of the inputs or the state.
+    /// Opens a file, or standard output. Refuses a file that is the state, or one of the inputs and written to at once.
     pub fn open(
         path: Option<&Path>,
         before: Before,
         sources: &[Source],
         state: Option<&Path>,
     ) -> Result<Opened, Failure> {
-        match (Stream::of(path)?, path) {
-            (Some(stream), Some(path)) if before == Before::Rewritten => {
-                Err(Failure::new(format!(
-                    "{}: cannot be rewritten in place: it is {}",
-                    path.display(),
-                    stream.name()
-                )))
-            }
+        match (Stream::at(path), path) {
             (None, Some(path)) => Sink::file(path, before, sources, state),
             (stream, _) => {
                 let stream = stream.unwrap_or(Stream::Output);
@@ -92,15 +83,6 @@ impl Sink {
         if is_folder(path) {
             return Err(Failure::new(format!("{name}: this is a folder; name a file in it")));
         }
-        if before == Before::Rewritten
-            && (follow(path).is_ok_and(|target| input::is_packed(&target))
-                || input::begins_packed(path))
-        {
-            return Err(Failure::new(format!(
-                "{name}: it is compressed, and what replaces it would not be; write to another file \
-                 with --output, and compress that"
-            )));
-        }
         if input::is_packed(path) {
             return Err(Failure::new(format!(
                 "{name}: the output is not compressed, but this name is that of a compressed file; \
@@ -110,22 +92,15 @@ impl Sink {
         // A named pipe is not opened for reading: the command would be a reader of its own output,
         // and would not notice that the other reader has gone.
         let is_file = path.metadata().map_or(true, |about| about.is_file());
-        let is_replaced = is_file && matches!(before, Before::Replaced | Before::Rewritten);
-        if is_replaced {
+        if let (true, Before::Replaced) = (is_file, before) {
             let replacement = Replacement::begin(path)?;
             if let Some(old) = replacement.old() {
-                let sources = if before == Before::Rewritten { &[] } else { sources };
-                is_free(old, &name, sources, state)?;
+                is_free(old, &name, &[], state)?;
             }
             let to = Some(replacement.file().map_err(cannot)?);
             let folder = open_folder(path);
             let sink = Sink { to, name, is_file, is_readable: true, folder, ..Sink::default() };
             return Ok((sink, Some(replacement)));
-        }
-        if before == Before::Rewritten {
-            return Err(Failure::new(format!(
-                "{name}: cannot be rewritten in place: it is not a regular file"
-            )));
         }
         let mut is_readable = is_file;
         let mut options = OpenOptions::new();
@@ -291,7 +266,12 @@ fn is_free(
     sources: &[Source],
     state: Option<&Path>,
 ) -> Result<(), Failure> {
-    input::none_is(sources, file, name)?;
+    if let Some(input) = input::that_is(sources, file) {
+        return Err(Failure::new(format!(
+            "{input} is both input and output (as {name}); write to another file, or to replace this one, without a \
+             state, use: -o {input}"
+        )));
+    }
     match state {
         Some(path) if path.metadata().is_ok_and(|state| is_same(&state, file)) => {
             Err(Failure::new(format!(

@@ -7,14 +7,13 @@
 //! messages therefore say how to discard lines, and how to read none.)
 
 use crate::failure::Failure;
-use koel::files::folder_of;
 use koel_state::files::is_same;
 use rustix::fs::{OFlags, fcntl_getfl};
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A stream that lines can be written to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,38 +38,20 @@ impl Stream {
         }
     }
 
-    /// Returns the stream that an output is: standard output without a path, or if it is `-`, or else
-    /// the one that the path leads to.
-    pub fn of(path: Option<&Path>) -> Result<Option<Stream>, Failure> {
-        match path {
-            Some(path) if path.as_os_str() != "-" => Stream::at(path),
-            _ => Ok(Some(Stream::Output)),
-        }
-    }
-
-    /// Returns the stream that a path leads to: a name such as `/dev/stdout`, or that of the regular file
-    /// behind the stream. Such a file must not be replaced, because the stream would still lead to the
-    /// old one.
-    fn at(path: &Path) -> Result<Option<Stream>, Failure> {
-        match descriptor_at(path) {
-            Some(1) => return Ok(Some(Stream::Output)),
-            Some(2) => return Ok(Some(Stream::Error)),
-            Some(number) if path.metadata().is_ok_and(|file| file.is_file()) => {
-                return Err(Failure::new(format!(
-                    "{}: to write to an open file, name it as standard output: >&{number}",
-                    path.display()
-                )));
-            }
-            // A pipe can be opened by this name, as that of a process substitution.
-            Some(_) => return Ok(None),
-            None => {}
-        }
-        let Ok(there) = path.metadata() else { return Ok(None) };
-        let is_there = |stream: &Stream| {
-            let file = stream.file().and_then(|file| file.metadata());
-            file.is_ok_and(|file| is_same(&file, &there))
+    /// Returns the stream that an output is: standard output without a path, or if it is `-`, or else the one that has
+    /// this path, or that leads to the same regular file. Such a file must not be replaced, because the stream would
+    /// still lead to the old one.
+    pub fn at(path: Option<&Path>) -> Option<Stream> {
+        let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
+            return Some(Stream::Output);
         };
-        Ok([Stream::Output, Stream::Error].into_iter().find(is_there))
+        let is_at = |(name, stream): &(&str, Stream)| {
+            let file = stream.file().and_then(|file| file.metadata());
+            path.as_os_str() == *name
+                || file.and_then(|file| Ok(is_same(&file, &path.metadata()?))).unwrap_or(false)
+        };
+        let streams = [("/dev/stdout", Stream::Output), ("/dev/stderr", Stream::Error)];
+        streams.into_iter().find(is_at).map(|(_, stream)| stream)
     }
 }
 
@@ -107,21 +88,4 @@ fn check(stream: BorrowedFd<'_>, name: &str, advice: &str) -> Result<(), Failure
             "{name} is closed, or it is /dev/null opened for reading and writing; {advice}"
         ))),
     }
-}
-
-/// Returns the number of the open file that a path names, such as `/dev/fd/3`, perhaps through links.
-fn descriptor_at(path: &Path) -> Option<u32> {
-    let of_this_process: Vec<PathBuf> = ["/proc/self/fd", "/proc/thread-self/fd", "/dev/fd"]
-        .iter()
-        .filter_map(|folder| fs::canonicalize(folder).ok())
-        .collect();
-    let mut path = path.to_path_buf();
-    for _ in 0..40 {
-        let folder = fs::canonicalize(folder_of(&path)).ok()?;
-        if of_this_process.contains(&folder) {
-            return path.file_name()?.to_str()?.parse().ok();
-        }
-        path = folder.join(fs::read_link(&path).ok()?);
-    }
-    None
 }

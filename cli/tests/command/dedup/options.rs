@@ -57,12 +57,8 @@ fn neither_an_input_nor_the_state_is_written_over() {
     }
     std::os::unix::fs::symlink("seen.koel", place.path("symlink")).unwrap();
     place.assert_refused(&[
-        (
-            "dedup {,--lossless ,--count ,--state seen.koel }--output {lines,link} lines",
-            "both input and output",
-        ),
-        ("dedup --output ./lines - lines", "both input and output"),
-        ("dedup lines -o lines", "use: koel dedup --in-place lines\n"),
+        ("dedup --state seen.koel --output {lines,./lines,link} - lines", "both input and output"),
+        ("dedup --state seen.koel lines -o lines", "use: -o lines\n"),
         (
             "{dedup -s,dedup -c -s,query} seen.koel -o {seen.koel,./seen.koel,another,symlink}",
             "this is the state",

@@ -108,23 +108,26 @@ fn an_output_keeps_its_mode_and_links_to_it() {
 }
 
 #[test]
-fn a_file_is_rewritten_in_place() {
+fn an_output_may_be_the_input() {
     let place = Place::new();
     let lines = numbered(0..rounds(30_000, 100_000));
     for (options, before, after) in [
         ("", &b"b\na\nb\na\n\nc"[..], &b"b\na\n\nc\n"[..]),
         ("-d", &lines, b""),
+        ("--count", b"a\na\n", b"1\n"),
         ("--lossless --rate 0.2", &lines.repeat(2), &lines),
     ] {
         place.write("f", before);
-        place.row(&format!("dedup {options} --in-place f"), "", 0, "", "");
+        place.row(&format!("dedup {options} f -o f"), "", 0, "", "");
         assert!(set(&place.read("f")) == set(after), "{options}");
         assert_eq!((place.read("f").len(), place.names()), (after.len(), vec!["f".into()]));
     }
+    // What could not be read completely would be lost.
+    place.write("cut.gz", b"\x1F\x8B");
     place.assert_refused(&[
-        ("dedup --in-place nosuch", "No such file"),
-        ("dedup --in-place {f f,-}", "takes one FILE"),
-        ("dedup --in-place f -o g", "cannot be used with"),
+        ("dedup f cut.gz -o f", "f: left as it was"),
+        ("dedup f nosuch -o f", "f: left as it was"),
+        ("dedup cut.gz -o cut.gz", "compress"),
     ]);
 }
 
@@ -162,7 +165,7 @@ fn a_folder_without_room_for_a_new_file_is_reported_and_the_output_stays() {
     with_mode("closed/out", 0o666);
     with_mode("closed", 0o555);
     for words in each(
-        "{dedup lines -o,dedup -c lines -o,query seen.koel lines -o,dedup --in-place} closed/out",
+        "{dedup lines -o,dedup -c lines -o,query seen.koel lines -o} closed/out",
     ) {
         let ran = unprivileged(&place, &words);
         assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}: {}", ran.stderr);
@@ -183,7 +186,7 @@ fn an_output_keeps_its_owner_and_group() {
         true => (1_234, 4_321),
         false => (own.uid(), own.gid()),
     };
-    for words in ["dedup f -o out", "dedup --in-place out", "dedup --count f -o out"] {
+    for words in ["dedup f -o out", "dedup out -o out", "dedup --count f -o out"] {
         place.write("f", b"a\na\n");
         place.write("out", b"before\n");
         chown(place.path("out"), Some(owner), Some(group)).unwrap();

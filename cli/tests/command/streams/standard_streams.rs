@@ -29,7 +29,6 @@ fn a_closed_stream_is_reported_before_anything_is_done() {
         "koel dedup lines 2>&-",
         "koel dedup lines -o out >&- <&- 2>&-",
         "koel dedup lines -o /dev/null >&- <&-",
-        "koel dedup --in-place out >&- <&-",
         "koel add seen.koel lines >&- <&-",
         "koel query -q seen.koel lines <> /dev/null 1>&0",
     ] {
@@ -43,36 +42,22 @@ fn a_path_of_a_standard_stream_is_that_stream() {
     let place = Place::new();
     place.write("lines", b"a\nb\na\n");
     std::os::unix::fs::symlink("/dev/stdout", place.path("link")).unwrap();
-    for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link", "./link"] {
+    for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link", "out", "/dev/stderr"] {
         for script in [
-            "(echo before; koel dedup -q lines -o PATH; echo after) > out",
-            "(echo before; koel dedup -q lines -o PATH; echo after) | cat > out",
-            "echo before > out; koel dedup -q lines -o PATH >> out; echo after >> out",
-            "rm -f s; (echo before; koel dedup -q -s s lines -o PATH; echo after) > out",
+            "(echo before; koel dedup -q lines -o PATH; echo after) > out 2>&1",
+            "(echo before; koel dedup -q --lossless lines -o PATH; echo after) > out 2>&1",
+            "echo before > out; koel dedup -q lines -o PATH >> out 2>&1; echo after >> out",
+            "rm -f s; (echo before; koel dedup -q -s s lines -o PATH; echo after) > out 2>&1",
+            "(echo before; koel dedup -q lines -o PATH 2>&1; echo after) | cat > other",
         ] {
+            let to = if script.contains("cat") { "other" } else { "out" };
+            if (path, to) == ("out", "other") {
+                continue;
+            }
             let ran = shell(&place, &script.replace("PATH", path));
             assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{script}, {path}");
-            assert_eq!(place.read("out"), b"before\na\nb\nafter\n", "{script}, {path}");
+            assert_eq!(place.read(to), b"before\na\nb\nafter\n", "{script}, {path}");
         }
-    }
-    for script in [
-        "(echo before; koel dedup -q lines -o out; echo after) > out",
-        "(echo before; koel dedup -q lines -o /dev/stderr; echo after >&2) >out 2>&1",
-        "(echo before; koel dedup -q --lossless lines -o /dev/stdout; echo after) > out",
-        "(echo before; koel dedup -q lines -o /dev/fd/3; echo after) 3>&1 | cat > out",
-    ] {
-        let ran = shell(&place, script);
-        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{script}");
-        assert_eq!(place.read("out"), b"before\na\nb\nafter\n", "{script}");
-    }
-    place.write("out", b"b\nb\n");
-    for (script, said) in [
-        ("koel dedup lines -o /dev/fd/3 3>>out", "name it as standard output: >&3"),
-        ("koel dedup --in-place out 2>>out; tail -n 1 out >&2", "it is standard error"),
-    ] {
-        let ran = shell(&place, script);
-        assert!(ran.stderr.contains(said), "{script}: {}", ran.stderr);
-        assert!(place.read("out").starts_with(b"b\nb\n"), "{script}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The arguments of `koel dedup`.
 
 use crate::arguments::common::{Files, Input, Making, Output, Waiting};
-use crate::arguments::values::{number, positive, seconds};
+use crate::arguments::values::{positive, seconds};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -104,17 +104,6 @@ pub struct Dedup {
     #[command(flatten)]
     pub output: Output,
 
-    /// Read a synthetic crawl of LINES lines, half of them repeated, instead of files
-    #[arg(
-        long,
-        value_name = "LINES",
-        value_parser = number,
-        allow_hyphen_values = true,
-        conflicts_with_all = ["files", "zero"],
-        help_heading = "Input"
-    )]
-    pub sample: Option<u64>,
-
     #[command(flatten)]
     pub input: Input,
 
@@ -130,7 +119,7 @@ pub struct Dedup {
         value_parser = positive,
         allow_hyphen_values = true,
         conflicts_with_all = [
-            "files", "sample", "state", "limit", "lossless", "repeated", "count", "output", "max_memory",
+            "files", "state", "limit", "lossless", "repeated", "count", "output", "max_memory",
         ],
         help_heading = "Output"
     )]

@@ -6,7 +6,7 @@ use crate::commands::compared::Compared;
 use crate::commands::report::{self, Deduplicated};
 use crate::failure::Failure;
 use crate::lines::aside::Aside;
-use crate::lines::input::{self, Source};
+use crate::lines::input;
 use crate::lines::output::{Before, Sink};
 use crate::lines::replacement::Replacement;
 use crate::lines::streams::{self, Stream};
@@ -28,10 +28,7 @@ const IN_THE_SECOND_PASS: &str =
 
 pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let began = Instant::now();
-    let sources = match options.sample {
-        Some(lines) => vec![Source::Sample { lines }],
-        None => input::sources(&options.files.files)?,
-    };
+    let sources = input::sources(&options.files.files)?;
     let rules = options.input.rules()?;
     let path = options.output.output.as_deref();
     if Stream::at(path) == Some(Stream::Output) {

@@ -1,7 +1,6 @@
-//! Inputs: files, compressed or not, standard input, and the sample.
+//! Inputs: files, compressed or not, and standard input.
 
 use crate::failure::Failure;
-use crate::lines::crawl::Crawl;
 use crate::lines::streams::{check_input, standard_input};
 use flate2::bufread::MultiGzDecoder;
 use koel::SnapshotInfo;
@@ -17,7 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub enum Source {
     StandardInput,
     File(PathBuf),
-    Sample { lines: u64 },
 }
 
 /// An input that is being read.
@@ -48,7 +46,6 @@ impl Source {
         match self {
             Source::StandardInput => String::from("standard input"),
             Source::File(path) => path.display().to_string(),
-            Source::Sample { .. } => String::from("the sample"),
         }
     }
 
@@ -82,9 +79,6 @@ impl Source {
                 };
                 Ok(Opened { reader, is_live })
             }
-            Source::Sample { lines } => {
-                Ok(Opened { reader: Box::new(Crawl::new(*lines)), is_live: false })
-            }
         }
     }
 
@@ -93,7 +87,6 @@ impl Source {
         match self {
             Source::StandardInput => standard_input().ok()?.metadata().ok(),
             Source::File(path) => path.metadata().ok(),
-            Source::Sample { .. } => None,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 pub mod aside;
 pub mod chunk;
-pub mod crawl;
 pub mod cutter;
 pub mod input;
 pub mod json;

@@ -291,7 +291,7 @@ fn what_memory_has_no_room_for_is_neither_written_nor_saved() {
     // A limit that was not given cannot be raised.
     let most = rounds("24000", "30000");
     let script =
-        format!("ulimit -v {most}; koel dedup -c --threads 1 --capacity 1 --sample 4000000");
+        format!("ulimit -v {most}; koel sample 4000000 | koel dedup -c --threads 1 --capacity 1");
     let ran = shell(&place, &script);
     assert_ne!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!ran.stderr.contains("--max-memory"), "{}", ran.stderr);
@@ -318,17 +318,4 @@ fn the_least_memory_is_enough_for_thousands_of_lines_at_any_rate() {
     each(&format!("dedup --max-memory 256K {options}"))
         .iter()
         .for_each(|w| drop(place.ok(w, &lines)));
-}
-
-#[test]
-fn a_sample_is_what_the_command_sample_writes() {
-    let place = Place::new();
-    let sample = place.koel("sample 20_000").stdout;
-    assert_eq!(lines_of(&sample).len(), 20_000);
-    place.make_state("one.koel");
-    place.make_state("two.koel");
-    let one = place.koel("dedup --state one.koel --sample 20000").stdout;
-    assert_same(&one, &place.koel_on("dedup --state two.koel", &sample).stdout, "the sample");
-    place.assert_refused(&[("dedup --sample 10 file", "")]);
-    place.row("sample 0", "", 0, "", "");
 }

@@ -33,6 +33,8 @@ pub struct Chunk {
     pub without_field: u64,
     /// Whether a line could not be added. The chunk must not be written then.
     pub full: bool,
+    /// Why an input cannot be read any further. The chunk has no lines then.
+    pub unreadable: Option<Failure>,
     /// Why lines could not be looked up. The chunk must not be written then either.
     pub failure: Option<Failure>,
 }
@@ -54,6 +56,12 @@ impl Lines<'_> {
 }
 
 impl Chunk {
+    /// Removes all lines.
+    pub fn clear(&mut self) {
+        self.ends.clear();
+        (self.long, self.is_completed) = (None, false);
+    }
+
     pub fn lines(&self) -> usize {
         self.ends.len() + usize::from(self.long.is_some())
     }

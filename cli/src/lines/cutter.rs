@@ -48,8 +48,7 @@ impl Cutter {
     /// If the last line has no terminator, one is added. If reading fails, the incomplete line
     /// before the error is left out.
     pub fn fill(&mut self, chunk: &mut Chunk) -> Result<(), Over> {
-        chunk.long = None;
-        chunk.ends.clear();
+        chunk.clear();
         if !self.is_long {
             self.fill_with_lines(chunk)?;
         }
@@ -60,7 +59,6 @@ impl Cutter {
     fn fill_with_long(&mut self, chunk: &mut Chunk) -> Result<(), Over> {
         self.is_long = false;
         let mut line = Reading::begin(self.rules, self.hash, self.keeps)?;
-        chunk.is_completed = false;
         loop {
             let end = memchr(self.rules.terminator, &self.rest);
             line.push(&self.rest[..end.unwrap_or(self.rest.len())])?;
@@ -105,7 +103,6 @@ impl Cutter {
             return Err(over);
         }
         let Chunk { text, ends, is_completed, .. } = chunk;
-        *is_completed = false;
         text.resize(CHUNK.max(2 * self.rest.len()), 0);
         text[..self.rest.len()].copy_from_slice(&self.rest);
         let mut filled = self.rest.len();

@@ -49,37 +49,16 @@ impl Source {
         }
     }
 
-    /// Returns a hint to print after an error of reading.
-    pub fn advice(&self, error: &io::Error) -> &'static str {
-        match self {
-            Source::File(path) if is_packed(path) && OF_CONTENT.contains(&error.kind()) => {
-                " (its name says that it is compressed; the lines before the error were read)"
-            }
-            _ => "",
-        }
-    }
-
     /// Opens the input. The number of bytes read from the file, before decompression, is added to
     /// `read`.
     pub fn open(&self, read: &Arc<AtomicU64>) -> io::Result<Opened> {
-        let counted = |inner| Counted { inner, read: Arc::clone(read) };
-        match self {
-            Source::StandardInput => {
-                let file = standard_input()?;
-                let is_live = !file.metadata()?.is_file();
-                Ok(Opened { reader: recognised(counted(file), "")?, is_live })
-            }
-            Source::File(path) => {
-                let file = File::open(path)?;
-                let is_live = !file.metadata()?.is_file();
-                let file = counted(file);
-                let reader = match packing(path) {
-                    Packing::None => recognised(file, &format!(" {}", path.display()))?,
-                    packing => unpacked(file, packing)?,
-                };
-                Ok(Opened { reader, is_live })
-            }
-        }
+        let (file, path) = match self {
+            Source::StandardInput => (standard_input()?, None),
+            Source::File(path) => (File::open(path)?, Some(&**path)),
+        };
+        let is_live = !file.metadata()?.is_file();
+        let reader = unpacked(Counted { inner: file, read: Arc::clone(read) }, path)?;
+        Ok(Opened { reader, is_live })
     }
 
     /// Returns the metadata of the input, if it has any before it is opened.
@@ -94,128 +73,106 @@ impl Source {
 /// The number of bytes of a compressed file that are read at once.
 const PACKED: usize = 64 << 10;
 
-enum Packing {
-    None,
-    Gzip,
-    Zstd,
-}
+/// First bytes of inputs that are not lines as they are, and what such an input is.
+const MAGICS: [(&[u8], &str); 6] = [
+    (b"\x1F\x8B", "gzip"),
+    (b"\x28\xB5\x2F\xFD", "zstd"),
+    (&SnapshotInfo::MAGIC, "a state"),
+    // As the program compresses unless it is told otherwise.
+    (b"BZh91AY&SY", "bzip2"),
+    (b"\xFD7zXZ\0", "xz"),
+    (b"\x04\x22\x4D\x18", "lz4"),
+];
 
 /// Returns `true` if a file of this name is decompressed when it is read.
 pub fn is_packed(path: &Path) -> bool {
-    !matches!(packing(path), Packing::None)
+    form(path).is_some()
 }
 
-fn packing(path: &Path) -> Packing {
-    let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
-    match extension.to_str() {
-        Some("gz") => Packing::Gzip,
-        Some("zst") => Packing::Zstd,
-        _ => Packing::None,
+/// Returns how a file of this name is compressed.
+fn form(path: &Path) -> Option<&'static str> {
+    let extension = path.extension()?.to_ascii_lowercase();
+    match extension.to_str()? {
+        "gz" => Some("gzip"),
+        "zst" => Some("zstd"),
+        _ => None,
     }
 }
 
-/// First bytes of the inputs that are decompressed, and of a state.
-const GZIP: &[u8] = b"\x1F\x8B";
-const ZSTD: &[u8] = b"\x28\xB5\x2F\xFD";
-const STATE: &[u8] = &SnapshotInfo::MAGIC;
-
-/// First bytes of compressed inputs that are refused, and the program that decompresses them. A `?` is a digit.
-const FOREIGN: [(&[u8], &str); 3] =
-    [(b"BZh?1AY&SY", "bzip2"), (b"\xFD7zXZ\0", "xz"), (b"\x04\x22\x4D\x18", "lz4")];
-
-/// Length of the longest of these.
-const LONGEST: usize = 10;
-
-/// Returns whether `begins` and `magic` agree as far as both go.
-fn agree(begins: &[u8], magic: &[u8]) -> bool {
-    let fits = |(byte, of_magic): (&u8, &u8)| {
-        byte == of_magic || *of_magic == b'?' && byte.is_ascii_digit()
-    };
-    begins.iter().zip(magic).all(fits)
-}
-
-/// Decompresses an input if it begins as a compressed one does. `from` is its path, or nothing for standard input.
-fn recognised(
+/// Decompresses an input if its name says so, or else if it begins as a compressed one does.
+fn unpacked(
     mut input: impl Read + Send + 'static,
-    from: &str,
+    path: Option<&Path>,
 ) -> io::Result<Box<dyn Read + Send>> {
-    let mut bytes = [0; LONGEST];
-    let mut length = 0;
-    let foreign = FOREIGN.iter().map(|(magic, _)| *magic);
-    let magics: Vec<&[u8]> = [GZIP, ZSTD, STATE].into_iter().chain(foreign).collect();
-    // No more is read than it takes, so that lines from a terminal or a pipe do not wait.
-    while magics.iter().any(|magic| length < magic.len() && agree(&bytes[..length], magic)) {
-        match input.read(&mut bytes[length..]) {
-            Ok(0) => break,
-            Ok(more) => length += more,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let begins = bytes[..length].to_vec();
-    let is_whole =
-        |begins: &[u8], magic: &[u8]| begins.len() >= magic.len() && agree(begins, magic);
-    let packing = match &*begins {
-        begins if begins.starts_with(STATE) => {
-            let what = "this is a state, not lines; koel info shows what it contains";
-            return Err(io::Error::new(ErrorKind::InvalidInput, what));
-        }
-        begins if begins.starts_with(GZIP) => Packing::Gzip,
-        begins if begins.starts_with(ZSTD) => Packing::Zstd,
-        begins => match FOREIGN.iter().find(|(magic, _)| is_whole(begins, magic)) {
-            Some((_, program)) => {
+    let mut begins = Vec::new();
+    let (form, why) = match path.and_then(form) {
+        Some(form) => (form, String::from("its name says that it is compressed")),
+        None => match recognised(&mut begins, &mut input)? {
+            None => return Ok(Box::new(io::Cursor::new(begins).chain(input))),
+            Some(form @ ("gzip" | "zstd")) => (
+                form,
+                format!(
+                    "its first bytes are those of {form}, so it was decompressed; if it is text, put another line before \
+                     it"
+                ),
+            ),
+            Some("a state") => {
+                let what = "this is a state, not lines; koel info shows what it contains";
+                return Err(io::Error::new(ErrorKind::InvalidInput, what));
+            }
+            Some(program) => {
+                let from = path.map_or(String::new(), |path| format!(" {}", path.display()));
                 let what = format!(
                     "it is compressed by {program}, which koel does not read; use: {program} -dc{from} | koel dedup"
                 );
                 return Err(io::Error::new(ErrorKind::InvalidInput, what));
             }
-            None => Packing::None,
         },
     };
-    let name = match packing {
-        Packing::None => return unpacked(io::Cursor::new(begins).chain(input), packing),
-        Packing::Gzip => "gzip",
-        Packing::Zstd => "zstd",
+    let input = BufReader::with_capacity(PACKED, io::Cursor::new(begins).chain(input));
+    let inner: Box<dyn Read + Send> = match form {
+        "gzip" => Box::new(MultiGzDecoder::new(input)),
+        _ => Box::new(zstd::Decoder::with_buffer(input)?),
     };
-    let inner = unpacked(io::Cursor::new(begins).chain(input), packing)?;
-    Ok(Box::new(TakenFor { inner, name }))
+    Ok(Box::new(Unpacked { inner, why }))
 }
 
-/// An input that is decompressed because of its first bytes. Its errors say so.
-struct TakenFor {
-    inner: Box<dyn Read + Send>,
-    name: &'static str,
-}
-
-impl Read for TakenFor {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.inner.read(into).map_err(|error| match error.kind() {
-            kind if OF_CONTENT.contains(&kind) => {
-                let what = format!(
-                    "{error} (its first bytes are those of {}, so it was decompressed; the lines \
-                     before the error were read; if it is text, put another line before it)",
-                    self.name
-                );
-                io::Error::new(kind, what)
-            }
-            _ => error,
-        })
+/// Reads the first bytes of an input, and returns what they say it is.
+fn recognised(begins: &mut Vec<u8>, input: &mut impl Read) -> io::Result<Option<&'static str>> {
+    // No more is read than it takes, so that lines from a terminal or a pipe do not wait.
+    while MAGICS.iter().any(|(magic, _)| magic.len() > begins.len() && magic.starts_with(&begins[..])) {
+        let mut byte = [0];
+        match input.read(&mut byte) {
+            Ok(0) => break,
+            Ok(_) => begins.push(byte[0]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
+    let found = MAGICS.iter().find(|(magic, _)| begins.starts_with(magic));
+    Ok(found.map(|(_, what)| *what))
+}
+
+/// An input that is decompressed. Its errors say why.
+struct Unpacked {
+    inner: Box<dyn Read + Send>,
+    why: String,
 }
 
 /// The errors of decompression.
 const OF_CONTENT: [ErrorKind; 4] =
     [ErrorKind::InvalidInput, ErrorKind::InvalidData, ErrorKind::UnexpectedEof, ErrorKind::Other];
 
-fn unpacked(
-    input: impl Read + Send + 'static,
-    packing: Packing,
-) -> io::Result<Box<dyn Read + Send>> {
-    Ok(match packing {
-        Packing::None => Box::new(input),
-        Packing::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(PACKED, input))),
-        Packing::Zstd => Box::new(zstd::Decoder::new(input)?),
-    })
+impl Read for Unpacked {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(into).map_err(|error| match error.kind() {
+            kind if OF_CONTENT.contains(&kind) => {
+                let what = format!("{error} ({}; the lines before the error were read)", self.why);
+                io::Error::new(kind, what)
+            }
+            _ => error,
+        })
+    }
 }
 
 /// Returns the total size of the inputs before decompression, if it is known.

@@ -75,51 +75,54 @@ impl Shared {
     fn read_all(&self, sources: Vec<Source>, pool: &Receiver<Chunk>, work: &Sender<Chunk>) {
         // A closed channel means that the run has ended early.
         let Ok(mut chunk) = pool.recv() else { return };
-        // Whether what comes next is to be read. Of an error after the last line that may be written,
-        // nothing is said, however far the reader was ahead of the writer.
-        let goes_on = || self.limit.is_none() || self.monitor.catch_up();
+        let mut hand_in = |chunk: &mut Chunk| {
+            let handed = self.monitor.hand_in(|number| {
+                chunk.number = number;
+                let _ = work.send(std::mem::take(chunk));
+            });
+            match pool.recv() {
+                Ok(next) if handed => *chunk = next,
+                _ => return false,
+            }
+            true
+        };
         for source in sources {
-            if !goes_on() {
-                break;
-            }
-            let failed = |error| {
-                locked(&self.so_far.tally).unreadable += 1;
-                let advice = source.advice(&error);
-                self.screen.say(format_args!("{}{advice}", Failure::of(source.name(), &error)));
-            };
-            let opened = match source.open(&self.so_far.read) {
-                Ok(opened) => opened,
-                Err(error) => {
-                    failed(error);
-                    continue;
-                }
-            };
-            locked(&self.so_far.tally).opened += 1;
-            let hash = *self.operation.hasher();
-            let mut cutter = Cutter::new(opened, self.rules, hash, self.writes);
-            let over = loop {
-                if let Err(over) = cutter.fill(&mut chunk) {
-                    break over;
-                }
-                let handed = self.monitor.hand_in(|number| {
-                    chunk.number = number;
-                    let _ = work.send(std::mem::take(&mut chunk));
-                });
-                match pool.recv() {
-                    Ok(next) if handed => chunk = next,
-                    _ => return,
-                }
-            };
-            if !matches!(over, Over::End) && !goes_on() {
-                break;
-            }
-            match over {
+            match self.read(&source, &mut chunk, &mut hand_in) {
                 Over::End => {}
-                Over::Unreadable(error) => failed(error),
                 Over::Failed(failure) => return self.monitor.trouble(Trouble::Failed(failure)),
+                Over::Unreadable(error) => {
+                    // It is said in its turn: of an error after the last line that may be written, nothing is said.
+                    chunk.clear();
+                    chunk.unreadable = Some(Failure::of(source.name(), &error));
+                    if !hand_in(&mut chunk) {
+                        return;
+                    }
+                }
             }
         }
         self.monitor.read_to_the_end();
+    }
+
+    /// Reads a source, and passes its chunks to `hand_in` until that returns `false`.
+    fn read(
+        &self,
+        source: &Source,
+        chunk: &mut Chunk,
+        mut hand_in: impl FnMut(&mut Chunk) -> bool,
+    ) -> Over {
+        let opened = match source.open(&self.so_far.read) {
+            Ok(opened) => opened,
+            Err(error) => return Over::Unreadable(error),
+        };
+        locked(&self.so_far.tally).opened += 1;
+        let mut cutter = Cutter::new(opened, self.rules, *self.operation.hasher(), self.writes);
+        loop {
+            match cutter.fill(chunk) {
+                Err(over) => return over,
+                Ok(()) if hand_in(chunk) => {}
+                Ok(()) => return Over::End,
+            }
+        }
     }
 }
 
@@ -141,6 +144,10 @@ impl Shared {
                 let writing = locked(&self.so_far.writing);
                 if self.so_far.is_closed.load(Relaxed) {
                     return (sink, aside);
+                }
+                if let Some(failure) = chunk.unreadable.take() {
+                    locked(&self.so_far.tally).unreadable += 1;
+                    self.screen.say(failure);
                 }
                 let is_enough = self.cut_off(&mut chunk);
                 if let Err(trouble) = self.write(&mut chunk, &mut sink, aside.as_mut()) {

@@ -68,17 +68,6 @@ impl Monitor {
         true
     }
 
-    /// Waits until every chunk handed in has been written. Returns `false` if the run is closed or no
-    /// more lines are to be written, so that what comes next does not matter.
-    pub fn catch_up(&self) -> bool {
-        let is_behind = |at: &mut Standing| {
-            at.written < at.handed && !at.is_enough && !at.closed && at.trouble.is_none()
-        };
-        let at = self.changed.wait_while(self.at(), is_behind);
-        let at = at.unwrap_or_else(PoisonError::into_inner);
-        !at.is_enough && !at.closed
-    }
-
     pub fn read_to_the_end(&self) {
         self.change(|at| at.read = true);
     }

@@ -2,6 +2,7 @@
 
 use crate::lines::rules::Rules;
 use crate::run::coordinator::End;
+use crate::run::screen::lines;
 use crate::state::comparison::LineHash;
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -145,10 +146,6 @@ impl Display for Asked<'_> {
         }
         write!(f, "; {}{}", took(self.seconds), ended(self.end))
     }
-}
-
-fn lines(lines: u64) -> String {
-    if lines == 1 { "1 line".into() } else { format!("{} lines", HumanCount(lines)) }
 }
 
 /// Returns the name of a state and the number of its lines, and whether it was left as it was.

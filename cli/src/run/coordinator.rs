@@ -2,17 +2,14 @@
 
 use crate::failure::{Failure, Trouble};
 use crate::lines::output::Syncer;
-use crate::run::monitor::{Event, Idle};
+use crate::run::monitor::Event;
+use crate::run::screen::lines;
 use crate::run::shared::{Operation, Shared, locked};
 use crate::run::tally::Changes;
 use crate::state::keeper::{Keeper, NotSaved};
 use crate::state::seen::Seen;
 use crate::unsaved::output::Noting;
-use indicatif::HumanCount;
-use std::cell::{Cell, RefCell};
-use std::sync::TryLockError;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// How a run ended.
@@ -40,8 +37,6 @@ impl From<Trouble> for End {
 pub struct Saved {
     /// The number of its lines.
     pub known: usize,
-    /// The number of lines that were added or removed, but not in the file.
-    pub not_saved: u64,
     /// Whether it was left as it was, because no line changed it.
     pub is_unchanged: bool,
 }
@@ -51,6 +46,9 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// The interval between updates of the progress bar.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Longer than anything is waited for.
+const LONG: Duration = Duration::from_secs(3_600);
 
 pub struct Coordinator<'a> {
     shared: &'a Shared,
@@ -63,7 +61,7 @@ pub struct Coordinator<'a> {
 /// When and how the state is saved.
 pub struct Keeping {
     keeper: Keeper,
-    syncer: RefCell<Syncer>,
+    syncer: Syncer,
     period: Option<Duration>,
     next: Option<Instant>,
     /// What was done in this run and is in the file.
@@ -81,20 +79,20 @@ impl<'a> Coordinator<'a> {
 
     /// Waits until the run ends. Meanwhile, saves checkpoints and shows progress.
     pub fn wait(&mut self) -> End {
+        let Shared { monitor, screen, so_far, .. } = self.shared;
         loop {
-            let now = Instant::now();
-            let tick = if self.shared.screen.has_bar() {
-                now + TICK
-            } else {
-                now + Duration::from_secs(3_600)
-            };
+            let tick = Instant::now() + if screen.has_bar() { TICK } else { LONG };
             let due = self.keeping.as_ref().and_then(|keeping| keeping.next);
-            match self.shared.monitor.wait(due.map_or(tick, |due| due.min(tick))) {
+            match monitor.wait(due.map_or(tick, |due| due.min(tick))) {
                 Event::Finished => return End::Reached,
                 Event::Enough => return End::Enough,
                 Event::Signal(signal) => return End::Signal(signal),
                 Event::Trouble(trouble) => return End::from(trouble),
-                Event::Time => self.show(),
+                Event::Time => {
+                    let tally = locked(&so_far.tally);
+                    let read = so_far.read.load(Relaxed);
+                    screen.progress(read, tally.lines, tally.yes, self.yes_is);
+                }
             }
             if due.is_some_and(|due| due <= Instant::now()) {
                 self.checkpoint();
@@ -102,56 +100,37 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    fn show(&self) {
-        let tally = locked(&self.shared.so_far.tally);
-        let read = self.shared.so_far.read.load(Relaxed);
-        self.shared.screen.progress(read, tally.lines, tally.yes, self.yes_is);
-    }
-
     /// Saves the state while lines go on. Gives up if a signal or an error comes first.
     fn checkpoint(&mut self) {
         let Shared { monitor, screen, operation, so_far, noting, .. } = self.shared;
-        let Some(seen) = operation.changes() else { return };
         // What is counted is written, and the filter has all of it.
         let changes = self.changes();
         let written = noting.as_ref().map(Noting::written);
+        let (Some(seen), Some(keeping)) = (operation.changes(), &mut self.keeping) else { return };
+        if keeping.saved == changes {
+            return keeping.postpone(Duration::ZERO);
+        }
         let start = Instant::now();
-        let mut shown = start;
-        let mut show = || {
-            if shown.elapsed() > TICK {
-                shown = Instant::now();
-                self.show();
-            }
-        };
-        let goes_on = || {
-            show();
-            !monitor.is_disturbed()
-        };
-        let Some(keeping) = self.keeping.as_ref().filter(|keeping| keeping.saved != changes) else {
-            return self.postpone(Duration::ZERO);
-        };
-        let waited = Cell::new(Duration::ZERO);
+        let mut waited = Duration::ZERO;
         let last = || {
             let start = Instant::now();
             // The copy may have parts of these chunks.
             let begun = so_far.turns.begun().ok_or(NotSaved::GivenUp)?;
-            while monitor.wait_until_written(begun, Instant::now() + TICK) == Idle::Late {
-                self.show();
-            }
-            waited.set(start.elapsed());
+            while !monitor.wait_until_written(begun, start + LONG) && !monitor.is_disturbed() {}
+            waited = start.elapsed();
             if monitor.is_disturbed() {
                 return Err(NotSaved::GivenUp);
             }
-            keeping.syncer.borrow_mut().sync().map_err(|failure| {
+            keeping.syncer.sync().map_err(|failure| {
                 // The lines written may be lost, so the state must not be saved any more.
                 monitor.trouble(Trouble::Failed(failure));
                 NotSaved::GivenUp
             })
         };
-        let result = keeping.keeper.save_beside(seen, goes_on, last);
-        self.postpone(start.elapsed().saturating_sub(waited.get()));
-        match (result, &mut self.keeping) {
-            (Ok((known, is_safe)), Some(keeping)) => {
+        let result = keeping.keeper.save_beside(seen, || !monitor.is_disturbed(), last);
+        keeping.postpone(start.elapsed().saturating_sub(waited));
+        match result {
+            Ok((known, is_safe)) => {
                 keeping.has(changes, known);
                 if let (Some(noting), Some(written), true) = (noting, written, is_safe)
                     && let Err(failure) = noting.saved(written)
@@ -159,10 +138,10 @@ impl<'a> Coordinator<'a> {
                     screen.say(failure);
                 }
             }
-            (Err(NotSaved::Failed(failure)), _) => {
+            Err(NotSaved::Failed(failure)) => {
                 screen.say(format!("{failure} (will be tried again)"));
             }
-            _ => {}
+            Err(NotSaved::GivenUp) => {}
         }
     }
 
@@ -173,56 +152,23 @@ impl<'a> Coordinator<'a> {
     /// What was saved of a state, if there is one.
     pub fn saved(&self) -> Option<Saved> {
         let Keeping { saved, has_saved, known, .. } = self.keeping.as_ref()?;
-        let changes = self.changes();
-        let is_unchanged = !has_saved && changes == *saved;
-        Some(Saved {
-            known: *known,
-            not_saved: changes.lines.saturating_sub(saved.lines),
-            is_unchanged,
-        })
+        Some(Saved { known: *known, is_unchanged: !has_saved && self.changes() == *saved })
     }
 
-    /// Says how many lines were processed in vain, after a save that failed.
-    fn in_vain(&self) -> String {
-        let lines = match self.saved().map_or(0, |saved| saved.not_saved) {
-            0 => return String::new(),
-            1 => String::from("1 line"),
-            lines => format!("{} lines", HumanCount(lines)),
-        };
-        if let Some(output) = self.shared.noting.as_ref().and_then(Noting::output) {
-            return format!("; the next run takes in the new lines that {} has", output.display());
-        }
-        match self.shared.operation {
-            Operation::Add(_) if self.shared.writes => format!(
-                "; {lines} that had been written could not be saved as seen, so the next run writes \
-                 them again"
-            ),
-            Operation::Add(_) => format!("; {lines} could not be added"),
-            _ => format!("; {lines} could not be forgotten"),
-        }
-    }
-
-    /// Schedules the next checkpoint, so that saves take at most a tenth of the time.
-    fn postpone(&mut self, took: Duration) {
-        if let Some(keeping) = &mut self.keeping {
-            keeping.next = keeping.period.map(|period| Instant::now() + period.max(9 * took));
-        }
-    }
-
-    /// Lets no chunk be written any more. Returns `false` if one is being written to a file, and stays unfinished.
-    fn close(&self) -> bool {
-        let Shared { so_far, noting, .. } = self.shared;
-        so_far.is_closed.store(true, Relaxed);
-        let until = Instant::now() + GRACE;
-        // What is left of a pipe's chunk is new again, whether its reader has it or not.
-        while noting.is_some() && matches!(so_far.writing.try_lock(), Err(TryLockError::WouldBlock))
-        {
-            if Instant::now() > until {
-                return false;
+    /// Says what becomes of the lines that were processed since the last save, after one that failed.
+    fn in_vain(&self, saved: u64) -> String {
+        let Shared { operation, writes, noting, .. } = self.shared;
+        let number = self.changes().lines.saturating_sub(saved);
+        let what = match (operation, noting.as_ref().and_then(Noting::output)) {
+            _ if number == 0 => return String::new(),
+            (_, Some(output)) => {
+                return format!("; the next run takes in the new lines that {} has", output.display());
             }
-            thread::sleep(GRACE / 100);
-        }
-        true
+            (Operation::Add(_), _) if *writes => "saved as seen, so the next run writes them again",
+            (Operation::Add(_), _) => "added",
+            _ => "forgotten",
+        };
+        format!("; {} could not be {what}", lines(number))
     }
 
     /// Removes from the filter what was not written, and saves the state.
@@ -231,7 +177,7 @@ impl<'a> Coordinator<'a> {
         monitor.close();
         if let End::Signal(_) = end {
             let mut written = monitor.written();
-            while monitor.wait_until_idle(Instant::now() + GRACE) == Idle::Late {
+            while !monitor.wait_until_written(u64::MAX, Instant::now() + GRACE) {
                 if written == monitor.written() {
                     break;
                 }
@@ -243,7 +189,9 @@ impl<'a> Coordinator<'a> {
             }
         }
         let Some(halt) = so_far.turns.halt() else { return end };
-        let is_stuck = !self.close();
+        // What is left of a pipe's chunk is new again, whether its reader has it or not.
+        let grace = if noting.is_some() { GRACE } else { Duration::ZERO };
+        let is_stuck = !monitor.end_writes(Instant::now() + grace);
         if let Some(output) = noting.as_ref().and_then(Noting::output).filter(|_| is_stuck) {
             // How much of the chunk is there is not known. So everything stays as after a kill: the next run looks.
             screen.say(format!(
@@ -260,24 +208,21 @@ impl<'a> Coordinator<'a> {
             // is nothing else that could be removed instead: a line that seems to be the same is only added
             // when the first is gone, so it comes later, and is not written either.
             seen.remove_many(&not_written);
-            let mut tally = locked(&self.shared.so_far.tally);
+            let mut tally = locked(&so_far.tally);
             let added = tally.yes;
             tally.doubt.update(seen, added, true);
         }
         let changes = self.changes();
-        let has_lost_output = |keeping: &&Keeping| keeping.syncer.borrow().has_lost_file();
-        if let Some(keeping) = self.keeping.as_ref().filter(has_lost_output) {
-            noting.as_ref().inspect(|noting| noting.end());
-            return End::Failed(keeping.lost(changes));
-        }
-        let saved = match (&mut self.keeping, operation.changes()) {
-            (Some(keeping), Some(seen)) => keeping.save(seen, changes, noting.as_ref()),
-            _ => Ok(()),
+        let (Some(keeping), Some(seen)) = (&mut self.keeping, operation.changes()) else {
+            return end;
         };
-        match saved {
-            // Only one error is reported. A failed save has precedence.
-            Err(failure) => End::Failed(Failure::new(format!("{failure}{}", self.in_vain()))),
+        match keeping.save(seen, changes, noting.as_ref()) {
             Ok(()) => end,
+            // Only one error is reported. A failed save has precedence.
+            Err(failure) => {
+                let saved = keeping.saved.lines;
+                End::Failed(Failure::new(format!("{failure}{}", self.in_vain(saved))))
+            }
         }
     }
 }
@@ -285,7 +230,7 @@ impl<'a> Coordinator<'a> {
 impl Keeping {
     /// Keeps a state whose file has `known` lines.
     pub fn new(keeper: Keeper, syncer: Syncer, period: Option<Duration>, known: usize) -> Self {
-        let (syncer, saved) = (RefCell::new(syncer), Changes::default());
+        let saved = Changes::default();
         let next = period.map(|period| Instant::now() + period);
         let has_saved = keeper.is_new();
         Keeping { keeper, syncer, period, next, saved, has_saved, known }
@@ -299,7 +244,11 @@ impl Keeping {
         changes: Changes,
         noting: Option<&Noting>,
     ) -> Result<(), Failure> {
-        self.syncer.borrow_mut().sync()?;
+        if let Err(failure) = self.syncer.sync() {
+            // An output that is gone cannot be read again.
+            noting.filter(|_| self.syncer.has_lost_file()).inspect(|noting| noting.end());
+            return Err(failure);
+        }
         let mut is_safe = true;
         if self.saved != changes {
             is_safe = self.keeper.save(seen)?;
@@ -309,20 +258,13 @@ impl Keeping {
         Ok(())
     }
 
-    /// Returns the failure of a run whose output was removed. Nothing is saved then.
-    fn lost(&self, changes: Changes) -> Failure {
-        let failure = self.syncer.borrow_mut().sync().err();
-        let failure = failure.map_or(String::from("the output was removed"), |it| it.to_string());
-        let lines = changes.lines.saturating_sub(self.saved.lines);
-        let lines = format!("{failure}; {} lines are not saved as seen", HumanCount(lines));
-        Failure::new(match self.saved.lines {
-            0 => lines,
-            before => format!("{lines}, but {} had been saved before", HumanCount(before)),
-        })
-    }
-
     /// Notes what the file has.
     fn has(&mut self, changes: Changes, known: usize) {
         (self.saved, self.has_saved, self.known) = (changes, true, known);
+    }
+
+    /// Schedules the next checkpoint, so that saves take at most a tenth of the time.
+    fn postpone(&mut self, took: Duration) {
+        self.next = self.period.map(|period| Instant::now() + period.max(9 * took));
     }
 }

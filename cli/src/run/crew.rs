@@ -15,7 +15,6 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use indicatif::HumanCount;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
 
 /// The writer thread. It returns where it wrote to.
@@ -141,8 +140,7 @@ impl Shared {
         for chunk in done {
             early.insert(chunk.number, chunk);
             while let Some(mut chunk) = early.remove(&next) {
-                let writing = locked(&self.so_far.writing);
-                if self.so_far.is_closed.load(Relaxed) {
+                if !self.monitor.begin_write() {
                     return (sink, aside);
                 }
                 if let Some(failure) = chunk.unreadable.take() {
@@ -151,7 +149,7 @@ impl Shared {
                 }
                 let is_enough = self.cut_off(&mut chunk);
                 if let Err(trouble) = self.write(&mut chunk, &mut sink, aside.as_mut()) {
-                    self.monitor.trouble(trouble);
+                    self.monitor.wrote_not(trouble);
                     return (sink, aside);
                 }
                 next += 1;
@@ -161,7 +159,6 @@ impl Shared {
                 if is_enough {
                     return (sink, aside);
                 }
-                drop(writing);
                 let _ = pool.send(chunk);
             }
         }

@@ -6,7 +6,7 @@
 
 use crate::failure::Trouble;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 #[derive(Default)]
 pub struct Monitor {
@@ -19,6 +19,9 @@ struct Standing {
     handed: u64,
     written: u64,
     closed: bool,
+    is_writing: bool,
+    /// Whether no chunk is written any more.
+    is_final: bool,
     /// Whether the input has been read to its end.
     read: bool,
     /// Whether no more lines are to be written.
@@ -72,13 +75,32 @@ impl Monitor {
         self.change(|at| at.read = true);
     }
 
+    /// Begins to write a chunk. Returns `false` if no chunk is written any more.
+    pub fn begin_write(&self) -> bool {
+        let mut at = self.at();
+        at.is_writing = !at.is_final;
+        at.is_writing
+    }
+
     /// Records that a chunk has been written, and whether no more lines are to be written. Both at
     /// once: otherwise a run whose input ends at the limit could seem finished in between.
     pub fn wrote(&self, is_enough: bool) {
         self.change(|at| {
             at.written += 1;
-            at.is_enough = is_enough;
+            (at.is_writing, at.is_enough) = (false, is_enough);
         });
+    }
+
+    /// Reports that a chunk could not be written.
+    pub fn wrote_not(&self, trouble: Trouble) {
+        self.trouble(trouble);
+        self.change(|at| at.is_writing = false);
+    }
+
+    /// Lets no chunk be written any more. Returns `false` if one is still being written at the deadline.
+    pub fn end_writes(&self, until: Instant) -> bool {
+        self.change(|at| at.is_final = true);
+        self.wait_for(until, |at| !at.is_writing)
     }
 
     pub fn signal(&self, signal: i32) {
@@ -121,25 +143,10 @@ impl Monitor {
         event
     }
 
-    /// Waits until every chunk handed in has been written, or until a signal, trouble or the
-    /// deadline. The run must be closed.
-    pub fn wait_until_idle(&self, until: Instant) -> Idle {
-        self.wait_until_written(u64::MAX, until)
-    }
-
-    /// Waits until so many chunks have been written, or all that were handed in; or until a signal, trouble or
-    /// the deadline.
-    pub fn wait_until_written(&self, chunks: u64, until: Instant) -> Idle {
-        let mut idle = Idle::Late;
-        self.wait_for(until, |at| {
-            idle = match (at.is_disturbed(), at.written >= chunks.min(at.handed)) {
-                (true, _) => Idle::Disturbed,
-                (false, true) => Idle::Reached,
-                (false, false) => return false,
-            };
-            true
-        });
-        idle
+    /// Waits until so many chunks have been written, or all that were handed in; or until there is a reason to end the
+    /// run. Returns `false` if the deadline comes first.
+    pub fn wait_until_written(&self, chunks: u64, until: Instant) -> bool {
+        self.wait_for(until, |at| at.is_disturbed() || at.written >= chunks.min(at.handed))
     }
 
     /// Whether there is a reason to end the run early.
@@ -147,24 +154,9 @@ impl Monitor {
         self.at().is_disturbed()
     }
 
-    fn wait_for(&self, until: Instant, mut is_there: impl FnMut(&mut Standing) -> bool) {
-        let mut at = self.at();
-        while !is_there(&mut at) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left == Duration::ZERO {
-                return;
-            }
-            let woken = self.changed.wait_timeout(at, left);
-            at = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
+    fn wait_for(&self, until: Instant, mut is_there: impl FnMut(&mut Standing) -> bool) -> bool {
+        let left = until.saturating_duration_since(Instant::now());
+        let woken = self.changed.wait_timeout_while(self.at(), left, |at| !is_there(at));
+        !woken.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
-}
-
-/// The result of [`Monitor::wait_until_written`].
-#[derive(PartialEq, Eq)]
-pub enum Idle {
-    Reached,
-    /// A signal or trouble came first.
-    Disturbed,
-    Late,
 }

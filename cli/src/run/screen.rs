@@ -4,6 +4,11 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
+/// Returns a number of lines in words.
+pub fn lines(number: u64) -> String {
+    if number == 1 { "1 line".into() } else { format!("{} lines", HumanCount(number)) }
+}
+
 pub struct Screen {
     /// `None` unless it is visible: drawing takes a lock, and may block for long.
     bar: Option<ProgressBar>,

@@ -10,8 +10,6 @@
 //!   visit must see it. [`SoFar::stop_adding`] therefore requires a [`Halt`], which holds all
 //!   parts: the mutex of a part orders the store before the next visit
 //!   (`tests/command/streams/pipes.rs` fails without that store).
-//! * `is_closed` is loaded with `writing` locked. The coordinator stores it and then locks `writing`: a
-//!   chunk that is written after that sees it.
 //! * `read` only feeds the progress bar.
 
 use crate::lines::rules::Rules;
@@ -99,10 +97,6 @@ impl Shared {
 #[derive(Default)]
 pub struct SoFar {
     pub turns: Turns,
-    /// Locked while a chunk is written and counted.
-    pub writing: Mutex<()>,
-    /// Whether no chunk is written any more.
-    pub is_closed: AtomicBool,
     /// Set when nothing more can, or may, be added.
     full: AtomicBool,
     pub tally: Mutex<Tally>,

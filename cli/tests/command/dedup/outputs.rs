@@ -79,7 +79,7 @@ fn an_output_that_is_removed_during_the_run_is_an_error() {
         let (status, stderr) = going.wait();
         assert_eq!(status.code(), Some(2), "{words} {to}: {stderr}");
         assert!(stderr.contains("was removed during the run, and the lines in it are lost"));
-        assert_eq!(stderr.contains("1,000 lines are not saved as seen"), words.contains("-s"));
+        assert_eq!(stderr.contains("1,000 lines could not be saved as seen"), words.contains("-s"));
         assert_eq!(place.names(), ["seen.koel"]);
         assert_eq!(place.known("seen.koel", &all), b"");
     }

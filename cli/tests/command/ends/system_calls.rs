@@ -232,7 +232,7 @@ fn a_state_that_cannot_be_saved_stays_as_it_was_and_the_output_has_the_rest() {
         for (words, said) in [
             ("add --json seen.koel lines", "; 2 lines could not be added\n"),
             ("forget --json seen.koel lines", "; 1 line could not be forgotten\n"),
-            ("dedup --json --state seen.koel lines", "; 2 lines that had been written could not"),
+            ("dedup --json --state seen.koel lines", "; 2 lines could not be saved as seen"),
             (output, "; the next run takes in the new lines that "),
         ] {
             let Some(ran) = straced(&place, &["-e", &inject], words) else { return };

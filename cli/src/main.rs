@@ -18,7 +18,7 @@
 //!
 //! # Reading order
 //!
-//! [`commands::dedup`] is the main subcommand. It passes a [`Run`](run::Run) to [`run::run()`], whose module explains
+//! [`commands::dedup`] is the main subcommand. Its [`Job`](commands::job::Job) passes a [`Run`](run::Run) to [`run::run()`], whose module explains
 //! the threads. [`run::monitor`] is where they wait for each other, and [`run::turns`] keeps the lines in order.
 //! [`unsaved`] explains what a kill takes. [`state::comparison`] defines when two lines are equal, and
 //! [`state::keys::url_key`] when two URLs are.
@@ -38,7 +38,7 @@ mod state;
 mod unsaved;
 
 use arguments::Command;
-use commands::closing::{DONE, Ending};
+use commands::report::{DONE, Ending};
 use failure::Failure;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;

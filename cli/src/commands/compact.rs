@@ -1,8 +1,7 @@
 //! `koel compact`: gives back the memory that states do not need any more.
 
 use crate::arguments::tools::Compact;
-use crate::commands::closing::{DONE, Ending, FAILED};
-use crate::commands::report::{holds, seconds, took};
+use crate::commands::report::{DONE, Ending, FAILED, holds, seconds, sum_up, took};
 use crate::failure::Failure;
 use crate::run::screen::Screen;
 use crate::state::comparison::LineHash;
@@ -33,11 +32,7 @@ pub fn compact(options: &Compact) -> Result<Ending, Failure> {
     let mut ending = DONE;
     for state in &options.states {
         match compact_one(state, options, &screen) {
-            Ok(report) if options.json => {
-                screen.say_plainly(serde_json::to_string(&report).map_err(Failure::new)?);
-            }
-            Ok(report) if Screen::shows_summaries(options.quiet) => screen.say(report),
-            Ok(_) => {}
+            Ok(report) => sum_up(&screen, &report, options.quiet, options.json)?,
             Err(failure) => {
                 screen.say(failure);
                 ending = FAILED;

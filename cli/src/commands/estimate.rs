@@ -5,9 +5,8 @@
 //! does one that has grown by one doubling less.
 
 use crate::arguments::dedup::Dedup;
-use crate::commands::closing::{DONE, Ending};
+use crate::commands::report::{self, Ending};
 use crate::failure::Failure;
-use crate::lines::output::Sink;
 use crate::random::mix;
 use indicatif::{BinaryBytes, HumanCount};
 use koel::Prehashed;
@@ -65,12 +64,7 @@ pub fn estimate(lines: u64, options: &Dedup) -> Result<Ending, Failure> {
         rate_expected: first.false_positive_rate_at_capacity,
         planned_lines: (capacity as f64 * first.expected_growth) as u64,
     };
-    let text = match options.output.reporting.json {
-        true => serde_json::to_string_pretty(&estimate).map_err(Failure::new)? + "\n",
-        false => estimate.to_string(),
-    };
-    Sink::standard()?.print(&text)?;
-    Ok(DONE)
+    report::print(&estimate, options.output.reporting.json)
 }
 
 impl Display for Estimate {

@@ -2,7 +2,7 @@
 
 use crate::arguments::Arguments;
 use crate::arguments::tools::Generated;
-use crate::commands::closing::{DONE, Ending};
+use crate::commands::report::{DONE, Ending};
 use crate::failure::Failure;
 use crate::lines::output::Sink;
 use clap::CommandFactory;

@@ -2,9 +2,8 @@
 
 use crate::arguments::tools::Info;
 use crate::commands::ages::{self, Ages};
-use crate::commands::closing::{DONE, Ending};
+use crate::commands::report::{self, Ending};
 use crate::failure::Failure;
-use crate::lines::output::Sink;
 use crate::state::comparison::LineHash;
 use crate::state::refusals::{cannot_use, check_path};
 use crate::unsaved;
@@ -46,17 +45,12 @@ struct Report {
 pub fn info(options: &Info) -> Result<Ending, Failure> {
     let path = &options.state;
     check_path(path)?;
-    let report = report(path).map_err(|error| cannot_use(path, &error))?;
-    let text = match options.json {
-        true => serde_json::to_string_pretty(&report).map_err(Failure::new)? + "\n",
-        false => report.to_string(),
-    };
-    Sink::standard()?.print(&text)?;
-    Ok(DONE)
+    let report = of(path).map_err(|error| cannot_use(path, &error))?;
+    report::print(&report, options.json)
 }
 
 /// Tells what is in a state, or in a filter saved by another program with koel's own hasher.
-fn report(path: &Path) -> Result<Report, SnapshotError> {
+fn of(path: &Path) -> Result<Report, SnapshotError> {
     let file = SnapshotFile::<LineHash>::open(path)?;
     let info = file.info();
     // Of what is in the file, some may be forgotten by now.

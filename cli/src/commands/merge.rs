@@ -1,8 +1,7 @@
 //! `koel merge`: puts the lines of several states into one.
 
 use crate::arguments::membership::Merge;
-use crate::commands::closing::{DONE, Ending};
-use crate::commands::report::{holds, seconds, took};
+use crate::commands::report::{DONE, Ending, holds, seconds, sum_up, took};
 use crate::failure::{Failure, without_numbers};
 use crate::run::screen::Screen;
 use crate::state::keeper::load;
@@ -89,11 +88,7 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
              them with a lower --rate"
         ));
     }
-    if options.json {
-        screen.say_plainly(serde_json::to_string(&report).map_err(Failure::new)?);
-    } else if Screen::shows_summaries(options.quiet) {
-        screen.say(report);
-    }
+    sum_up(&screen, &report, options.quiet, options.json)?;
     Ok(DONE)
 }
 

@@ -1,13 +1,13 @@
 //! The subcommands, and the summary that they end with.
 
 pub mod ages;
-pub mod closing;
 pub mod compact;
 pub mod compared;
 pub mod dedup;
 pub mod estimate;
 pub mod generate;
 pub mod info;
+pub mod job;
 pub mod membership;
 pub mod merge;
 pub mod report;

@@ -1,102 +1,157 @@
-//! The summary at the end of a run, as text or JSON.
+//! How a command ends: its summary, as text or JSON, and the exit code.
 
+use crate::commands::compared::Compared;
+use crate::failure::Failure;
+use crate::lines::output::Sink;
 use crate::lines::rules::Rules;
+use crate::run::Outcome;
 use crate::run::coordinator::End;
-use crate::run::screen::lines;
-use crate::state::comparison::LineHash;
+use crate::run::screen::{Screen, lines};
 use indicatif::HumanCount;
 use serde::Serialize;
 use std::fmt::{self, Display};
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-/// The summary of `koel dedup`. The field names are those of the JSON.
-#[derive(Serialize)]
-pub struct Deduplicated<'a> {
-    pub lines: u64,
-    pub new: u64,
-    pub repeated: u64,
-    /// Bytes of the lines, after decompression.
-    pub bytes: u64,
-    /// The expected number of new lines that were dropped by mistake.
-    pub expected_drops: f64,
-    /// Lines dropped by mistake that `--lossless` wrote in the second pass.
-    pub recovered: Option<u64>,
-    /// What made two lines equal.
-    pub compared: String,
-    /// Lines that should be URLs and are not.
-    pub not_urls: Option<u64>,
-    /// Lines that do not have the field by which lines are compared.
-    pub without_field: Option<u64>,
-    /// Inputs that could not be read completely.
-    pub unreadable: u64,
-    /// The false-positive rate at the end of the run.
-    pub rate: f64,
-    /// Whether that is more than `--rate`, because there are far more lines than `--capacity`.
-    pub rate_exceeded: bool,
-    /// Lines in the state, including those of earlier runs, or else in the filter.
-    pub known: usize,
-    /// Memory of the filter.
-    pub memory_bytes: usize,
-    pub state: Option<String>,
-    /// Whether the lines were saved to the state. --count and --repeated only read it.
-    pub saved: bool,
-    /// Whether the state was left as it was, because no line was new.
-    pub unchanged: bool,
-    pub seconds: f64,
-    pub end: &'a str,
+/// How the process ends.
+pub enum Ending {
+    Code(u8),
+    Signal(i32),
 }
 
-/// The summary of `koel query`, `koel add` and `koel forget`.
+pub const DONE: Ending = Ending::Code(0);
+pub const NONE: Ending = Ending::Code(1);
+pub const FAILED: Ending = Ending::Code(2);
+
+/// Prints what a command was asked for to standard output.
+pub fn print(what: &(impl Display + Serialize), as_json: bool) -> Result<Ending, Failure> {
+    let text = match as_json {
+        true => serde_json::to_string_pretty(what).map_err(Failure::new)? + "\n",
+        false => what.to_string(),
+    };
+    Sink::standard()?.print(&text)?;
+    Ok(DONE)
+}
+
+/// Prints a summary to standard error: as JSON if that is asked for, or else to a terminal.
+pub fn sum_up(
+    screen: &Screen,
+    report: &(impl Display + Serialize),
+    quiet: bool,
+    as_json: bool,
+) -> Result<(), Failure> {
+    if as_json {
+        screen.say_plainly(serde_json::to_string(report).map_err(Failure::new)?);
+    } else if Screen::shows_summaries(quiet) {
+        screen.say(report);
+    }
+    Ok(())
+}
+
+/// The summary of a command that reads lines. The field names are those of the JSON.
 #[derive(Serialize)]
-pub struct Asked<'a> {
+pub struct Report {
     pub lines: u64,
-    /// Lines that were added, found or removed.
     #[serde(flatten)]
     pub answer: Answer,
-    pub bytes: u64,
-    pub not_urls: Option<u64>,
-    pub without_field: Option<u64>,
-    pub unreadable: u64,
-    pub rate: f64,
-    pub rate_exceeded: Option<bool>,
-    pub known: usize,
-    pub memory_bytes: usize,
-    pub state: String,
-    /// Whether add or forget left the state as it was, because no line changed it.
-    pub unchanged: bool,
-    pub seconds: f64,
-    pub end: &'a str,
+    /// Bytes of the lines, after decompression.
+    bytes: u64,
+    /// Lines that should be URLs and are not, if lines are compared as URLs.
+    not_urls: Option<u64>,
+    /// Lines that do not have the field by which lines are compared, if there is one.
+    without_field: Option<u64>,
+    /// Inputs that could not be read completely.
+    unreadable: u64,
+    /// The false-positive rate at the end of the run.
+    rate: f64,
+    /// Whether that is more than `--rate`, because there are far more lines than `--capacity`.
+    rate_exceeded: Option<bool>,
+    /// Lines in the state, including those of earlier runs, or else in the filter.
+    known: usize,
+    /// Memory of the filter.
+    memory_bytes: usize,
+    state: Option<String>,
+    /// Whether the state was left as it was, because no line changed it.
+    unchanged: bool,
+    seconds: f64,
+    end: &'static str,
 }
 
+/// What became of the lines.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     Added(u64),
     Seen(u64),
     Forgotten(u64),
+    #[serde(untagged)]
+    Deduplicated {
+        new: u64,
+        repeated: u64,
+        /// The expected number of new lines that were dropped by mistake.
+        expected_drops: f64,
+        /// Lines dropped by mistake that `--lossless` wrote in the second pass.
+        recovered: Option<u64>,
+        /// What made two lines equal.
+        compared: String,
+        /// Whether the lines were saved to the state. --count and --repeated only read it.
+        saved: bool,
+    },
 }
 
-/// Returns the JSON name of how a run ended.
-pub fn name_of(end: &End) -> &'static str {
-    match end {
-        End::Reached => "complete",
-        End::Enough => "limit",
-        End::Signal(signal_hook::consts::SIGINT) => "SIGINT",
-        End::Signal(signal_hook::consts::SIGHUP) => "SIGHUP",
-        End::Signal(_) => "SIGTERM",
-        End::BrokenPipe => "broken pipe",
-        End::Failed(_) => "failed",
+impl Report {
+    /// Sums up a run that began at this time, before its state was loaded.
+    pub fn new(
+        outcome: &Outcome,
+        rules: Rules,
+        answer: Answer,
+        rate_exceeded: Option<bool>,
+        state: Option<&Path>,
+        began: Instant,
+    ) -> Self {
+        let (tally, stats) = (&outcome.tally, &outcome.stats);
+        Report {
+            lines: tally.lines,
+            answer,
+            bytes: tally.bytes,
+            not_urls: outcome.hash.comparison().expects_urls().then_some(tally.not_urls),
+            without_field: rules.field.map(|_| tally.without_field),
+            unreadable: tally.unreadable,
+            rate: stats.false_positive_rate,
+            rate_exceeded,
+            known: outcome.known(),
+            memory_bytes: stats.size_in_bytes,
+            state: state.map(|path| path.display().to_string()),
+            unchanged: outcome.is_unchanged(),
+            seconds: seconds(began.elapsed()),
+            end: match &outcome.end {
+                End::Reached => "complete",
+                End::Enough => "limit",
+                End::Signal(signal_hook::consts::SIGINT) => "SIGINT",
+                End::Signal(signal_hook::consts::SIGHUP) => "SIGHUP",
+                End::Signal(_) => "SIGTERM",
+                End::BrokenPipe => "broken pipe",
+                End::Failed(_) => "failed",
+            },
+        }
     }
 }
 
-/// Returns the number of lines that are not URLs, if lines are compared as URLs.
-pub fn not_urls(hash: &LineHash, number: u64) -> Option<u64> {
-    hash.comparison().expects_urls().then_some(number)
-}
-
-/// Returns the number of lines without the field by which lines are compared, if there is one.
-pub fn without_field(rules: Rules, number: u64) -> Option<u64> {
-    rules.field.map(|_| number)
+impl Answer {
+    /// Sums up what `koel dedup` did. `recovered` is the number of lines that a second pass has found.
+    pub fn of_dedup(outcome: &Outcome, rules: Rules, recovered: Option<u64>) -> Self {
+        let tally = &outcome.tally;
+        let new = tally.yes + recovered.unwrap_or(0);
+        let repeated = tally.lines - new;
+        Answer::Deduplicated {
+            new,
+            repeated,
+            expected_drops: recovered.map_or_else(|| tally.doubt.expected(repeated), |_| 0.0),
+            recovered,
+            compared: Compared { comparison: outcome.hash.comparison(), rules }.to_string(),
+            saved: outcome.saved.is_some() && !matches!(outcome.end, End::Failed(_)),
+        }
+    }
 }
 
 /// Rounds to milliseconds.
@@ -104,33 +159,11 @@ pub fn seconds(took: Duration) -> f64 {
     (took.as_secs_f64() * 1e3).round() / 1e3
 }
 
-impl Display for Deduplicated<'_> {
+impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [new, repeated] = [self.new, self.repeated].map(HumanCount);
-        write!(f, "{}, {new} new, {repeated} repeated; ", lines(self.lines))?;
-        match self.recovered {
-            // Without what is equal, this would claim more than a reader may take it for.
-            Some(0) => write!(f, "none dropped by mistake; compared {}", self.compared)?,
-            Some(recovered) => write!(
-                f,
-                "{} recovered in the second pass; compared {}",
-                HumanCount(recovered),
-                self.compared
-            )?,
-            None => f.write_str(&drops(self.expected_drops))?,
-        }
-        f.write_str(&besides(self.not_urls, self.without_field))?;
-        if let Some(state) = self.state.as_ref().filter(|_| self.saved) {
-            write!(f, "; {}", holds(state, self.known, self.unchanged))?;
-        }
-        write!(f, "; {}{}", took(self.seconds), ended(self.end))
-    }
-}
-
-impl Display for Asked<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let others = |lines| HumanCount(self.lines - lines);
         write!(f, "{}, ", lines(self.lines))?;
+        let others = |lines| HumanCount(self.lines - lines);
+        let mut is_saved = self.end != "failed";
         match self.answer {
             Answer::Added(added) => write!(f, "{} added", HumanCount(added))?,
             Answer::Seen(seen) => {
@@ -139,12 +172,43 @@ impl Display for Asked<'_> {
             Answer::Forgotten(gone) => {
                 write!(f, "{} forgotten, {} not found", HumanCount(gone), others(gone))?;
             }
+            Answer::Deduplicated {
+                new, repeated, expected_drops, recovered, ref compared, saved,
+            } => {
+                write!(f, "{} new, {} repeated; ", HumanCount(new), HumanCount(repeated))?;
+                match recovered {
+                    None => f.write_str(&drops(expected_drops))?,
+                    Some(0) => f.write_str("none dropped by mistake")?,
+                    Some(some) => write!(f, "{} recovered in the second pass", HumanCount(some))?,
+                }
+                // Without what is equal, a second pass would claim more than a reader may take it for.
+                if recovered.is_some() {
+                    write!(f, "; compared {compared}")?;
+                }
+                is_saved = saved;
+            }
         }
-        f.write_str(&besides(self.not_urls, self.without_field))?;
-        if self.end != "failed" {
-            write!(f, "; {}", holds(&self.state, self.known, self.unchanged))?;
+        let counts = [
+            (self.not_urls, "is not a URL", "are not URLs"),
+            (self.without_field, "does not have the field", "do not have the field"),
+        ];
+        for (number, one, more) in counts {
+            match number {
+                None | Some(0) => {}
+                Some(1) => write!(f, "; 1 {one}")?,
+                Some(lines) => write!(f, "; {} {more}", HumanCount(lines))?,
+            }
         }
-        write!(f, "; {}{}", took(self.seconds), ended(self.end))
+        if let Some(state) = self.state.as_ref().filter(|_| is_saved) {
+            write!(f, "; {}", holds(state, self.known, self.unchanged))?;
+        }
+        write!(f, "; {}", took(self.seconds))?;
+        match self.end {
+            signal if signal.starts_with("SIG") => write!(f, "; ended by {signal}"),
+            "limit" => f.write_str("; ended by --limit"),
+            "failed" => f.write_str("; failed"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -155,26 +219,6 @@ pub fn holds(state: &str, known: usize, unchanged: bool) -> String {
 
 pub fn took(seconds: f64) -> String {
     format!("{seconds:.1} s")
-}
-
-/// Returns the numbers of lines that are not what the options expect.
-fn besides(not_urls: Option<u64>, without_field: Option<u64>) -> String {
-    let some = |number: Option<u64>, one: &str, more: &str| match number {
-        None | Some(0) => String::new(),
-        Some(1) => format!("; 1 {one}"),
-        Some(lines) => format!("; {} {more}", HumanCount(lines)),
-    };
-    some(not_urls, "is not a URL", "are not URLs")
-        + &some(without_field, "does not have the field", "do not have the field")
-}
-
-fn ended(end: &str) -> String {
-    match end {
-        signal if signal.starts_with("SIG") => format!("; ended by {signal}"),
-        "limit" => "; ended by --limit".into(),
-        "failed" => "; failed".into(),
-        _ => String::new(),
-    }
 }
 
 /// Returns the expected number of lines dropped by mistake, in words.

@@ -394,7 +394,7 @@ fn what_the_library_has_lost_is_told() {
     assert!(journal[first..first + 16].iter().any(|byte| *byte != 0));
     journal[first + 9] ^= 1;
     place.write("seen.koel.journal.1", &journal);
-    let said = "its journal was damaged, and 1 change behind";
+    let said = "its journal was damaged; changes lost by that: 1";
     place.row("add seen.koel", "two\n", 0, "", said);
     assert_eq!(place.known("seen.koel", b"one\ntwo\n"), b"two\n");
 }

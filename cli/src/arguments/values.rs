@@ -1,9 +1,7 @@
 //! Values of options, parsed from text: numbers, sizes, rates and times. An error completes the sentence of clap,
 //! "invalid value for this option".
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt::{self, Display};
+use serde::{Deserialize, Serialize};
 use std::mem;
 
 /// A whole number: 1000000, 1_000_000, 1M, 1e6. Unlike those of a [`size`], its units are powers of a thousand.
@@ -57,11 +55,9 @@ pub fn field(text: &str) -> Result<usize, String> {
 /// The way to a field of a JSON object: its name, after the names of the objects that it is in.
 ///
 /// It lives as long as the process, so that it is copied like the other rules for lines.
-#[derive(Clone, Copy, Debug)]
-pub struct JsonPath {
-    text: &'static str,
-    names: &'static [String],
-}
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(from = "Vec<String>", into = "Vec<String>")]
+pub struct JsonPath(&'static [String]);
 
 impl JsonPath {
     pub fn parse(text: &str) -> Result<Self, String> {
@@ -83,30 +79,24 @@ impl JsonPath {
                 "it must be a name, or names with dots between them, such as meta.url".into()
             );
         }
-        Ok(JsonPath { text: text.to_owned().leak(), names: names.leak() })
+        Ok(names.into())
     }
 
     /// Its names, the outermost first.
     pub fn names(self) -> &'static [String] {
-        self.names
+        self.0
     }
 }
 
-impl Serialize for JsonPath {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.text)
+impl From<Vec<String>> for JsonPath {
+    fn from(names: Vec<String>) -> Self {
+        JsonPath(names.leak())
     }
 }
 
-impl<'de> Deserialize<'de> for JsonPath {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        JsonPath::parse(&String::deserialize(from)?).map_err(D::Error::custom)
-    }
-}
-
-impl Display for JsonPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text)
+impl From<JsonPath> for Vec<String> {
+    fn from(path: JsonPath) -> Self {
+        path.0.to_vec()
     }
 }
 

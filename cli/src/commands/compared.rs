@@ -15,7 +15,7 @@ impl Display for Compared {
         match self.rules.field {
             None => {}
             Some(Field::Numbered { number, .. }) => write!(f, "by field {number}, ")?,
-            Some(Field::Json(path)) => write!(f, "by JSON field {path}, ")?,
+            Some(Field::Json(path)) => write!(f, "by JSON field {}, ", path.names().join("."))?,
         }
         match self.comparison {
             Comparison::Bytes => f.write_str("byte by byte")?,

@@ -139,7 +139,7 @@ impl Job<'_> {
             true => (Sink::default(), Some(opened)),
             false => (opened, None),
         };
-        let aside = is_lossless.then(|| Aside::new(!sink.can_be_read_again())).transpose()?;
+        let aside = is_lossless.then(|| Aside::new(!sink.is_readable)).transpose()?;
         let is_shown = output.is_some() && path.is_none() && !counts;
         let screen = Arc::new(Screen::new(!reporting.quiet, is_shown, total_bytes));
         let note = |what: String| {

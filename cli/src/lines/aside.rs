@@ -150,7 +150,7 @@ impl Settled {
         if mistaken && numbers.peek().is_none() {
             return Ok(());
         }
-        for_each_chunk(self.repeated, rules, self.hash, true, |first, chunk| {
+        for_each_chunk(self.repeated, rules, self.hash, |first, chunk| {
             let is_mistaken = |number| numbers.next_if_eq(&number).is_some();
             let numbers = first..first + chunk.lines() as u64;
             let answers: Vec<bool> = numbers.map(is_mistaken).collect();
@@ -179,17 +179,15 @@ fn both<A: Send, B>(
     })
 }
 
-/// Passes a file to `act` in chunks, each with the number of its first line. The bytes of long lines can be read if they
-/// are kept.
+/// Passes a file to `act` in chunks, each with the number of its first line.
 fn for_each_chunk<E: From<Failure>>(
     file: File,
     rules: Rules,
     hash: LineHash,
-    keeps: bool,
     mut act: impl FnMut(u64, &mut Chunk) -> Result<(), E>,
 ) -> Result<(), E> {
     let input = Opened { reader: Box::new(file), is_live: false };
-    let mut cutter = Cutter::new(input, rules, hash, keeps);
+    let mut cutter = Cutter::new(input, rules, hash);
     let mut chunk = Chunk::default();
     let mut lines = 0;
     loop {
@@ -292,7 +290,7 @@ fn divide(
         let written = writer.write_all(&head).and_then(|()| writer.write_all(key));
         written.map_err(|error| cannot(&error))
     };
-    for_each_chunk(file, rules, hash, false, |first, chunk| {
+    for_each_chunk(file, rules, hash, |first, chunk| {
         if let Some(line) = &chunk.long {
             put(first, line.hash.0, &line.key)?;
         }

@@ -14,8 +14,6 @@ pub struct Cutter {
     input: Opened,
     rules: Rules,
     hash: LineHash,
-    /// Whether the bytes of long lines are kept.
-    keeps: bool,
     /// The beginning of a line whose end has not been read yet.
     rest: Vec<u8>,
     /// Whether `rest` begins with a line that is too long for memory.
@@ -38,9 +36,8 @@ impl From<Failure> for Over {
 }
 
 impl Cutter {
-    pub fn new(input: Opened, rules: Rules, hash: LineHash, keeps: bool) -> Self {
-        let rest = Vec::new();
-        Cutter { input, rules, hash, keeps, rest, is_long: false, over: None }
+    pub fn new(input: Opened, rules: Rules, hash: LineHash) -> Self {
+        Cutter { input, rules, hash, rest: Vec::new(), is_long: false, over: None }
     }
 
     /// Fills a chunk with the next lines, at least one, or with one line that is too long for memory.
@@ -58,7 +55,7 @@ impl Cutter {
     /// Fills a chunk with the line at the beginning of the rest.
     fn fill_with_long(&mut self, chunk: &mut Chunk) -> Result<(), Over> {
         self.is_long = false;
-        let mut line = Reading::begin(self.rules, self.hash, self.keeps)?;
+        let mut line = Reading::begin(self.rules, self.hash)?;
         loop {
             let end = memchr(self.rules.terminator, &self.rest);
             line.push(&self.rest[..end.unwrap_or(self.rest.len())])?;
@@ -177,7 +174,7 @@ mod tests {
         let reader = Box::new(Pieces(io::Cursor::new(text.to_vec()), piece));
         let rules = Rules { terminator: b'\n', folds_cr: true, field: None, longest };
         let hash = LineHash::random(Comparison::Bytes);
-        let mut cutter = Cutter::new(Opened { reader, is_live }, rules, hash, true);
+        let mut cutter = Cutter::new(Opened { reader, is_live }, rules, hash);
         let mut lines = Vec::new();
         let mut chunk = Chunk::default();
         loop {

@@ -1,7 +1,7 @@
 //! Lines that are too long for memory.
 //!
-//! The end of a line decides whether it is new. Until then, its bytes go to a temporary file without a name, and its hash
-//! is computed as they come. So a line may have any length, and takes no more memory than a chunk.
+//! The end of a line decides whether it is new. Until then, its bytes go to a temporary file without a name. Then they are
+//! read again for what is compared of them. So a line may have any length, and takes no more memory than a chunk.
 //!
 //! The compared part of such a line, which is the line or a field of it, may be short. It is then compared like that of
 //! any other line. A part that is too long as well is compared byte by byte: it is no URL, and only ASCII letters have a
@@ -15,7 +15,7 @@ use crate::state::comparison::{Comparison, LineHash, Scratch};
 use koel::{PersistentHasher, Prehashed};
 use memchr::memchr;
 use std::fs::File;
-use std::io::{self, BufReader, ErrorKind, Seek, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -32,8 +32,7 @@ pub struct LongLine {
     /// Whether it is of the kind that the comparison expects.
     pub is_expected: bool,
     pub has_field: bool,
-    /// Its bytes, if they are needed.
-    file: Option<File>,
+    file: File,
 }
 
 /// Creates a temporary file without a name.
@@ -65,11 +64,10 @@ impl LongLine {
         &self,
         mut act: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Some(file) = &self.file else { return Ok(()) };
         let (mut piece, mut at) = (vec![0; PIECE], 0);
         while at < self.bytes {
             let most = PIECE.min((self.bytes - at) as usize);
-            match file.read_at(&mut piece[..most], at) {
+            match self.file.read_at(&mut piece[..most], at) {
                 Ok(0) => return Err(cannot(&ErrorKind::UnexpectedEof.into()).into()),
                 Ok(read) => {
                     act(&piece[..read])?;
@@ -88,96 +86,66 @@ pub struct Reading {
     rules: Rules,
     hash: LineHash,
     bytes: u64,
-    file: Option<File>,
-    /// The whole line, and the field by which lines are compared.
-    whole: Part,
-    field: Part,
-    /// The number of the field that is being read.
-    number: usize,
-    /// Whether a carriage return has come last, which may be a part of the line's end.
-    has_cr: bool,
+    last: Option<u8>,
+    file: File,
 }
 
 impl Reading {
-    /// Begins a line. If it `is_kept`, its bytes can be read again.
-    pub fn begin(rules: Rules, hash: LineHash, is_kept: bool) -> Result<Self, Failure> {
-        // A field of JSON is looked for when the line is whole.
-        let is_kept = is_kept || matches!(rules.field, Some(Field::Json(_)));
-        Ok(Reading {
-            rules,
-            hash,
-            bytes: 0,
-            file: is_kept.then(temporary).transpose()?,
-            whole: Part::default(),
-            field: Part::default(),
-            number: 1,
-            has_cr: false,
-        })
+    pub fn begin(rules: Rules, hash: LineHash) -> Result<Self, Failure> {
+        Ok(Reading { rules, hash, bytes: 0, last: None, file: temporary()? })
     }
 
     /// Takes the next bytes of the line, without its terminator.
     pub fn push(&mut self, piece: &[u8]) -> Result<(), Failure> {
-        self.keep(piece)?;
-        let (mut bare, rules) = (piece, self.rules);
-        if bare.is_empty() {
-            return Ok(());
-        }
-        if std::mem::take(&mut self.has_cr) {
-            self.compare(b"\r");
-        }
-        if let Some((b'\r', before)) = bare.split_last().filter(|_| rules.folds_cr) {
-            (self.has_cr, bare) = (true, before);
-        }
-        self.compare(bare);
-        Ok(())
-    }
-
-    fn keep(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.bytes += bytes.len() as u64;
-        match &mut self.file {
-            Some(file) => file.write_all(bytes).map_err(|error| cannot(&error)),
-            None => Ok(()),
-        }
-    }
-
-    /// Adds bytes that are certainly before the end of the line.
-    fn compare(&mut self, mut bytes: &[u8]) {
-        let most = self.rules.longest;
-        self.whole.push(bytes, &self.hash, most);
-        let Some(Field::Numbered { number, delimiter }) = self.rules.field else { return };
-        while self.number <= number {
-            let end = memchr(delimiter, bytes);
-            if self.number == number {
-                self.field.push(&bytes[..end.unwrap_or(bytes.len())], &self.hash, most);
-            }
-            let Some(end) = end else { return };
-            bytes = &bytes[end + 1..];
-            self.number += 1;
-        }
-    }
-
-    /// Reads a field of JSON from the file, and returns whether the line has it.
-    fn find(&mut self, path: &[String]) -> Result<bool, Failure> {
-        let Reading { file: Some(file), field, hash, rules, .. } = self else { return Ok(false) };
-        let mut found = || {
-            file.rewind()?;
-            let line = BufReader::with_capacity(PIECE, &*file);
-            json::find(line, path, |piece| field.push(piece, hash, rules.longest))
-        };
-        found().map_err(|error| cannot(&error))
+        self.bytes += piece.len() as u64;
+        self.last = piece.last().copied().or(self.last);
+        self.file.write_all(piece).map_err(|error| cannot(&error))
     }
 
     /// Ends the line with its terminator.
     pub fn end(mut self, scratch: &mut Scratch) -> Result<LongLine, Failure> {
-        let has_field = match self.rules.field {
-            None => true,
-            Some(Field::Numbered { number, .. }) => self.number >= number,
-            Some(Field::Json(path)) => self.find(path.names())?,
-        };
-        self.keep(&[self.rules.terminator])?;
-        let part = if self.rules.field.is_some() && has_field { self.field } else { self.whole };
+        let has_cr = self.rules.folds_cr && self.last == Some(b'\r');
+        let length = self.bytes - u64::from(has_cr);
+        self.push(&[self.rules.terminator])?;
+        let compared = |field| self.compared(field, length).map_err(|error| cannot(&error));
+        let part = compared(self.rules.field)?;
+        let has_field = part.is_some();
+        let part = part.map_or_else(|| compared(None), |part| Ok(Some(part)))?.unwrap_or_default();
         let (hash, key, is_expected) = part.end(&self.hash, scratch);
         Ok(LongLine { bytes: self.bytes, hash, key, is_expected, has_field, file: self.file })
+    }
+
+    /// Reads the line again, and returns this field of so many bytes, or all of them. `None` if they do not have the
+    /// field.
+    fn compared(&self, field: Option<Field>, length: u64) -> io::Result<Option<Part>> {
+        let mut file = &self.file;
+        file.rewind()?;
+        let mut line = BufReader::with_capacity(PIECE, file.take(length));
+        let mut part = Part::default();
+        let mut put = |piece: &[u8]| part.push(piece, &self.hash, self.rules.longest);
+        let (mut left, delimiter) = match field {
+            Some(Field::Json(path)) => {
+                let found = json::find(line, path.names(), put)?;
+                return Ok(found.then_some(part));
+            }
+            Some(Field::Numbered { number, delimiter }) => (number - 1, Some(delimiter)),
+            None => (0, None),
+        };
+        loop {
+            let bytes = line.fill_buf()?;
+            let end = delimiter.and_then(|delimiter| memchr(delimiter, bytes));
+            let length = end.unwrap_or(bytes.len());
+            if left == 0 {
+                put(&bytes[..length]);
+            }
+            match (end, left) {
+                (Some(_), 0) => return Ok(Some(part)),
+                (Some(_), _) => left -= 1,
+                (None, _) if bytes.is_empty() => return Ok((left == 0).then_some(part)),
+                (None, _) => {}
+            }
+            line.consume(length + usize::from(end.is_some()));
+        }
     }
 }
 
@@ -245,7 +213,7 @@ mod tests {
     const RULES: Rules = Rules { terminator: b'\n', folds_cr: true, field: None, longest: 8 };
 
     fn read(line: &[u8], piece: usize, rules: Rules, hash: LineHash) -> LongLine {
-        let mut reading = Reading::begin(rules, hash, true).unwrap();
+        let mut reading = Reading::begin(rules, hash).unwrap();
         line.chunks(piece).for_each(|piece| reading.push(piece).unwrap());
         reading.end(&mut Scratch::default()).unwrap()
     }

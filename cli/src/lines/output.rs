@@ -19,7 +19,8 @@ pub struct Sink {
     name: String,
     /// Whether it is a regular file, which can be truncated.
     is_file: bool,
-    is_readable: bool,
+    /// Whether the lines written can be read again.
+    pub is_readable: bool,
     /// Whether it is a file that had a name when it was opened, so that its lines are lost if it is removed.
     is_named: bool,
     /// Where it is, without links, if it is a file that was opened by its name to be appended to.
@@ -102,24 +103,16 @@ impl Sink {
             let sink = Sink { to, name, is_file, is_readable: true, folder, ..Sink::default() };
             return Ok((sink, Some(replacement)));
         }
-        let mut is_readable = is_file;
         let mut options = OpenOptions::new();
         options.create(is_file).read(is_file).write(true).truncate(false);
         // In append mode, other processes can append to the file or truncate it at the same time.
         options.append(is_file);
-        let opened = match options.open(path) {
-            Err(error) if error.kind() == ErrorKind::PermissionDenied && is_file => {
-                is_readable = false;
-                options.read(false).open(path)
-            }
-            opened => opened,
-        };
-        let file = opened.map_err(cannot)?;
+        let file = options.open(path).map_err(cannot)?;
         // The check comes before any change to the file, and after its creation: a file that did
         // not exist may also be named as an input.
         is_free(&file.metadata().map_err(cannot)?, &name, sources, state)?;
         let (to, is_named) = (Some(file), is_file);
-        let mut sink = Sink { to, name, is_file, is_readable, is_named, ..Sink::default() };
+        let mut sink = Sink { to, name, is_file, is_named, ..Sink::default() };
         if is_file {
             sink.path = path.canonicalize().ok();
             sink.go_to_end(before).map_err(cannot)?;
@@ -133,7 +126,6 @@ impl Sink {
         let Some(file) = &mut self.to else { return Ok(()) };
         let length = file.seek(SeekFrom::End(0))?;
         if let Before::Kept { terminator } = before
-            && self.is_readable
             && length > 0
         {
             let mut last = [0];
@@ -234,17 +226,10 @@ impl Sink {
         }
     }
 
-    /// Returns `true` if the lines written can be read again.
-    pub fn can_be_read_again(&self) -> bool {
-        self.is_file && self.is_readable
-    }
-
     /// Returns the output for reading, from its beginning. More can be written once it has been
     /// read to its end.
     pub fn read_again(&self) -> Result<Option<File>, Failure> {
-        let Some(file) = self.to.as_ref().filter(|_| self.can_be_read_again()) else {
-            return Ok(None);
-        };
+        let Some(file) = self.to.as_ref().filter(|_| self.is_readable) else { return Ok(None) };
         let again = file.try_clone().and_then(|mut file| file.rewind().map(|()| Some(file)));
         again.map_err(|error| Failure::of(&self.name, &error))
     }

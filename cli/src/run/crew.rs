@@ -114,7 +114,7 @@ impl Shared {
             Err(error) => return Over::Unreadable(error),
         };
         locked(&self.so_far.tally).opened += 1;
-        let mut cutter = Cutter::new(opened, self.rules, *self.operation.hasher(), self.writes);
+        let mut cutter = Cutter::new(opened, self.rules, *self.operation.hasher());
         loop {
             match cutter.fill(chunk) {
                 Err(over) => return over,

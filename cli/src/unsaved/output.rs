@@ -307,7 +307,7 @@ impl Note {
         };
         let hash = *seen.hasher();
         let reader = Box::new(file.take(end - self.length));
-        let mut cutter = Cutter::new(Opened { reader, is_live: false }, rules, hash, false);
+        let mut cutter = Cutter::new(Opened { reader, is_live: false }, rules, hash);
         let (mut chunk, mut lines) = (Chunk::default(), 0);
         let mut keys = Keys::new(rules, hash);
         loop {

@@ -140,12 +140,12 @@ impl Shared {
         for chunk in done {
             early.insert(chunk.number, chunk);
             while let Some(mut chunk) = early.remove(&next) {
-                if !self.monitor.begin_write() {
-                    return (sink, aside);
-                }
                 if let Some(failure) = chunk.unreadable.take() {
                     locked(&self.so_far.tally).unreadable += 1;
                     self.screen.say(failure);
+                }
+                if !self.monitor.begin_write() {
+                    return (sink, aside);
                 }
                 let is_enough = self.cut_off(&mut chunk);
                 if let Err(trouble) = self.write(&mut chunk, &mut sink, aside.as_mut()) {

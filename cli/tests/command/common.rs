@@ -322,14 +322,9 @@ impl Going {
     /// Waits until SIGINT and SIGTERM are handled. Before that, they would end the process
     /// immediately.
     pub fn is_watchful(&self) {
-        let status = PathBuf::from(format!("/proc/{}/status", self.child.id()));
-        if !status.exists() {
-            return thread::sleep(Duration::from_secs(1)); // no Linux
-        }
         wait_until("that it watches for signals", || {
-            let status = fs::read_to_string(&status).expect("its status");
-            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-            let caught = u64::from_str_radix(caught.expect("signals").trim(), 16).expect("hex");
+            let caught = self.proc("status", "SigCgt:");
+            let caught = u64::from_str_radix(&caught, 16).expect("hex");
             let of = |signal: Signal| 1u64 << (signal.as_raw() - 1);
             let both = of(Signal::INT) | of(Signal::TERM);
             caught & both == both
@@ -340,24 +335,22 @@ impl Going {
 
     /// Waits until it has read more than this number of bytes.
     pub fn has_read(&self, bytes: u64) {
-        let io = PathBuf::from(format!("/proc/{}/io", self.child.id()));
-        if !io.exists() {
-            return thread::sleep(Duration::from_secs(1)); // no Linux
-        }
-        wait_until("that it reads", || {
-            let io = fs::read_to_string(&io).expect("what it has read");
-            let read = io.lines().find_map(|line| line.strip_prefix("rchar: "));
-            read.expect("what it has read").trim().parse::<u64>().expect("a number") > bytes
-        });
+        let read = || self.proc("io", "rchar:").parse::<u64>().expect("a number");
+        wait_until("that it reads", || read() > bytes);
+    }
+
+    /// Returns what the system says of it in a line of one of its files.
+    pub fn proc(&self, file: &str, line: &str) -> String {
+        let path = format!("/proc/{}/{file}", self.child.id());
+        let text = fs::read_to_string(path).expect("what the system says of it");
+        let found = text.lines().find_map(|text| text.strip_prefix(line));
+        found.expect("the line").trim().to_owned()
     }
 
     /// Waits until all threads sleep for a while, because the reader waits for lines or the writer
     /// for a reader.
     pub fn is_idle(&self) {
         let tasks = PathBuf::from(format!("/proc/{}/task", self.child.id()));
-        if !tasks.exists() {
-            return thread::sleep(Duration::from_secs(1)); // no Linux
-        }
         let sleeps = |task: fs::DirEntry| {
             // The state comes after the name, which is in parentheses.
             let about = fs::read_to_string(task.path().join("stat")).unwrap_or_default();

@@ -1,7 +1,9 @@
-//! The tests of the `koel` command: they run the command and look at what it writes.
+//! The tests of the `koel` command, on Linux: they run the command and look at what it writes.
 //!
 //! They are one program, so that they are compiled and linked once and run in parallel. Long tests
 //! run fewer rounds unless the environment variable `KOEL_LONG_TESTS` is set.
+
+#![cfg(target_os = "linux")]
 
 mod common;
 mod help;

@@ -176,27 +176,6 @@ fn repeated_lines_are_all_the_others_and_counts_are_numbers_of_lines() {
 }
 
 #[test]
-fn lines_that_are_longer_than_a_chunk_stay_whole() {
-    let place = Place::new();
-    const CHUNK: usize = 1 << 20;
-    let mut text = Vec::new();
-    for length in [CHUNK - 2, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 1 << 20, 5, CHUNK / 2, 0] {
-        for byte in [b'a', b'b', b'a'] {
-            text.extend(std::iter::repeat_n(byte, length));
-            text.push(b'\n');
-        }
-    }
-    let inputs = [&text[..text.len() - 1], &text[7..], &text[..], &text[1..]];
-    for input in &inputs[..rounds(1, 4)] {
-        let model = model(&[input], b'\n');
-        place.write("long", input);
-        for threads in &[2, 1, 8][..rounds(1, 3)] {
-            place.row(&format!("dedup --threads {threads} {{-,long}}"), input, 0, &model.new, "");
-        }
-    }
-}
-
-#[test]
 fn files_are_read_one_after_the_other() {
     let place = Place::new();
     let mut random = Random(5);
@@ -315,7 +294,6 @@ fn long_lines_are_compared_as_short_lines_are() {
     ran.has("cannot create a temporary file in /no/such/folder");
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn long_lines_take_no_more_memory_than_short_ones() {
     let place = Place::new();
@@ -325,26 +303,7 @@ fn long_lines_take_no_more_memory_than_short_ones() {
             going.feed(&[b'x'; 1 << 20]);
         }
         going.is_idle();
-        let status = std::fs::read_to_string(format!("/proc/{}/status", going.child.id())).unwrap();
-        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        let kib: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+        let kib: u64 = going.proc("status", "VmHWM:").trim_end_matches(" kB").parse().unwrap();
         assert!(kib < 40_000, "{options}: {kib} KiB");
-    }
-}
-
-#[test]
-fn a_killed_run_that_is_repeated_has_each_long_line_once() {
-    let place = Place::new();
-    let (all, unique) = lines();
-    place.write("lines", &all);
-    for bytes in [1, 3_000_010, 9_000_000] {
-        place.make_state("seen.koel");
-        place.write("out", b"");
-        let mut going = place.start("dedup --state seen.koel --output out");
-        going.feed(&all[..bytes]);
-        going.is_idle();
-        going.kill();
-        place.ok("dedup --state seen.koel --output out lines", "");
-        assert_same(&place.read("out"), &unique, "both runs");
     }
 }

@@ -4,8 +4,6 @@
 //! `strace` injects the failures and logs the calls. Without it, these tests are skipped with a
 //! message, or fail if `KOEL_STRACE=required`.
 
-#![cfg(target_os = "linux")]
-
 use crate::common::*;
 use std::env;
 use std::fs::{self, File};
@@ -123,33 +121,52 @@ fn killed_at(place: &Place, call: &str, number: u32, words: &str) -> Option<bool
     Some(ran.code.is_none())
 }
 
+/// Kills commands at their calls, and repeats the run after each kill. Returns the number of kills, or `None` if there
+/// is no strace.
+fn kills(
+    place: &Place,
+    all: &[u8],
+    killed: &str,
+    calls: &[(&str, &[u32])],
+    prepare: impl Fn(),
+) -> Option<u32> {
+    let mut kills = 0;
+    for (call, numbers) in calls {
+        for number in *numbers {
+            prepare();
+            if !killed_at(place, call, *number, killed)? {
+                break;
+            }
+            kills += 1;
+            let out = fs::read(place.path("out")).unwrap_or_default();
+            assert!(all.starts_with(&out), "{call} {number}");
+            place.ok(RUN, "");
+            assert_same(&place.read("out"), all, &format!("{call} {number}"));
+            assert_same(&place.known("seen.koel", all), all, "what is known");
+            assert_eq!(place.names(), ["lines", "log", "out", "seen.koel"], "{call} {number}");
+        }
+    }
+    println!("{kills} kills");
+    Some(kills)
+}
+
+const RUN: &str = "dedup --state seen.koel --output out lines";
+
 #[test]
 fn a_kill_at_any_call_of_a_run_takes_nothing() {
     let place = Place::new();
     let all = padded(0..rounds(100_000, 300_000));
     place.write("lines", &all);
-    let mut kills = 0;
     for options in ["--checkpoint 0.01", ""] {
-        let words = format!("dedup --state seen.koel --output out {options} lines");
-        for call in ["rename", "unlink", "fsync", "fdatasync", "openat", "write"] {
-            for number in rounds(&[1, 3][..], &[1, 2, 3, 4, 5, 6, 7, 8, 12, 16]) {
-                place.make_state("seen.koel");
-                let _ = std::fs::remove_file(place.path("out"));
-                match killed_at(&place, call, *number, &words) {
-                    None => return,
-                    Some(false) => break,
-                    Some(true) => kills += 1,
-                }
-                let out = std::fs::read(place.path("out")).unwrap_or_default();
-                assert!(all.starts_with(&out), "{call} {number}");
-                place.ok(&words, "");
-                assert_same(&place.read("out"), &all, &format!("{call} {number}"));
-                assert_same(&place.known("seen.koel", &all), &all, "what is known");
-                assert_eq!(place.names(), ["lines", "log", "out", "seen.koel"], "{call} {number}");
-            }
-        }
+        let numbers = rounds(&[1, 3][..], &[1, 2, 3, 4, 5, 6, 7, 8, 12, 16]);
+        let calls = ["rename", "unlink", "fsync", "fdatasync", "openat", "write"];
+        let calls = calls.map(|call| (call, numbers));
+        let prepare = || {
+            place.make_state("seen.koel");
+            let _ = fs::remove_file(place.path("out"));
+        };
+        kills(&place, &all, &format!("{RUN} {options}"), &calls, prepare);
     }
-    println!("{kills} kills");
 }
 
 #[test]
@@ -158,33 +175,22 @@ fn a_kill_at_any_call_of_taking_in_takes_nothing() {
     let all = padded(0..60_000);
     place.write("lines", &all);
     place.make_state("seen.koel");
-    let words = "dedup --state seen.koel --output out lines";
-    let Some(_) = killed_at(&place, "write", 7, words) else { return };
+    let Some(_) = killed_at(&place, "write", 7, RUN) else { return };
     // A part of what was written last is there.
     let out = place.read("out");
     let out = &out[..out.len().next_multiple_of(1 << 20) - (1 << 20) + 1_000];
     let left = ["seen.koel", ".seen.koel.koel-output"].map(|name| (name, place.read(name)));
-    let mut kills = 0;
-    for call in ["ftruncate", "openat", "rename", "unlink", "fsync", "fdatasync", "write"] {
-        for number in 1.. {
-            if call == "openat" && number % rounds(11, 1) != 0 {
-                continue;
-            }
-            left.iter().for_each(|(name, bytes)| place.write(name, bytes));
-            place.write("out", out);
-            match killed_at(&place, call, number, "add seen.koel -") {
-                None => return,
-                Some(false) => break,
-                Some(true) => kills += 1,
-            }
-            place.ok(words, "");
-            assert_same(&place.read("out"), &all, &format!("{call} {number}"));
-            assert_same(&place.known("seen.koel", &all), &all, "what is known");
-            assert_eq!(place.names(), ["lines", "log", "out", "seen.koel"], "{call} {number}");
-        }
-    }
-    println!("{kills} kills");
-    assert!(kills > 10, "{kills}");
+    let prepare = || {
+        left.iter().for_each(|(name, bytes)| place.write(name, bytes));
+        place.write("out", out);
+    };
+    let numbers: Vec<u32> = (1..200).collect();
+    let opens: Vec<u32> = numbers.iter().map(|number| number * rounds(11, 1)).collect();
+    let calls = ["ftruncate", "rename", "unlink", "fsync", "fdatasync", "write"];
+    let mut calls = calls.map(|call| (call, &numbers[..])).to_vec();
+    calls.push(("openat", &opens));
+    let kills = kills(&place, &all, "add seen.koel -", &calls, prepare);
+    assert!(kills.is_none_or(|kills| kills > 10), "{kills:?}");
 }
 
 #[test]
@@ -343,24 +349,15 @@ fn a_run_that_is_ended_while_the_output_is_stuck_is_repeated_as_one_that_was_kil
     let lines = numbered(0..5_000);
     place.write("lines", &lines);
     place.make_state("seen.koel");
-    let out = place.path("out");
-    let stuck = ["-P", out.to_str().unwrap(), "-e", "inject=write:delay_exit=4000000"];
-    let Some(mut strace) = strace(&place, &stuck, "dedup --state seen.koel --output out lines")
-    else {
+    let words = "dedup --state seen.koel --output out lines";
+    if strace(&place, &[], words).is_none() {
         return;
-    };
-    // The program is what comes after the options.
-    let words: Vec<_> = strace.get_args().map(ToOwned::to_owned).collect();
-    let koel = env!("CARGO_BIN_EXE_koel");
-    let at = words.iter().position(|word| word == koel).expect("the command");
-    let mut stopped = Command::new("strace");
-    stopped.args(&words[..at]).args(["timeout", "-s", "TERM", "0.5"]).args(&words[at..]);
-    stopped.current_dir(strace.get_current_dir().unwrap());
-    strace = stopped;
-    let ran = run(&mut strace, b"");
+    }
+    let (out, koel) = (place.path("out"), env!("CARGO_BIN_EXE_koel"));
+    let stuck = format!("strace -f -o log -P {} -e inject=write:delay_exit=4000000", out.display());
+    let ran = shell(&place, &format!("{stuck} timeout -s TERM 0.5 {koel} {words}"));
     assert!(ran.stderr.contains("the next run takes in the lines that "), "{}", ran.stderr);
-    let again = place.koel("dedup --state seen.koel --output out lines");
-    assert_eq!(again.code, Some(0), "{}", again.stderr);
-    assert_same(&fs::read(place.path("out")).unwrap(), &lines, "the output");
+    place.ok(words, "");
+    assert_same(&place.read("out"), &lines, "the output");
     assert_eq!(place.known("seen.koel", &lines).len(), lines.len());
 }

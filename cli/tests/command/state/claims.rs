@@ -1,10 +1,7 @@
 //! One process at a time can use a state: a second process is refused, and the first continues.
 
 use crate::common::*;
-use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
-use std::process::Command;
 
 /// Starts a run that has claimed the state and written one line.
 fn first(place: &Place) -> Going {
@@ -90,41 +87,29 @@ fn states_of_several_names_do_not_get_in_each_others_way() {
     place.row(&format!("dedup --state {{other.koel,{long}}}"), "a\n", 0, "a\n", "");
 }
 
-/// Puts something where a claim is to be.
-type Plant = fn(&Place, &Path);
-
 #[test]
 fn what_has_the_name_of_a_claim_and_is_none_is_refused_and_left_alone() {
     let place = Place::new();
-    let claim = place.path(".seen.koel.koel-claim");
-    let planted: [(&str, Plant); 6] = [
-        ("a link", |place, claim| symlink(place.path("victim"), claim).unwrap()),
-        ("a link to nothing", |place, claim| symlink(place.path("nothing"), claim).unwrap()),
-        ("a hard link", |place, claim| fs::hard_link(place.path("victim"), claim).unwrap()),
-        ("a folder", |_, claim| fs::create_dir(claim).unwrap()),
-        ("a pipe", |_, claim| {
-            assert!(Command::new("mkfifo").arg(claim).status().unwrap().success());
-        }),
-        ("another file", |_, claim| fs::write(claim, "important\n").unwrap()),
-    ];
+    let claim = ".seen.koel.koel-claim";
     place.write("victim", b"17\n");
-    for (what, plant) in planted {
-        plant(&place, &claim);
-        place.assert_refused(&[
-            ("{add,dedup --state,forget} seen.koel", "/.seen.koel.koel-claim is in the way"),
-            ("add seen.koel", "remove it"),
-        ]);
-        assert_eq!(place.read("victim"), b"17\n", "{what}");
-        assert_eq!(place.names(), [".seen.koel.koel-claim", "victim"], "{what}");
-        if what == "another file" {
-            assert_eq!(place.read(".seen.koel.koel-claim"), b"important\n");
-        }
-        fs::remove_file(&claim).or_else(|_| fs::remove_dir(&claim)).unwrap();
+    for plant in [
+        "ln -s victim CLAIM",
+        "ln -s nothing CLAIM",
+        "ln victim CLAIM",
+        "mkdir CLAIM",
+        "mkfifo CLAIM",
+        "echo important > CLAIM",
+    ] {
+        shell(&place, &plant.replace("CLAIM", claim));
+        let said = "/.seen.koel.koel-claim is in the way, where its lock file has to be, and is no lock file; remove it";
+        place.assert_refused(&[("{add,dedup --state,forget} seen.koel", said)]);
+        assert_eq!(place.names(), [claim, "victim"], "{plant}");
+        shell(&place, &"rm -r CLAIM".replace("CLAIM", claim));
     }
     // What a killed process left is no obstacle, even if it had no time to write its id.
     for left in ["", "123456\n"] {
-        fs::write(&claim, left).unwrap();
+        place.write(claim, left);
         place.ok("add seen.koel", "a\n");
-        assert!(!is_there(&claim));
+        assert!(!is_there(&place.path(claim)));
     }
 }

@@ -8,10 +8,7 @@ fn each_run_writes_the_next_lines() {
     let count = rounds(24_000, 60_000);
     let lines = numbered(0..count);
     // Each line comes three times, far apart and close together.
-    let doubled: Vec<u8> = lines
-        .split_inclusive(|byte| *byte == b'\n')
-        .flat_map(|line| [line, line].concat())
-        .collect();
+    let doubled: Vec<u8> = lines_of(&lines).into_iter().flat_map(|line| line.repeat(2)).collect();
     place.write("lines", [&doubled[..], &lines].concat());
     for threads in [1, 3] {
         place.make_state("seen.koel");
@@ -20,8 +17,8 @@ fn each_run_writes_the_next_lines() {
         let limits = [1, 2, 100, 7_000, 20_000, 25_000, 30_000, 1];
         for limit in rounds([1, 2, 100, 2_800, 8_000, 10_000, 12_000, 1], limits) {
             let ran = place.ok(&format!("{words} {limit} lines"), "");
-            let written = ran.stdout.split_inclusive(|byte| *byte == b'\n').count();
-            let left = count as usize - all.split_inclusive(|byte| *byte == b'\n').count();
+            let written = lines_of(&ran.stdout).len();
+            let left = count as usize - lines_of(&all).len();
             assert_eq!(written, limit.min(left));
             assert_eq!(json(&ran)["end"] == "limit", limit <= left, "{}", ran.stderr);
             all.extend(ran.stdout);

@@ -1,7 +1,5 @@
 //! Terminals: a progress bar during the run, and only the summary in the end.
 
-#![cfg(target_os = "linux")]
-
 use crate::common::*;
 use crate::terminals::Terminal;
 use std::process::{Command, Stdio};

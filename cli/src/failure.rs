@@ -15,7 +15,7 @@ impl Failure {
 
     /// Creates the failure of an operation on something, from an error of the system.
     pub fn of(what: impl Display, error: &io::Error) -> Self {
-        Failure(format!("{what}: {}", plain(error)))
+        Failure(format!("{what}: {}", without_numbers(error)))
     }
 
     /// Creates the failure of an operation on a file.
@@ -41,15 +41,6 @@ pub enum Trouble {
 impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Self {
         Trouble::Failed(failure)
-    }
-}
-
-/// Returns the text of an error of the system, without its number and what follows it.
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error ") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
     }
 }
 

@@ -6,7 +6,6 @@ use indicatif::HumanCount;
 use koel::Stats;
 use koel_state::window::{self, Window};
 use serde::Serialize;
-use std::fmt::{self, Display};
 
 /// The field names are those of the JSON.
 #[derive(Serialize)]
@@ -51,29 +50,25 @@ pub fn of(filter: &Seen) -> (Stats, Option<Ages>) {
     (filter.stats(), ages)
 }
 
-impl Display for Ages {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.window {
+impl Ages {
+    /// Returns what is said of them, by names.
+    pub fn rows(&self) -> Vec<(&'static str, String)> {
+        let mut rows = vec![match self.window {
             Some(window) => {
                 let later = Seconds(window.tick_seconds());
-                writeln!(f, "  forgets    lines after {window}, or up to {later} later")?;
+                ("forgets", format!("lines after {window}, or up to {later} later"))
             }
-            None => {
-                writeln!(f, "  forgets    items after {} ticks of another program", self.ticks)?
-            }
+            None => ("forgets", format!("items after {} ticks of another program", self.ticks)),
+        }];
+        let some = (1..).zip(&self.expiring).filter(|(_, expiring)| expiring.items > 0);
+        for (ticks, Expiring { items, in_seconds }) in some {
+            let name = if rows.len() == 1 { "will go" } else { "" };
+            let when = match in_seconds {
+                Some(seconds) => format!("in {}", Seconds(*seconds)),
+                None => format!("with tick {ticks} from now"),
+            };
+            rows.push((name, format!("{} {when}", HumanCount(*items as u64))));
         }
-        let mut name = "will go";
-        for (ticks, Expiring { items, in_seconds }) in (1..).zip(&self.expiring) {
-            if *items == 0 {
-                continue;
-            }
-            let items = HumanCount(*items as u64);
-            match in_seconds {
-                Some(seconds) => writeln!(f, "  {name:9}  {items} in {}", Seconds(*seconds))?,
-                None => writeln!(f, "  {name:9}  {items} with tick {ticks} from now")?,
-            }
-            name = "";
-        }
-        Ok(())
+        rows
     }
 }

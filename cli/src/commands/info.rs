@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::state::comparison::LineHash;
 use crate::state::refusals::{cannot_use, check_path};
 use crate::unsaved;
+use indicatif::{HumanBytes, HumanCount};
 use koel::{PersistentHasher, SnapshotError, SnapshotFile};
 use serde::Serialize;
 use std::fmt::{self, Display};
@@ -87,50 +88,38 @@ fn of(path: &Path) -> Result<Report, SnapshotError> {
 
 impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use indicatif::{HumanBytes, HumanCount};
         let count = |number: usize| HumanCount(number as u64);
-        writeln!(f, "{}", self.state)?;
-        writeln!(f, "  items      {}", count(self.items))?;
         let bits = 8.0 * self.file_bytes as f64 / self.items.max(1) as f64;
-        write!(f, "  file       {}", HumanBytes(self.file_bytes))?;
         // For a nearly empty state, this number would be meaningless.
-        if self.load > 0.1 {
-            write!(f, ", {bits:.1} bits per item")?;
-        }
-        writeln!(
-            f,
-            "\n  memory     {}, {:.0} % full",
-            HumanBytes(self.memory_bytes as u64),
-            100.0 * self.load
-        )?;
-        writeln!(f, "  stores     {} bits per item", self.fingerprint_bits)?;
+        let bits = if self.load > 0.1 { format!(", {bits:.1} bits per item") } else { String::new() };
+        let (memory, full) = (HumanBytes(self.memory_bytes as u64), 100.0 * self.load);
+        let now = if self.rate == 0.0 { "0".into() } else { format!("{:.1e}", self.rate) };
         let then = if self.grows { "after the expected growth" } else { "when full" };
-        let now = match self.rate {
-            0.0 => String::from("0"),
-            rate => format!("{rate:.1e}"),
-        };
-        writeln!(f, "  rate       {now} now, {:.1e} {then}", self.rate_expected)?;
-        writeln!(f, "  hasher     {}", self.hasher)?;
-        if let Some(compares) = &self.compares {
-            writeln!(f, "  compares   {compares}")?;
-        }
-        if let Some(ages) = &self.forgets {
-            ages.fmt(f)?;
-        }
+        let mut rows = vec![
+            ("items", count(self.items).to_string()),
+            ("file", format!("{}{bits}", HumanBytes(self.file_bytes))),
+            ("memory", format!("{memory}, {full:.0} % full")),
+            ("stores", format!("{} bits per item", self.fingerprint_bits)),
+            ("rate", format!("{now} now, {:.1e} {then}", self.rate_expected)),
+            ("hasher", self.hasher.into()),
+        ];
+        rows.extend(self.compares.clone().map(|compares| ("compares", compares)));
+        rows.extend(self.forgets.iter().flat_map(Ages::rows));
         if let Some(file) = &self.unsaved {
             let bytes = HumanBytes(self.unsaved_bytes);
-            writeln!(f, "  besides    {bytes} of newer changes, in {}", file.display())?;
+            rows.push(("besides", format!("{bytes} of newer changes, in {}", file.display())));
         }
-        write!(f, "  built for  {} items", count(self.capacity))?;
+        let (capacity, growth) =
+            (count(self.capacity), HumanCount(self.expected_growth as u64));
+        rows.push(match self.grows {
+            false => ("built for", format!("{capacity} items")),
+            true => ("built for", format!("{capacity} items, growing up to {growth} times")),
+        });
         if self.grows {
-            write!(
-                f,
-                ", growing up to {} times\n  grown      {:.1} times, by {} splits",
-                HumanCount(self.expected_growth as u64),
-                self.growth,
-                count(self.splits)
-            )?;
+            let (growth, splits) = (self.growth, count(self.splits));
+            rows.push(("grown", format!("{growth:.1} times, by {splits} splits")));
         }
-        writeln!(f)
+        writeln!(f, "{}", self.state)?;
+        rows.into_iter().try_for_each(|(name, value)| writeln!(f, "  {name:9}  {value}"))
     }
 }

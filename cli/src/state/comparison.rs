@@ -76,17 +76,8 @@ impl Comparison {
         match self {
             Comparison::Bytes => (line, true),
             Comparison::IgnoringCase => (lower_case::key(line, text, bytes), true),
-            Comparison::Urls(rules) => or_line(rules.key(line, text), line),
+            Comparison::Urls(rules) => rules.key(line, text).map_or((line, false), |key| (key, true)),
         }
-    }
-}
-
-/// Returns the key of a URL, or the line if it is none, and whether it is one.
-#[inline]
-fn or_line<'a>(key: Option<&'a [u8]>, line: &'a [u8]) -> (&'a [u8], bool) {
-    match key {
-        Some(key) => (key, true),
-        None => (line, false),
     }
 }
 

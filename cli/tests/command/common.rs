@@ -2,6 +2,7 @@
 //! stopped, generated lines, and a state in which none of these lines share a fingerprint.
 
 use koel::{ConcurrentCuckooFilter, StableHash};
+use koel_state::window::Window;
 pub use rustix::process::Signal;
 pub use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -208,6 +209,20 @@ impl Place {
         let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
         let builder = builder.hasher(StableHash::with_seed(7)).growing().expected_growth(8_192.0);
         builder.build().expect("a filter").save(self.path(name)).expect("a state");
+    }
+
+    /// Makes a state with that seed of lines that are forgotten after 28 days, each with its age in ticks of two days,
+    /// the oldest first. No tick passes in the middle of a test but once in a blue moon.
+    pub fn make_aged_state(&self, name: &str, lines: impl IntoIterator<Item = (i64, impl AsRef<str>)>) {
+        let window = Window::of_seconds(28 * 86_400);
+        let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
+        let builder = builder.hasher(StableHash::with_seed(7)).remembers(window.ticks());
+        let filter = builder.growing().expected_growth(128.0).build().expect("a filter");
+        for (age, line) in lines {
+            filter.tick_to(window.number_now().wrapping_add_signed(-age));
+            filter.insert(line.as_ref()).expect("memory");
+        }
+        filter.save(self.path(name)).expect("a state");
     }
 
     /// Returns what `koel info --json` says of a state.

@@ -100,13 +100,21 @@ fn what_is_on_its_way_out_gets_out_and_is_saved() {
 }
 
 #[test]
-fn a_signal_ends_a_stalled_run_and_no_line_is_lost() {
-    let all_cases = [(2, "--checkpoint 0.02"), (8, ""), (1, ""), (2, "")];
-    for &(threads, options) in &all_cases[..rounds(1, 4)] {
+fn a_signal_or_a_kill_ends_a_stalled_run_and_no_line_is_lost() {
+    let all_cases = [
+        (2, "--checkpoint 0.02", Signal::INT),
+        (1, "--checkpoint 0.02", Signal::KILL),
+        (8, "", Signal::INT),
+        (1, "", Signal::INT),
+        (8, "--checkpoint 0.02", Signal::KILL),
+    ];
+    for &(threads, options, signal) in &all_cases[..rounds(2, 5)] {
         let place = Place::new();
         let (mut going, all) = stalled(&place, threads, options);
+        // The time of several checkpoints. They wait for what is on its way out.
+        thread::sleep(Duration::from_millis(rounds(100, 300)));
         let stdout = going.stdout.take().unwrap();
-        going.end_by(Signal::INT);
+        going.end_by(signal);
         // The pipe may end in an incomplete line.
         let out = [&all[..READ], &collect(stdout).join().unwrap()].concat();
         assert!(all.starts_with(&out) && out.len() < all.len());
@@ -126,20 +134,6 @@ fn a_signal_ends_a_run_whose_input_has_no_end() {
         going.is_watchful();
         going.has_read(1 << 20);
         going.end_by(Signal::TERM);
-    }
-}
-
-#[test]
-fn a_checkpoint_waits_for_what_is_on_its_way_out() {
-    for &threads in rounds(&[1][..], &[1, 8]) {
-        let place = Place::new();
-        let (mut going, all) = stalled(&place, threads, "--checkpoint 0.02");
-        // The time of several checkpoints, none of which may be saved.
-        thread::sleep(Duration::from_millis(rounds(100, 300)));
-        let stdout = going.stdout.take().unwrap();
-        going.kill();
-        let out = [&all[..READ], &collect(stdout).join().unwrap()].concat();
-        assert!(is_subset(&place.known("seen.koel", &all), &out), "a line is saved but not out");
     }
 }
 

@@ -270,17 +270,11 @@ fn commands_that_only_read_say_that_there_is_more() {
 
 #[test]
 fn lines_that_are_taken_in_are_as_old_as_the_output() {
-    const TICK: u64 = 2 * 86_400;
-    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
-    let number = |before: u64| TICK << 36 | (now / TICK - before);
     let place = Place::new();
-    let filter = builder().remembers(14).build().unwrap();
-    filter.tick_to(number(12));
-    filter.insert("old").unwrap();
-    filter.save(place.path("seen.koel")).unwrap();
+    place.make_aged_state("seen.koel", [(12, "old")]);
     that_has_written(&place, WORDS, &[b"new\n"]).kill();
     let out = fs::OpenOptions::new().append(true).open(place.path("out")).unwrap();
-    out.set_modified(SystemTime::now() - Duration::from_secs(5 * TICK)).unwrap();
+    out.set_modified(SystemTime::now() - Duration::from_secs(10 * 86_400)).unwrap();
     place.ok("add seen.koel", b"x\n");
     let filter = ConcurrentCuckooFilter::<StableHash>::load(place.path("seen.koel")).unwrap();
     let ages = ["old", "new", "x"].map(|line| filter.age(line.as_bytes()));

@@ -3,7 +3,6 @@
 use crate::common::*;
 use crate::ends::kills::that_has_written;
 use koel::{ConcurrentCuckooFilter, StableHash};
-use koel_state::window::Window;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
@@ -122,23 +121,9 @@ fn what_a_killed_run_has_left_is_taken_in() {
 #[test]
 fn lines_that_are_due_go_first() {
     let place = Place::new();
-    // A tick is of two days.
-    let window = Window::of_seconds(28 * 86_400);
-    let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
-    let builder = builder.hasher(StableHash::with_seed(7)).remembers(window.ticks());
-    let filter = builder.growing().expected_growth(128.0).build().expect("a filter");
-    let present = window.number_now();
-    filter.tick_to(present - 17);
-    let insert = |lines: std::ops::Range<u32>| {
-        for line in lines {
-            filter.insert(&format!("line number {line}")).expect("memory");
-        }
-    };
-    insert(LEFT..ALL);
-    filter.tick_to(present - 4);
-    insert(0..LEFT);
-    // These came while the older ones were still there.
-    filter.save(place.path("seen.koel")).expect("a state");
+    let line = |age| move |line| (age, format!("line number {line}"));
+    // The later ones came while the older ones were still there.
+    place.make_aged_state("seen.koel", (LEFT..ALL).map(line(17)).chain((0..LEFT).map(line(4))));
     let report = place.json("compact seen.koel", "");
     let of = |field: &str| report[field].as_u64().expect("a number");
     assert_eq!(of("known"), u64::from(LEFT), "{report}");

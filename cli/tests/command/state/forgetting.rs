@@ -1,42 +1,11 @@
 //! Lines are forgotten some time after they were seen.
 //!
-//! States are made here as they would be after some time. Their ticks are of two days, so none passes in
-//! the middle of a test but once in a blue moon; what may have gone and what must be there are two ticks
-//! apart, so that would not be noticed.
+//! States are made here as they would be after some time. What may have gone and what must be there are two ticks
+//! apart, so that a tick in the middle of a test would not be noticed.
 
 use crate::common::*;
 use koel::{ConcurrentCuckooFilter, SnapshotFile, StableHash};
-use std::time::SystemTime;
-
-/// The length of a tick in seconds, if lines are forgotten after 28 days.
-const TICK: u64 = 2 * 86_400;
-const TICKS: u32 = 14;
-
-/// What the command calls the tick that is so many ticks before the present one.
-fn number(before: i64) -> u64 {
-    TICK << 36 | (now() / TICK).wrapping_add_signed(-before)
-}
-
-/// The seconds since 1970.
-fn now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs()
-}
-
-fn filter() -> ConcurrentCuckooFilter<StableHash> {
-    let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
-    let builder = builder.hasher(StableHash::with_seed(7)).remembers(TICKS);
-    builder.growing().expected_growth(128.0).build().expect("a filter")
-}
-
-/// Makes a state of these lines, which were seen so many ticks ago, the oldest first.
-fn make_state(place: &Place, name: &str, lines: &[(i64, &str)]) {
-    let filter = filter();
-    for (before, line) in lines {
-        filter.tick_to(number(*before));
-        filter.insert(line).expect("memory");
-    }
-    filter.save(place.path(name)).expect("a state");
-}
+use koel_state::window::{Window, now};
 
 /// The lines that go with each of the next ticks.
 fn expiring(place: &Place, state: &str) -> Vec<u64> {
@@ -50,7 +19,7 @@ const OF_ALL_AGES: [(i64, &str); 5] = [(40, "a"), (17, "b"), (12, "c"), (5, "d")
 #[test]
 fn what_is_too_old_is_new_again() {
     let place = Place::new();
-    make_state(&place, "seen.koel", &OF_ALL_AGES);
+    place.make_aged_state("seen.koel", OF_ALL_AGES);
     let before = place.read("seen.koel");
     let lines = b"a\nb\nc\nd\ne\nf\n";
     place.row("query --count --invert seen.koel", lines, 0, "3\n", "");
@@ -66,14 +35,14 @@ fn what_is_too_old_is_new_again() {
 #[test]
 fn info_tells_what_goes_when() {
     let place = Place::new();
-    make_state(&place, "seen.koel", &OF_ALL_AGES);
+    place.make_aged_state("seen.koel", OF_ALL_AGES);
     let info = place.info("seen.koel");
     has(&info, json!({ "items": 3 }));
-    has(&info["forgets"], json!({ "ticks": TICKS, "seconds": 28 * 86_400, "tick_seconds": TICK }));
+    has(&info["forgets"], json!({ "ticks": 14, "seconds": 28 * 86_400, "tick_seconds": 2 * 86_400 }));
     let goes = (0..).zip(expiring(&place, "seen.koel")).filter(|age| age.1 > 0);
     assert_eq!(goes.map(|age| age.0).collect::<Vec<u64>>(), [2, 9, 14]);
     let first = info["forgets"]["expiring"][0]["in_seconds"].as_u64().expect("seconds");
-    assert!(first <= TICK, "{first}");
+    assert!(first <= 2 * 86_400, "{first}");
     let text = place.ok("info seen.koel", "");
     assert!(text.text().contains("forgets    lines after 28d, or up to 2 d later\n"));
     assert_eq!(text.text().matches("1 in ").count(), 3, "{}", text.text());
@@ -103,7 +72,7 @@ fn a_state_remembers_its_period_and_other_periods_are_refused() {
 #[test]
 fn refreshed_lines_are_remembered_from_then_on_and_saved() {
     let place = Place::new();
-    make_state(&place, "seen.koel", &OF_ALL_AGES);
+    place.make_aged_state("seen.koel", OF_ALL_AGES);
     has(&place.json("dedup -s seen.koel", "c\n"), json!({ "unchanged": true, "known": 3 }));
     assert_eq!(expiring(&place, "seen.koel")[2], 1, "seen first");
     let refreshed = place.json("dedup --refresh -s seen.koel", "c\n");
@@ -120,18 +89,20 @@ fn refreshed_lines_are_remembered_from_then_on_and_saved() {
 fn a_clock_that_goes_backwards_makes_nothing_disappear() {
     let place = Place::new();
     // Saved when the clock was ten days ahead.
-    make_state(&place, "seen.koel", &[(7, "a"), (-5, "b")]);
+    place.make_aged_state("seen.koel", [(7, "a"), (-5, "b")]);
     let said = "ahead of this machine's clock";
     place.row("dedup --state seen.koel", "a\nb\nc\n", 0, "c\n", said);
+    let window = Window::of_seconds(28 * 86_400);
     let file = SnapshotFile::<StableHash>::open(place.path("seen.koel")).expect("a state");
-    assert!(file.info().present_tick >= Some(number(-4)), "its time does not go back");
+    assert!(file.info().present_tick >= Some(window.number_now() + 4), "its time does not go back");
     assert_eq!(place.known("seen.koel", b"a\nb\nc\n"), b"a\nb\nc\n");
 }
 
 #[test]
 fn ticks_of_another_program_are_not_meddled_with() {
     let place = Place::new();
-    let filter = filter();
+    let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+    let filter = builder.remembers(14).growing().build().expect("a filter");
     filter.insert("a").expect("memory");
     filter.save(place.path("no-numbers.koel")).expect("a state");
     filter.tick_to(29_720_000);
@@ -179,7 +150,7 @@ fn a_stream_is_deduplicated_over_a_while() {
 #[test]
 fn lines_that_were_not_written_are_new_again() {
     let place = Place::new();
-    make_state(&place, "seen.koel", &OF_ALL_AGES);
+    place.make_aged_state("seen.koel", OF_ALL_AGES);
     let lines = b"a\nx\nc\ny\nz\n";
     place.row("dedup --limit 2 --refresh --state seen.koel", lines, 0, "a\nx\n", "");
     place.row("dedup --state seen.koel", lines, 0, "y\nz\n", "");

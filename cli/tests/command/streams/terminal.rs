@@ -2,23 +2,25 @@
 
 use crate::common::*;
 use crate::terminals::Terminal;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
+use std::time::Duration;
 
-fn start(place: &Place, words: &str, set: impl Fn(&mut Command) -> &mut Command) -> Going {
+/// Starts the command with a terminal as standard error, and perhaps as standard output.
+fn start(place: &Place, words: &str, is_output: bool) -> Option<(Terminal, Going)> {
+    let terminal = Terminal::new()?;
     let words: Vec<&str> = words.split_whitespace().collect();
     let mut command = place.command(&words);
-    command.env("TERM", "xterm").env_remove("NO_COLOR");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    set(&mut command);
-    Going::start_as_it_is(&mut command)
+    command.env("TERM", "xterm").env_remove("NO_COLOR").stdin(Stdio::piped());
+    command.stdout(if is_output { terminal.end() } else { Stdio::piped() });
+    let going = Going::start_as_it_is(command.stderr(terminal.end()));
+    Some((terminal, going))
 }
 
 #[test]
 fn a_bar_shows_how_far_it_is_and_goes() {
-    let Some(terminal) = Terminal::new() else { return };
     let place = Place::new();
-    let mut going = start(&place, "dedup", |command| command.stderr(terminal.end()));
+    let Some((terminal, mut going)) = start(&place, "dedup", false) else { return };
     let lines = numbered(0..1_000);
     let twice = [&lines[..], &lines].concat();
     going.feed(&twice);
@@ -40,77 +42,47 @@ fn a_bar_shows_how_far_it_is_and_goes() {
 }
 
 #[test]
-fn a_bar_shows_how_much_there_is_of_files() {
-    let Some(terminal) = Terminal::new() else { return };
+fn a_bar_shows_how_much_there_is_of_files_and_errors_above_it() {
     let place = Place::new();
     place.write("lines", numbered(0..300_000));
-    let mut going = start(&place, "dedup lines", |command| command.stderr(terminal.end()));
+    let Some((terminal, mut going)) = start(&place, "dedup lines missing", false) else { return };
     // The output is not read, so the run is blocked.
-    let total = format!("/{:.2} MiB, ", place.read("lines").len() as f64 / 1_048_576.0);
-    wait_until("the bar", || {
-        let sent = terminal.sent();
-        sent.contains(&total) && sent.contains(" left")
-    });
+    wait_until("the bar", || terminal.sent().contains(" lines, "));
     let reader = collect(going.stdout.take().unwrap());
-    assert_eq!(going.wait().0.code(), Some(0));
-    reader.join().unwrap();
-    assert_eq!(terminal.shows_at_last(" s").trim_end().lines().count(), 1);
-}
-
-#[test]
-fn an_error_stays_above_the_bar() {
-    let Some(terminal) = Terminal::new() else { return };
-    let place = Place::new();
-    let mut going = start(&place, "dedup missing -", |command| command.stderr(terminal.end()));
-    going.feed(b"a\n");
-    wait_until("the bar", || terminal.sent().contains("1 lines, 1 new"));
-    drop(going.stdin.take());
     assert_eq!(going.wait().0.code(), Some(2));
+    reader.join().unwrap();
     let shown = terminal.shows_at_last(" s");
     let lines: Vec<&str> = shown.trim_end().lines().collect();
     assert_eq!(lines.len(), 2, "{shown:?}");
     assert_eq!(lines[0], "koel: missing: No such file or directory");
-    assert!(lines[1].starts_with("koel: 1 line, 1 new, 0 repeated; "), "{shown:?}");
+    assert!(lines[1].starts_with("koel: 300,000 lines, 300,000 new, 0 repeated; "), "{shown:?}");
+    let Some((terminal, mut going)) = start(&place, "dedup lines", false) else { return };
+    let total = format!("/{:.2} MiB, ", place.read("lines").len() as f64 / 1_048_576.0);
+    wait_until("the bar", || terminal.sent().contains(&total) && terminal.sent().contains(" left"));
+    drop(going.stdout.take());
+    going.wait();
 }
 
 #[test]
-fn a_quiet_run_shows_nothing() {
-    let Some(terminal) = Terminal::new() else { return };
+fn a_bar_does_not_get_between_lines_and_a_quiet_run_has_none() {
     let place = Place::new();
-    let mut going = start(&place, "dedup --quiet", |command| command.stderr(terminal.end()));
-    going.passes(b"a\n");
-    thread::sleep(std::time::Duration::from_millis(300));
-    going.end();
-    // This is the first output.
-    std::io::Write::write_all(&mut terminal.own(), b"END").unwrap();
-    wait_until("the end", || !terminal.sent().is_empty());
-    assert_eq!(terminal.sent(), "END");
-}
-
-#[test]
-fn a_bar_does_not_get_between_lines_on_the_same_terminal() {
-    let Some(terminal) = Terminal::new() else { return };
-    let place = Place::new();
-    let mut going =
-        start(&place, "dedup", |command| command.stdout(terminal.end()).stderr(terminal.end()));
-    going.feed(b"first\n");
-    wait_until("the line", || terminal.sent().contains("first"));
-    thread::sleep(std::time::Duration::from_millis(300));
-    assert_eq!(terminal.sent(), "first\r\n");
-    going.end();
-    assert!(terminal.shows_at_last(" s").starts_with("first\nkoel: 1 line, 1 new, 0 repeated; "));
-    assert!(!terminal.sent().contains('\x1B'));
-}
-
-#[test]
-fn a_number_does_not_get_in_the_way_of_a_bar() {
-    let Some(terminal) = Terminal::new() else { return };
-    let place = Place::new();
-    let mut going = start(&place, "dedup --count", |command| {
-        command.stdout(terminal.end()).stderr(terminal.end())
-    });
-    going.feed(b"a\nb\n");
-    wait_until("the bar", || terminal.sent().contains("2 lines, 2 new"));
-    going.end();
-    assert!(terminal.shows_at_last(" s").starts_with("2\nkoel: 2 lines, 2 new, 0 repeated; "));
+    let last = "koel: 1 line, 1 new, 0 repeated; ";
+    for (words, is_output, during, end) in [
+        ("dedup", true, "first\r\n", format!("first\n{last}")),
+        ("dedup --quiet", true, "first\r\n", "first\n".into()),
+        ("dedup --quiet -o out", false, "", String::new()),
+        ("dedup --count", true, "1 lines, 1 new", format!("1\n{last}")),
+    ] {
+        let Some((terminal, mut going)) = start(&place, words, is_output) else { return };
+        going.feed(b"first\n");
+        wait_until("the line", || terminal.sent().contains(during));
+        thread::sleep(Duration::from_millis(300));
+        let has_bar = words.ends_with("count");
+        assert!(has_bar || terminal.sent() == during, "{words}: {:?}", terminal.sent());
+        going.end();
+        std::io::Write::write_all(&mut terminal.own(), b"THE END").unwrap();
+        let shown = terminal.shows_at_last("THE END");
+        assert!(shown.starts_with(&end), "{words}: {shown:?}");
+        assert!(has_bar || !terminal.sent().contains('\x1B'), "{words}");
+    }
 }

@@ -188,7 +188,9 @@ impl<'a> Coordinator<'a> {
                 screen.say(failure);
             }
         }
-        let Some(halt) = so_far.turns.halt() else { return end };
+        if !so_far.turns.halt() {
+            return end;
+        }
         // What is left of a pipe's chunk is new again, whether its reader has it or not.
         let grace = if noting.is_some() { GRACE } else { Duration::ZERO };
         let is_stuck = !monitor.end_writes(Instant::now() + grace);
@@ -200,9 +202,8 @@ impl<'a> Coordinator<'a> {
             ));
             return end;
         }
-        let not_written = halt.added();
+        let not_written = so_far.turns.added();
         self.taken_back = not_written.len() as u64;
-        so_far.stop_adding(&halt);
         if let Operation::Add(seen) = operation {
             // If the output was stuck for long, the filter may have forgotten some of them by itself. There
             // is nothing else that could be removed instead: a line that seems to be the same is only added

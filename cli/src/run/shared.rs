@@ -1,28 +1,16 @@
 //! What the threads of a run share.
-//!
-//! # Orderings
-//!
-//! All atomics are accessed with `Relaxed`, and none publishes other data.
-//!
-//! * `full` is stored and loaded by a thread that holds one of the parts of the
-//!   [turns](crate::run::turns). While chunks are processed, it only saves work: a line that is
-//!   added although it is set is in the ledger and is taken back. At the end of a run, every later
-//!   visit must see it. [`SoFar::stop_adding`] therefore requires a [`Halt`], which holds all
-//!   parts: the mutex of a part orders the store before the next visit
-//!   (`tests/command/streams/pipes.rs` fails without that store).
-//! * `read` only feeds the progress bar.
 
 use crate::lines::rules::Rules;
 use crate::run::monitor::Monitor;
 use crate::run::screen::Screen;
 use crate::run::tally::Tally;
-use crate::run::turns::{Halt, Turns};
+use crate::run::turns::Turns;
 use crate::state::comparison::LineHash;
 use crate::state::lookups::Lookups;
 use crate::state::seen::Seen;
 use crate::unsaved::output::Noting;
 use koel_state::window::Window;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The operation that is applied to each line, which answers yes or no, and to what it is applied.
@@ -97,27 +85,9 @@ impl Shared {
 #[derive(Default)]
 pub struct SoFar {
     pub turns: Turns,
-    /// Set when nothing more can, or may, be added.
-    full: AtomicBool,
     pub tally: Mutex<Tally>,
-    /// Bytes read from the input files, before decompression.
+    /// Bytes read from the input files, before decompression. Relaxed everywhere, because it only feeds the progress bar.
     pub read: Arc<AtomicU64>,
-}
-
-impl SoFar {
-    /// Keeps threads that are still running from adding anything to the filter.
-    pub fn stop_adding(&self, _no_visits: &Halt<'_>) {
-        self.full.store(true, Relaxed);
-    }
-
-    /// Records that the filter has no more memory.
-    pub fn set_full(&self) {
-        self.full.store(true, Relaxed);
-    }
-
-    pub fn is_full(&self) -> bool {
-        self.full.load(Relaxed)
-    }
 }
 
 /// Locks a mutex, even if a thread panicked while it held it: the run ends then anyway.

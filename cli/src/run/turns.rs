@@ -10,7 +10,7 @@
 //! contents of the ledger is therefore exactly what may be saved.
 
 use koel::Prehashed;
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex};
 
 /// The number of parts: enough to keep the threads of a large machine busy, and few enough that a
 /// chunk has hundreds of lines for each.
@@ -32,12 +32,6 @@ struct Part {
 struct Note {
     chunk: u64,
     added: Vec<Prehashed>,
-}
-
-/// Keeps every chunk from visiting any part, until it is dropped.
-pub struct Halt<'a> {
-    _parts: [MutexGuard<'a, u64>; PARTS],
-    turns: &'a Turns,
 }
 
 const PANICKED: &str = "a panic ends the run";
@@ -70,21 +64,15 @@ impl Turns {
         self.parts.iter().map(next).try_fold(0, |most, next| Some(most.max(next?)))
     }
 
-    /// Waits for the visits under way, and allows no more. Returns `None` if a thread panicked
-    /// during a visit.
-    pub fn halt(&self) -> Option<Halt<'_>> {
-        let mut parts = Vec::with_capacity(PARTS);
-        for part in &self.parts {
-            parts.push(part.next.lock().ok()?);
-        }
-        Some(Halt { _parts: parts.try_into().ok()?, turns: self })
+    /// Waits for the visits under way, and allows no more: the turn of no chunk comes. Returns `false` if a thread
+    /// panicked during a visit.
+    pub fn halt(&self) -> bool {
+        self.parts.iter().all(|part| part.next.lock().map(|mut next| *next = u64::MAX).is_ok())
     }
-}
 
-impl Halt<'_> {
     /// Returns the contents of the ledger: the hashes that were added and have not been written.
     pub fn added(&self) -> Vec<Prehashed> {
-        let ledger = self.turns.ledger.lock().expect(PANICKED);
+        let ledger = self.ledger.lock().expect(PANICKED);
         ledger.iter().flat_map(|note| note.added.iter().copied()).collect()
     }
 }
@@ -125,12 +113,12 @@ mod tests {
         turns.visit(0, 0, || vec![one, two]);
         turns.visit(1, 0, || vec![three]);
         turns.visit(0, 1, || vec![four]);
-        let added = |turns: &Turns| turns.halt().unwrap().added();
-        assert_eq!(added(&turns), [one, two, three, four]);
+        assert_eq!(turns.added(), [one, two, three, four]);
         turns.cross_out(0);
-        assert_eq!(added(&turns), [four]);
+        assert!(turns.halt());
+        assert_eq!(turns.added(), [four]);
         turns.cross_out(1);
-        assert!(added(&turns).is_empty());
+        assert!(turns.added().is_empty());
     }
 
     #[test]
@@ -162,6 +150,6 @@ mod tests {
         let turns = Turns::default();
         let visit = || turns.visit(3, 0, || panic!("as the test wants it"));
         thread::scope(|scope| assert!(scope.spawn(visit).join().is_err()));
-        assert!(turns.halt().is_none() && turns.begun().is_none());
+        assert!(!turns.halt() && turns.begun().is_none());
     }
 }

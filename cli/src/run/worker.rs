@@ -125,17 +125,12 @@ impl<'a> Worker<'a> {
         self.answers.resize(chunk.lines(), false);
         self.sort(seen);
         let Worker { shared, answers, sorted, lines, ends, .. } = self;
-        let so_far = &shared.so_far;
         let mut all = true;
         for part in 0..PARTS {
             let range = ends[part]..ends[part + 1];
             let (hashes, lines) = (&sorted[range.clone()], &lines[range]);
-            so_far.turns.visit(part, chunk.number, || {
+            shared.so_far.turns.visit(part, chunk.number, || {
                 let mut added = Vec::new();
-                if so_far.is_full() {
-                    all = false;
-                    return added;
-                }
                 let results = match shared.refreshes {
                     true => seen.insert_or_refresh_many(hashes),
                     false => seen.insert_if_absent_many(hashes),
@@ -148,10 +143,7 @@ impl<'a> Worker<'a> {
                                 added.push(*hash);
                             }
                         }
-                        Err(_) => {
-                            all = false;
-                            so_far.set_full();
-                        }
+                        Err(_) => all = false,
                     }
                 }
                 added

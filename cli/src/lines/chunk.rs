@@ -31,11 +31,9 @@ pub struct Chunk {
     pub not_urls: u64,
     /// The number of lines that do not have the field by which lines are compared.
     pub without_field: u64,
-    /// Whether a line could not be added. The chunk must not be written then.
-    pub full: bool,
     /// Why an input cannot be read any further. The chunk has no lines then.
     pub unreadable: Option<Failure>,
-    /// Why lines could not be looked up. The chunk must not be written then either.
+    /// Why lines could not be looked up or added. The chunk must not be written then.
     pub failure: Option<Failure>,
 }
 

@@ -9,10 +9,8 @@ use crate::lines::output::Sink;
 use crate::lines::rules::Keys;
 use crate::run::monitor::Monitor;
 use crate::run::shared::{Operation, Shared, locked};
-use crate::run::tally::Tally;
 use crate::run::worker::Worker;
 use crossbeam_channel::{Receiver, Sender, bounded};
-use indicatif::HumanCount;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -206,9 +204,6 @@ impl Shared {
         if let Some(failure) = chunk.failure.take() {
             return Err(Trouble::Failed(failure));
         }
-        if chunk.full {
-            return Err(Trouble::Failed(self.no_memory()));
-        }
         if let Some(aside) = aside {
             aside.put_all(chunk)?;
         }
@@ -220,21 +215,6 @@ impl Shared {
         sink.write_lines(lines)?;
         noting.wrote(sink.end()?);
         Ok(())
-    }
-
-    fn no_memory(&self) -> Failure {
-        let Tally { lines, yes, .. } = *locked(&self.so_far.tally);
-        let limit = self.operation.changes().and_then(|seen| seen.stats().max_bytes);
-        let advice = match limit {
-            Some(..usize::MAX) => "raise --max-memory",
-            _ => "make more memory available",
-        };
-        Failure::new(format!(
-            "out of memory for the lines seen, after {} lines, {} of them new; use a higher --rate, \
-             or {advice}",
-            HumanCount(lines),
-            HumanCount(yes)
-        ))
     }
 
     fn count(&self, chunk: &Chunk) {

@@ -1,5 +1,6 @@
 //! A worker thread: asks the filter about the lines of one chunk after the other.
 
+use crate::failure::Failure;
 use crate::lines::chunk::Chunk;
 use crate::lines::rules::Keys;
 use crate::run::recent::Recent;
@@ -87,7 +88,16 @@ impl<'a> Worker<'a> {
         }
         (chunk.not_urls, chunk.without_field) = (not_urls, without_field);
         match operation {
-            Operation::Add(seen) => chunk.full = !self.add(seen, chunk),
+            Operation::Add(seen) if self.add(seen, chunk) => {}
+            Operation::Add(seen) => {
+                let advice = match seen.stats().max_bytes {
+                    Some(..usize::MAX) => "raise --max-memory",
+                    _ => "make more memory available",
+                };
+                chunk.failure = Some(Failure::new(format!(
+                    "out of memory for the lines seen; use a higher --rate, or {advice}"
+                )));
+            }
             Operation::Find(lookups) => match lookups.find(&self.hashes) {
                 Ok(answers) => self.answers = answers,
                 Err(failure) => {

@@ -75,61 +75,31 @@ fn the_name_or_the_first_bytes_decide_what_is_decompressed() {
     let place = Place::new();
     for name in ["lines.gz", "lines.zst"] {
         place.write(name, b"these are lines\nand not compressed\n");
-        place.row(&format!("dedup {name}"), "", 2, "", &format!("koel: {name}: "));
+        let said = format!("koel: {name}: ");
+        place.row(&format!("dedup {name}"), "", 2, "", &said);
     }
     place.assert_refused(&[("dedup --output out.{gz,zst,GZ}", "compress")]);
-    for packed in [gz(b"a\nb\na\n"), zst(b"a\nb\na\n")] {
-        place.write("packed", &packed);
-        place.row("dedup {-,packed}", &packed, 0, "a\nb\n", "");
-        // Too short, or only similar.
-        for bytes in [&packed[..1], &packed[..2], &[&packed[..1], b"a\n"].concat()] {
-            let ran = place.koel_on("dedup", bytes);
-            let is_packed = bytes.len() == 2 && packed[0] == 0x1F;
-            assert_eq!(ran.code, Some(if is_packed { 2 } else { 0 }), "{bytes:?}");
-            assert!(is_packed || ran.stdout.starts_with(bytes), "{bytes:?}");
-        }
-    }
-}
-
-#[test]
-fn formats_that_are_not_read_are_refused_with_the_program_that_reads_them() {
-    let place = Place::new();
-    place.write("other", b"other\n");
-    for (begins, program) in [
-        (&b"BZh91AY&SY and more"[..], "bzip2"),
-        (b"\xFD7zXZ\0 and more", "xz"),
-        (b"\x04\x22\x4D\x18 and more", "lz4"),
+    let once = || b"a\nb\n".to_vec();
+    let taken = "so it was decompressed; if it is text, put another line before it";
+    let [as_gzip, as_zstd] =
+        ["gzip", "zstd"].map(|form| format!("(its first bytes are those of {form}, {taken}; "));
+    for (input, output, said) in [
+        (gz(b"a\nb\na\n"), once(), ""),
+        (zst(b"a\nb\na\n"), once(), ""),
+        (b"BZh91AY&SY and more".to_vec(), vec![], "koel does not read; use: bzip2 -dc"),
+        (b"\xFD7zXZ\0 and more".to_vec(), vec![], "koel does not read; use: xz -dc"),
+        (b"\x04\x22\x4D\x18 and more".to_vec(), vec![], "koel does not read; use: lz4 -dc"),
+        (b"\x1F\x8B is how gzip begins\nb\n".to_vec(), vec![], &as_gzip),
+        (b"\x28\xB5\x2F\xFD is how zstd begins\nb\n".to_vec(), vec![], &as_zstd),
     ] {
-        place.write("packed", begins);
-        // The other file is read, as after any file that cannot be.
-        let said = format!(
-            "koel: packed: it is compressed by {program}, which koel does not read; use: {program} -dc packed | koel \
-             dedup\n"
-        );
-        place.row("dedup packed other", "", 2, "other\n", &said);
-        place.row("dedup", begins, 2, "", &format!("use: {program} -dc | koel dedup"));
-        // Text that only begins in a similar way is text.
-        let text = [&begins[..3], b"ello\n"].concat();
+        place.write("packed", &input);
+        let code = if output.is_empty() { 2 } else { 0 };
+        place.row("dedup {-,packed}", &input, code, &output, said);
+    }
+    place.row("dedup packed", "", 2, "", "koel: packed: ");
+    // What only begins in a similar way, or is preceded by a line, is text.
+    for begins in ["\x1F", "\x28", "BZh", "\x04\x22", "\n\u{4d}\x1F"] {
+        let text = format!("{begins}ello\n");
         place.row("dedup", &text, 0, &text, "");
-    }
-}
-
-#[test]
-fn text_that_begins_like_a_compressed_file_is_said_to_be_taken_for_one() {
-    let place = Place::new();
-    for (text, form) in [
-        (&b"\x1F\x8B is how gzip begins\nb\n"[..], "gzip"),
-        (b"\x28\xB5\x2F\xFD is how zstd begins\nb\n", "zstd"),
-    ] {
-        place.write("text", text);
-        for words in each("dedup {text,}") {
-            let ran = place.koel_on(&words, text);
-            assert_eq!(ran.code, Some(2), "{words}");
-            ran.has(&format!("(its first bytes are those of {form}, so it was decompressed"));
-            ran.has("put another line before it");
-        }
-        // As the message says.
-        let input = [b"\n", text].concat();
-        place.row("dedup", &input, 0, &input, "");
     }
 }

@@ -43,7 +43,7 @@ impl Field {
 }
 
 /// The rules for lines.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Rules {
     /// The byte that ends a line.
     pub terminator: u8,

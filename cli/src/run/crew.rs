@@ -7,11 +7,11 @@ use crate::lines::cutter::{Cutter, Over};
 use crate::lines::input::Source;
 use crate::lines::output::Sink;
 use crate::lines::rules::Keys;
-use crate::run::monitor::Monitor;
 use crate::run::shared::{Operation, Shared, locked};
 use crate::run::worker::Worker;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -48,19 +48,13 @@ fn spawn<T: Send + 'static>(
     shared: &Arc<Shared>,
     body: impl FnOnce(&Shared) -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, Failure> {
-    struct Guard<'a>(&'a Monitor);
-    impl Drop for Guard<'_> {
-        fn drop(&mut self) {
-            if thread::panicking() {
-                let what = Failure::new("internal error, reported above");
-                self.0.trouble(Trouble::Failed(what));
-            }
-        }
-    }
     let shared = Arc::clone(shared);
     let guarded = move || {
-        let _guard = Guard(&shared.monitor);
-        body(&shared)
+        catch_unwind(AssertUnwindSafe(|| body(&shared))).unwrap_or_else(|panic| {
+            let what = Failure::new("internal error, reported above");
+            shared.monitor.trouble(Trouble::Failed(what));
+            resume_unwind(panic)
+        })
     };
     let cannot = |error| Failure::of("cannot start a thread; use fewer --threads", &error);
     thread::Builder::new().spawn(guarded).map_err(cannot)

@@ -46,7 +46,7 @@ use crate::lines::chunk::Chunk;
 use crate::lines::cutter::{Cutter, Over};
 use crate::lines::input::Opened;
 use crate::lines::output::Sink;
-use crate::lines::rules::{Field, Keys, LONGEST, Rules};
+use crate::lines::rules::{Keys, Rules};
 use crate::state::comparison::LineHash;
 use crate::state::keeper::Keeper;
 use crate::state::seen::Seen;
@@ -81,15 +81,9 @@ struct Note {
     length: u64,
     /// The hash of the last bytes before that.
     tail: u64,
-    /// The seed of the state, high and low: another state has another one.
-    seed: [u64; 2],
-    terminator: u8,
-    folds_cr: bool,
-    field: Option<Field>,
-}
-
-fn seed_of(hash: &LineHash) -> [u64; 2] {
-    [(hash.seed() >> 64) as u64, hash.seed() as u64]
+    /// The seed of the state: another state has another one.
+    seed: u128,
+    rules: Rules,
 }
 
 fn note_of(state: &Path) -> PathBuf {
@@ -134,17 +128,14 @@ impl Noting {
         let about = output.metadata().ok().filter(is_it)?;
         // Not all file systems have locks.
         let _ = output.try_lock_shared();
-        let Rules { terminator, folds_cr, field, .. } = rules;
         let note = Note {
             output: path.as_os_str().to_owned(),
             inode: about.ino(),
             created: created(&about),
             length: 0,
             tail: 0,
-            seed: seed_of(hash),
-            terminator,
-            folds_cr,
-            field,
+            seed: hash.seed(),
+            rules,
         };
         let at = Mutex::new(At { note, file: None, written: about.len() });
         Some(Noting { path: note_of(&keeper.real_path()), output, at })
@@ -271,7 +262,7 @@ impl Note {
             let start = end.saturating_sub(block.len() as u64).max(self.length);
             let block = &mut block[..(end - start) as usize];
             output.read_exact_at(block, start)?;
-            if let Some(at) = memchr::memrchr(self.terminator, block) {
+            if let Some(at) = memchr::memrchr(self.rules.terminator, block) {
                 return Ok(start + at as u64 + 1);
             }
             end = start;
@@ -299,13 +290,7 @@ impl Note {
         let cannot = |error: &io::Error| self.cannot_look(error);
         let mut file = output.try_clone().map_err(|error| cannot(&error))?;
         file.seek(SeekFrom::Start(self.length)).map_err(|error| cannot(&error))?;
-        let rules = Rules {
-            terminator: self.terminator,
-            folds_cr: self.folds_cr,
-            field: self.field,
-            longest: LONGEST,
-        };
-        let hash = *seen.hasher();
+        let (rules, hash) = (self.rules, *seen.hasher());
         let reader = Box::new(file.take(end - self.length));
         let mut cutter = Cutter::new(Opened { reader, is_live: false }, rules, hash);
         let (mut chunk, mut lines) = (Chunk::default(), 0);
@@ -354,7 +339,7 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
     }
     check_owner(&path, &state)?;
     let seen = keeper.load()?;
-    if seed_of(seen.hasher()) != note.seed {
+    if seen.hasher().seed() != note.seed {
         return Err(Failure::new(format!(
             "{} is of another state than the one beside it; restore that state, or remove this file, and the lines that \
              a killed run has written are new again",

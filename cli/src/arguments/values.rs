@@ -3,25 +3,18 @@
 
 use serde::{Deserialize, Serialize};
 use std::mem;
+use std::str::FromStr;
 
 /// A whole number: 1000000, 1_000_000, 1M, 1e6. Unlike those of a [`size`], its units are powers of a thousand.
 pub fn number(text: &str) -> Result<u64, String> {
+    const K: u64 = 1_000;
     let text = text.replace('_', "").to_ascii_uppercase();
     let scaled = match text.split_once('E') {
         Some((digits, zeros)) => {
             let unit = zeros.parse().ok().and_then(|zeros| 10_u64.checked_pow(zeros));
             unit.and_then(|unit| times(digits, unit))
         }
-        None => in_units(
-            &text,
-            &[
-                ("K", 1_000),
-                ("M", 1_000_000),
-                ("G", 1_000_000_000),
-                ("T", 1_000_000_000_000),
-                ("", 1),
-            ],
-        ),
+        None => in_units(&text, &[("K", K), ("M", K * K), ("G", K * K * K), ("T", K.pow(4)), ("", 1)]),
     };
     scaled.ok_or("it must be a whole number, such as 1000000, 1_000_000, 1M or 1e6".into())
 }
@@ -44,12 +37,36 @@ pub fn positive(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Any value of the standard library that is in order.
+fn parsed<T: FromStr>(
+    text: &str,
+    is_valid: impl FnOnce(&T) -> bool,
+    what: &str,
+) -> Result<T, String> {
+    text.parse().ok().filter(is_valid).ok_or_else(|| format!("it must be {what}"))
+}
+
 /// The number of a field, from 1.
 pub fn field(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(field @ 1..) => Ok(field),
-        _ => Err(String::from("it must be a number from 1; 1 is the first field")),
-    }
+    parsed(text, |field| *field > 0, "a number from 1; 1 is the first field")
+}
+
+pub fn threads(text: &str) -> Result<usize, String> {
+    parsed(text, |threads| (1..=256).contains(threads), "a number from 1 to 256")
+}
+
+pub fn seed(text: &str) -> Result<u64, String> {
+    parsed(text, |_| true, "a number from 0 to 18446744073709551615")
+}
+
+pub fn rate(text: &str) -> Result<f64, String> {
+    let what = "more than 2e-8 and less than 1, such as 1e-6 or 0.0001";
+    parsed(text, |rate| (2e-8..1.0).contains(rate), what)
+}
+
+pub fn seconds(text: &str) -> Result<f64, String> {
+    let is_valid = |seconds: &f64| (0.0..=1e9).contains(seconds);
+    parsed(text, is_valid, "a number of seconds, from 0 to 1e9")
 }
 
 /// The way to a field of a JSON object: its name, after the names of the objects that it is in.
@@ -124,13 +141,6 @@ pub fn memory(text: &str) -> Result<u64, String> {
     }
 }
 
-pub fn threads(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(threads @ 1..=256) => Ok(threads),
-        _ => Err(String::from("it must be a number from 1 to 256")),
-    }
-}
-
 /// Bytes: 65536, 64K, 64M, 64G.
 pub fn size(text: &str) -> Result<u64, String> {
     let upper = text.to_ascii_uppercase();
@@ -142,24 +152,6 @@ pub fn size(text: &str) -> Result<u64, String> {
         None => Err("it must be a number of bytes, or of K, M or G: 65536, 64K, 1M, 2G".into()),
         Some(0) => Err("it must be a number of bytes, and more than 0".into()),
         Some(bytes) => Ok(bytes),
-    }
-}
-
-pub fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| String::from("it must be a number from 0 to 18446744073709551615"))
-}
-
-pub fn rate(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(rate) if (2e-8..1.0).contains(&rate) => Ok(rate),
-        _ => Err(String::from("it must be more than 2e-8 and less than 1, such as 1e-6 or 0.0001")),
-    }
-}
-
-pub fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(seconds),
-        _ => Err(String::from("it must be a number of seconds, from 0 to 1e9")),
     }
 }
 

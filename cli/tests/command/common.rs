@@ -258,7 +258,12 @@ pub fn shell(place: &Place, script: &str) -> Ran {
 
 /// Runs a command to its end, with this standard input.
 pub fn run(command: &mut Command, input: &[u8]) -> Ran {
-    let mut going = Going::start(command);
+    run_as_it_is(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()), input)
+}
+
+/// The same, with what standard error is already.
+pub fn run_as_it_is(command: &mut Command, input: &[u8]) -> Ran {
+    let mut going = Going::start_as_it_is(command);
     let mut stdin = going.stdin.take().expect("a pipe");
     let input = input.to_vec();
     let writer = thread::spawn(move || {

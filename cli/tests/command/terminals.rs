@@ -64,27 +64,9 @@ impl Terminal {
     pub fn shows_at_last(&self, end: &str) -> String {
         wait_until(end, || self.sent().trim_end().ends_with(end));
         // A bar of one line needs only carriage returns, newlines and the clearing of a line.
-        let mut lines = vec![String::new()];
-        let sent = self.sent();
-        let mut rest = &sent[..];
-        while let Some(next) = rest.chars().next() {
-            let mut length = next.len_utf8();
-            match next {
-                '\x1B' => {
-                    let end = rest[2..].find(|byte: char| byte.is_ascii_alphabetic()).unwrap();
-                    length = end + 3;
-                    match &rest[2..length] {
-                        "2K" => lines.last_mut().unwrap().clear(),
-                        other => assert!(other.ends_with('m'), "{other}"),
-                    }
-                }
-                '\r' => {}
-                '\n' => lines.push(String::new()),
-                other => lines.last_mut().unwrap().push(other),
-            }
-            rest = &rest[length..];
-        }
-        lines.join("\n")
+        let sent = self.sent().replace("\r\n", "\n");
+        let shown = sent.split('\n').map(|line| line.rsplit("\x1B[2K").next().unwrap_or_default());
+        shown.map(|line| line.trim_matches('\r')).collect::<Vec<_>>().join("\n")
     }
 
     pub fn own(&self) -> File {
@@ -105,16 +87,10 @@ impl Place {
         let mut command = self.command(&words);
         command.env("TERM", "xterm").env_remove("NO_COLOR");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(terminal.end());
-        let mut going = Going::start_as_it_is(&mut command);
-        let (mut stdin, input) = (going.stdin.take().expect("a pipe"), input.to_vec());
-        let writer = thread::spawn(move || drop(stdin.write_all(&input)));
-        let reader = collect(going.stdout.take().expect("a pipe"));
-        let (status, _) = going.wait();
-        writer.join().expect("the writer");
-        let stdout = reader.join().expect("the reader");
+        let ran = run_as_it_is(&mut command, input);
         terminal.own().write_all(b"THE END\n").expect("a terminal");
         let shown = terminal.shows_at_last("THE END");
         let stderr = shown.trim_end().trim_end_matches("THE END").to_owned();
-        Some(ran(status, stdout, stderr))
+        Some(Ran { stderr, ..ran })
     }
 }

@@ -37,22 +37,6 @@ pub struct Chunk {
     pub failure: Option<Failure>,
 }
 
-/// Lines to be written: those of a chunk in memory, or a long one.
-#[derive(Clone, Copy)]
-pub enum Lines<'a> {
-    Text(&'a [u8]),
-    Long(&'a LongLine),
-}
-
-impl Lines<'_> {
-    pub fn bytes(self) -> u64 {
-        match self {
-            Lines::Text(lines) => lines.len() as u64,
-            Lines::Long(line) => line.bytes,
-        }
-    }
-}
-
 impl Chunk {
     /// Removes all lines.
     pub fn clear(&mut self) {
@@ -69,14 +53,6 @@ impl Chunk {
         let end = self.ends.last().map_or(0, |&end| u64::from(end));
         let bytes = self.long.as_ref().map_or(end, |long| long.bytes);
         bytes.saturating_sub(u64::from(self.is_completed))
-    }
-
-    /// The lines to write.
-    pub fn to_write(&self) -> Lines<'_> {
-        match &self.long {
-            Some(line) if self.selected_lines > 0 => Lines::Long(line),
-            _ => Lines::Text(&self.selected),
-        }
     }
 
     /// Leaves out the lines after the first `lines`.

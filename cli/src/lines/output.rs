@@ -1,7 +1,7 @@
 //! Outputs: standard output, a file, or nowhere.
 
 use crate::failure::{Failure, Trouble};
-use crate::lines::chunk::Lines;
+use crate::lines::chunk::Chunk;
 use crate::lines::input::{self, Source};
 use crate::lines::replacement::Replacement;
 use crate::lines::streams::Stream;
@@ -138,11 +138,12 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes the lines of a chunk.
-    pub fn write_lines(&mut self, lines: Lines<'_>) -> Result<(), Trouble> {
-        let line = match lines {
-            Lines::Text(lines) => return self.write(lines),
-            Lines::Long(line) => line,
+    /// Writes the selected lines of a chunk.
+    pub fn write_chunk(&mut self, chunk: &Chunk) -> Result<(), Trouble> {
+        let line = match &chunk.long {
+            None => return self.write(&chunk.selected),
+            Some(_) if chunk.selected_lines == 0 => return Ok(()),
+            Some(line) => line,
         };
         let mut before = 0;
         line.for_each_piece(|piece| {

@@ -201,12 +201,11 @@ impl Shared {
         if let Some(aside) = aside {
             aside.put_all(chunk)?;
         }
-        let lines = chunk.to_write();
-        let Some(noting) = self.noting.as_ref().filter(|_| lines.bytes() > 0) else {
-            return sink.write_lines(lines);
+        let Some(noting) = self.noting.as_ref().filter(|_| chunk.selected_lines > 0) else {
+            return sink.write_chunk(chunk);
         };
         noting.begin()?;
-        sink.write_lines(lines)?;
+        sink.write_chunk(chunk)?;
         noting.wrote(sink.end()?);
         Ok(())
     }

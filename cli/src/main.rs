@@ -37,14 +37,15 @@ mod run;
 mod state;
 mod unsaved;
 
-use arguments::Command;
+use arguments::{Arguments, Command};
+use clap::Parser;
 use commands::report::{DONE, Ending};
 use failure::Failure;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = match arguments::parse() {
+    let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(refused) => return explain(&refused),
     };

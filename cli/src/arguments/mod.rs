@@ -13,9 +13,7 @@ pub mod values;
 use crate::arguments::dedup::Dedup;
 use crate::arguments::membership::{Add, Forget, Merge, Query};
 use crate::arguments::tools::{Compact, Generate, Info, Sample};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use rustix::termios::tcgetwinsize;
-use std::{env, io};
+use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
 #[command(
@@ -31,6 +29,7 @@ use std::{env, io};
         choose another rate. At the end of a run, 'koel dedup' reports how many lines it may have \
         dropped by mistake.",
     after_long_help = AFTER_HELP,
+    max_term_width = 80,
     subcommand_required = true,
     arg_required_else_help = true
 )]
@@ -83,25 +82,10 @@ pub enum Command {
     Generate(Generate),
 }
 
-/// Parses the command line.
-pub fn parse() -> Result<Arguments, clap::Error> {
-    let mut command = Arguments::command().term_width(width());
-    let mut matches = command.try_get_matches_from_mut(env::args_os())?;
-    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
-}
-
-/// Returns the width of the help: that of the terminal, or of `COLUMNS`, or 80.
-fn width() -> usize {
-    let sizes = [tcgetwinsize(io::stdout()), tcgetwinsize(io::stderr()), tcgetwinsize(io::stdin())];
-    let mut widths = sizes.iter().flatten().map(|size| usize::from(size.ws_col));
-    let of_terminal = widths.find(|width| *width > 0);
-    let given = || env::var("COLUMNS").ok()?.parse().ok().filter(|width| *width > 0);
-    of_terminal.or_else(given).unwrap_or(80).min(100)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
     fn the_arguments_fit_together() {

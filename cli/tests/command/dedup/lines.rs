@@ -269,20 +269,14 @@ fn long_lines_are_compared_as_short_lines_are() {
         ("", [&long[..], &capital].concat(), 2),
         ("--ignore-case", [&long[..], &capital].concat(), 1),
         ("--field 1", [&field("A")[..], &field("a"), b"a\tshort\n"].concat(), 2),
-        ("--field 1 -i", [&field("\u{c4}"), "\u{e4}\tb\n".as_bytes()].concat(), 1),
         ("--field 2", [field("a"), field("b")].concat(), 1),
         ("--url --field 1", urls, 2),
-        (
-            "--json-field id",
-            [record("1"), record("\"\\u0031\""), b"{\"id\":1}\n".to_vec()].concat(),
-            1,
-        ),
-        ("--json-field id", [record("1"), record("2"), record("2")].concat(), 2),
+        ("--json-field id", [record("1"), b"{\"id\":1}\n".to_vec(), record("2")].concat(), 2),
         ("--json-field text", [record("1"), record("2")].concat(), 1),
         ("--json-field no-such-field", [record("1"), record("2"), record("2")].concat(), 2),
     ] {
-        let ran = place.ok(&format!("dedup {options}"), some);
-        assert_eq!(lines_of(&ran.stdout).len(), different, "{options}");
+        let words = format!("dedup --count {options}");
+        place.row(&words, some, 0, format!("{different}\n"), "");
     }
     // A program finds a long line in a state as it finds others.
     place.ok("add seen.koel", &long);

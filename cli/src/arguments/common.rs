@@ -196,8 +196,8 @@ pub struct Output {
 pub struct Reporting {
     /// Print no summary and no progress bar; with --json, print only the summary
     ///
-    /// If standard error is not a terminal, neither is printed anyway: scripts ask for the summary with --json. Errors and
-    /// warnings are printed there.
+    /// If standard error is not a terminal, neither is printed anyway: scripts ask for the summary with --json. Errors
+    /// and warnings are printed there.
     #[arg(short, long)]
     pub quiet: bool,
 
@@ -205,9 +205,9 @@ pub struct Reporting {
     ///
     /// The summary is one object on one line of standard error, the last line unless an error follows.
     ///
-    /// Its fields are lines, bytes, not_urls, without_field, unreadable, rate, rate_exceeded, known, memory_bytes, state,
-    /// unchanged, seconds and end, and how many lines were new and repeated, seen, added or forgotten. The value of end
-    /// is complete, limit, SIGINT, SIGTERM, SIGHUP, broken pipe or failed.
+    /// Its fields are lines, bytes, not_urls, without_field, unreadable, rate, rate_exceeded, known, memory_bytes,
+    /// state, unchanged, seconds and end, and how many lines were new and repeated, seen, added or forgotten. The value
+    /// of end is complete, limit, SIGINT, SIGTERM, SIGHUP, broken pipe or failed.
     #[arg(long)]
     pub json: bool,
 }

@@ -42,8 +42,8 @@ pub struct Dedup {
     /// Save the state every SECONDS during the run, too; 0 saves it only at the end
     ///
     /// With --output, a kill takes no lines without this, either. It is for pipes, for those who read or copy the state
-    /// during the run, and it makes the start after a kill faster. Lines go on during a save. Saves take at most a tenth
-    /// of the time.
+    /// during the run, and it makes the start after a kill faster. Lines go on during a save. Saves take at most a
+    /// tenth of the time.
     #[arg(
         long,
         value_name = "SECONDS",

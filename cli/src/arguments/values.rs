@@ -14,7 +14,9 @@ pub fn number(text: &str) -> Result<u64, String> {
             let unit = zeros.parse().ok().and_then(|zeros| 10_u64.checked_pow(zeros));
             unit.and_then(|unit| times(digits, unit))
         }
-        None => in_units(&text, &[("K", K), ("M", K * K), ("G", K * K * K), ("T", K.pow(4)), ("", 1)]),
+        None => {
+            in_units(&text, &[("K", K), ("M", K * K), ("G", K * K * K), ("T", K.pow(4)), ("", 1)])
+        }
     };
     scaled.ok_or("it must be a whole number, such as 1000000, 1_000_000, 1M or 1e6".into())
 }

@@ -91,7 +91,8 @@ impl Display for Report {
         let count = |number: usize| HumanCount(number as u64);
         let bits = 8.0 * self.file_bytes as f64 / self.items.max(1) as f64;
         // For a nearly empty state, this number would be meaningless.
-        let bits = if self.load > 0.1 { format!(", {bits:.1} bits per item") } else { String::new() };
+        let bits =
+            if self.load > 0.1 { format!(", {bits:.1} bits per item") } else { String::new() };
         let (memory, full) = (HumanBytes(self.memory_bytes as u64), 100.0 * self.load);
         let now = if self.rate == 0.0 { "0".into() } else { format!("{:.1e}", self.rate) };
         let then = if self.grows { "after the expected growth" } else { "when full" };
@@ -109,8 +110,7 @@ impl Display for Report {
             let bytes = HumanBytes(self.unsaved_bytes);
             rows.push(("besides", format!("{bytes} of newer changes, in {}", file.display())));
         }
-        let (capacity, growth) =
-            (count(self.capacity), HumanCount(self.expected_growth as u64));
+        let (capacity, growth) = (count(self.capacity), HumanCount(self.expected_growth as u64));
         rows.push(match self.grows {
             false => ("built for", format!("{capacity} items")),
             true => ("built for", format!("{capacity} items, growing up to {growth} times")),

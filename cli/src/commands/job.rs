@@ -51,8 +51,11 @@ pub struct Job<'a> {
     pub notes: Vec<String>,
     /// What the progress bar calls lines whose answer is yes.
     pub yes_is: &'static str,
-    pub answer: fn(&Outcome, Rules, Option<u64>) -> Answer,
+    pub answer: Answering,
 }
+
+/// Sums up what became of the lines, of which so many were recovered in a second pass.
+type Answering = fn(&Outcome, Rules, Option<u64>) -> Answer;
 
 impl Begun {
     pub fn new(files: &Files, input: &Input) -> Result<Self, Failure> {
@@ -68,7 +71,7 @@ impl Begun {
         state: Option<&'a Path>,
         reporting: &'a Reporting,
     ) -> Job<'a> {
-        let (yes_is, answer): (_, fn(&Outcome, Rules, Option<u64>) -> Answer) = match operation {
+        let (yes_is, answer): (_, Answering) = match operation {
             Operation::Add(_) => ("added", |outcome, _, _| Answer::Added(outcome.tally.yes)),
             Operation::Find(_) => ("seen", |outcome, _, _| Answer::Seen(outcome.tally.yes)),
             Operation::Remove(_) => {
@@ -168,7 +171,7 @@ impl Job<'_> {
         if let Some((sink, aside)) = outcome.written.take() {
             let mut output = later.unwrap_or(sink);
             let unfinished = replacement.as_ref().and_then(Replacement::unfinished);
-            let mut pass = || {
+            let pass = || {
                 let mut number = outcome.tally.selected;
                 if let Some(aside) = aside {
                     watch.end_at_once(IN_THE_SECOND_PASS, unfinished);

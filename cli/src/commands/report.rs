@@ -173,7 +173,12 @@ impl Display for Report {
                 write!(f, "{} forgotten, {} not found", HumanCount(gone), others(gone))?;
             }
             Answer::Deduplicated {
-                new, repeated, expected_drops, recovered, ref compared, saved,
+                new,
+                repeated,
+                expected_drops,
+                recovered,
+                ref compared,
+                saved,
             } => {
                 write!(f, "{} new, {} repeated; ", HumanCount(new), HumanCount(repeated))?;
                 match recovered {

@@ -269,12 +269,7 @@ impl Part {
 }
 
 /// Partitions the lines of a file by hash.
-fn divide(
-    file: File,
-    parts: usize,
-    rules: Rules,
-    hash: LineHash,
-) -> Result<Vec<Part>, Failure> {
+fn divide(file: File, parts: usize, rules: Rules, hash: LineHash) -> Result<Vec<Part>, Failure> {
     let mut writers = Vec::new();
     for _ in 0..parts {
         writers.push(buffered()?);

@@ -112,8 +112,8 @@ fn unpacked(
             Some(form @ ("gzip" | "zstd")) => (
                 form,
                 format!(
-                    "its first bytes are those of {form}, so it was decompressed; if it is text, put another line before \
-                     it"
+                    "its first bytes are those of {form}, so it was decompressed; if it is text, put another \
+                     line before it"
                 ),
             ),
             Some("a state") => {
@@ -140,7 +140,10 @@ fn unpacked(
 /// Reads the first bytes of an input, and returns what they say it is.
 fn recognised(begins: &mut Vec<u8>, input: &mut impl Read) -> io::Result<Option<&'static str>> {
     // No more is read than it takes, so that lines from a terminal or a pipe do not wait.
-    while MAGICS.iter().any(|(magic, _)| magic.len() > begins.len() && magic.starts_with(&begins[..])) {
+    while MAGICS
+        .iter()
+        .any(|(magic, _)| magic.len() > begins.len() && magic.starts_with(&begins[..]))
+    {
         let mut byte = [0];
         match input.read(&mut byte) {
             Ok(0) => break,

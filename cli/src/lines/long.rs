@@ -1,11 +1,11 @@
 //! Lines that are too long for memory.
 //!
-//! The end of a line decides whether it is new. Until then, its bytes go to a temporary file without a name. Then they are
-//! read again for what is compared of them. So a line may have any length, and takes no more memory than a chunk.
+//! The end of a line decides whether it is new. Until then, its bytes go to a temporary file without a name. Then they
+//! are read again for what is compared of them. So a line may have any length, and takes no more memory than a chunk.
 //!
 //! The compared part of such a line, which is the line or a field of it, may be short. It is then compared like that of
-//! any other line. A part that is too long as well is compared byte by byte: it is no URL, and only ASCII letters have a
-//! case that is ignored.
+//! any other line. A part that is too long as well is compared byte by byte: it is no URL, and only ASCII letters have
+//! a case that is ignored.
 
 use crate::failure::Failure;
 use crate::lines::json;

@@ -1,8 +1,8 @@
 //! Outputs that take the place of a file once they are whole.
 //!
 //! The lines are written to a new file in the folder of the old one, `.NAME.koel-writing`, which then gets its name. So
-//! the old file stays until the run has come to its end, and the input may be the same file, or come from a program that
-//! is still reading it. What a killed run has left is removed by the next one that writes to this path.
+//! the old file stays until the run has come to its end, and the input may be the same file, or come from a program
+//! that is still reading it. What a killed run has left is removed by the next one that writes to this path.
 
 use crate::failure::Failure;
 use koel::SnapshotError;

@@ -162,7 +162,10 @@ impl<'a> Coordinator<'a> {
         let what = match (operation, noting.as_ref().and_then(Noting::output)) {
             _ if number == 0 => return String::new(),
             (_, Some(output)) => {
-                return format!("; the next run takes in the new lines that {} has", output.display());
+                return format!(
+                    "; the next run takes in the new lines that {} has",
+                    output.display()
+                );
             }
             (Operation::Add(_), _) if *writes => "saved as seen, so the next run writes them again",
             (Operation::Add(_), _) => "added",
@@ -197,7 +200,8 @@ impl<'a> Coordinator<'a> {
         if let Some(output) = noting.as_ref().and_then(Noting::output).filter(|_| is_stuck) {
             // How much of the chunk is there is not known. So everything stays as after a kill: the next run looks.
             screen.say(format!(
-                "the output takes no more lines, so the state is not saved; the next run takes in the lines that {} has",
+                "the output takes no more lines, so the state is not saved; the next run takes in the \
+                 lines that {} has",
                 output.display()
             ));
             return end;

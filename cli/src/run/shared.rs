@@ -86,7 +86,8 @@ impl Shared {
 pub struct SoFar {
     pub turns: Turns,
     pub tally: Mutex<Tally>,
-    /// Bytes read from the input files, before decompression. Relaxed everywhere, because it only feeds the progress bar.
+    /// Bytes read from the input files, before decompression. Relaxed everywhere, because it only feeds the progress
+    /// bar.
     pub read: Arc<AtomicU64>,
 }
 

@@ -76,7 +76,9 @@ impl Comparison {
         match self {
             Comparison::Bytes => (line, true),
             Comparison::IgnoringCase => (lower_case::key(line, text, bytes), true),
-            Comparison::Urls(rules) => rules.key(line, text).map_or((line, false), |key| (key, true)),
+            Comparison::Urls(rules) => {
+                rules.key(line, text).map_or((line, false), |key| (key, true))
+            }
         }
     }
 }

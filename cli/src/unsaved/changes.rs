@@ -53,7 +53,9 @@ fn take_in(path: &Path) -> Result<Option<String>, Failure> {
     let lost = seen.lost_changes();
     seen.close().map_err(failed)?;
     let path = path.display();
-    Ok((lost > 0).then(|| format!("{path}: its journal was damaged; changes lost by that: {}", HumanCount(lost))))
+    Ok((lost > 0).then(|| {
+        format!("{path}: its journal was damaged; changes lost by that: {}", HumanCount(lost))
+    }))
 }
 
 /// Removes a journal of a state that is gone, unless it has changes.

@@ -31,8 +31,8 @@
 //! state, because the lines between would be in neither. A note is therefore one line that is appended to the file, the
 //! last complete line counts, and only the first one is synced, before the first line of the output is written.
 //!
-//! A power failure may take lines from the end of the output that were not synced. The state does not have them, so they
-//! are new again.
+//! A power failure may take lines from the end of the output that were not synced. The state does not have them, so
+//! they are new again.
 //!
 //! # Other hands
 //!
@@ -327,8 +327,8 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
     let unreadable = |error| {
         let failure = Failure::of(format!("{}: cannot read this note", path.display()), &error);
         Failure::new(format!(
-            "{failure}; it says what a killed run has written: restore it, or remove it, and the lines that the run has \
-             written are new again"
+            "{failure}; it says what a killed run has written: restore it, or remove it, and the lines \
+             that the run has written are new again"
         ))
     };
     let Some(note) = Note::read(&path).map_err(unreadable)? else {
@@ -341,8 +341,8 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
     let seen = keeper.load()?;
     if seen.hasher().seed() != note.seed {
         return Err(Failure::new(format!(
-            "{} is of another state than the one beside it; restore that state, or remove this file, and the lines that \
-             a killed run has written are new again",
+            "{} is of another state than the one beside it; restore that state, or remove this file, and \
+             the lines that a killed run has written are new again",
             path.display()
         )));
     }

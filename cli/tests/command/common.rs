@@ -213,7 +213,11 @@ impl Place {
 
     /// Makes a state with that seed of lines that are forgotten after 28 days, each with its age in ticks of two days,
     /// the oldest first. No tick passes in the middle of a test but once in a blue moon.
-    pub fn make_aged_state(&self, name: &str, lines: impl IntoIterator<Item = (i64, impl AsRef<str>)>) {
+    pub fn make_aged_state(
+        &self,
+        name: &str,
+        lines: impl IntoIterator<Item = (i64, impl AsRef<str>)>,
+    ) {
         let window = Window::of_seconds(28 * 86_400);
         let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
         let builder = builder.hasher(StableHash::with_seed(7)).remembers(window.ticks());

@@ -120,7 +120,7 @@ fn manual_pages_and_completions_name_every_command_and_option() {
 #[test]
 fn help_fits_80_columns_and_narrower_terminals() {
     let place = Place::new();
-    for (columns, range) in [("no number", 61..=80), ("200", 61..=80), ("60", 41..=60)] {
+    for (columns, range) in [("no number", 51..=80), ("200", 51..=80), ("60", 41..=60)] {
         for command in &COMMANDS[..7] {
             let mut koel = place.command(&[command, "--help"]);
             let ran = run(koel.env("COLUMNS", columns), b"");

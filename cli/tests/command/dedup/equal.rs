@@ -1,5 +1,5 @@
-//! When two lines are equal: `--url`, `--ignore-case`, `--field` and `--json-field`. A state remembers how its lines are
-//! compared. A table of the README and of `koel dedup --help` says which URLs are equal by which rules.
+//! When two lines are equal: `--url`, `--ignore-case`, `--field` and `--json-field`. A state remembers how its lines
+//! are compared. A table of the README and of `koel dedup --help` says which URLs are equal by which rules.
 
 use crate::common::*;
 
@@ -163,7 +163,13 @@ fn records_are_compared_by_a_field_of_json() {
         has(&json(&ran), json!({ "without_field": without, "not_urls": null }));
     }
     place.row("dedup --json-field meta.lang -i -c", RECORDS, 0, "3\n", "");
-    place.row("dedup -c --json-field a\\.b.c", "{\"a.b\":{\"c\":1}}\n{\"a.b\":{\"c\": 1}}\r\n", 0, "1\n", "");
+    place.row(
+        "dedup -c --json-field a\\.b.c",
+        "{\"a.b\":{\"c\":1}}\n{\"a.b\":{\"c\": 1}}\r\n",
+        0,
+        "1\n",
+        "",
+    );
     place.row("dedup --zero --json-field a", "{\n\"a\":1}\0{\"a\":1\n}\0", 0, "{\n\"a\":1}\0", "");
     let Some(ran) = place.shown_on("dedup --json-field a", b"{\"b\":1}\nno JSON\n") else { return };
     ran.has("; 2 do not have the field; ");

@@ -314,9 +314,8 @@ fn a_signal_in_the_second_pass_says_so_and_leaves_the_output_as_it_was() {
     let going = Going::start(command.env("TMPDIR", &temporary));
     // Its two files are joined by those of the parts.
     let files = format!("/proc/{}/fd", going.child.id());
-    let is_temporary = |file: &fs::DirEntry| {
-        fs::read_link(file.path()).is_ok_and(|to| to.starts_with(&temporary))
-    };
+    let is_temporary =
+        |file: &fs::DirEntry| fs::read_link(file.path()).is_ok_and(|to| to.starts_with(&temporary));
     wait_until("the second pass", || {
         let files = fs::read_dir(&files).into_iter().flatten().flatten();
         files.filter(is_temporary).count() > 2

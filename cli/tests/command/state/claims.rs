@@ -101,7 +101,7 @@ fn what_has_the_name_of_a_claim_and_is_none_is_refused_and_left_alone() {
         "echo important > CLAIM",
     ] {
         shell(&place, &plant.replace("CLAIM", claim));
-        let said = "/.seen.koel.koel-claim is in the way, where its lock file has to be, and is no lock file; remove it";
+        let said = "/.seen.koel.koel-claim is in the way, where its lock file has to be, and is no lock file";
         place.assert_refused(&[("{add,dedup --state,forget} seen.koel", said)]);
         assert_eq!(place.names(), [claim, "victim"], "{plant}");
         shell(&place, &"rm -r CLAIM".replace("CLAIM", claim));

@@ -38,7 +38,10 @@ fn info_tells_what_goes_when() {
     place.make_aged_state("seen.koel", OF_ALL_AGES);
     let info = place.info("seen.koel");
     has(&info, json!({ "items": 3 }));
-    has(&info["forgets"], json!({ "ticks": 14, "seconds": 28 * 86_400, "tick_seconds": 2 * 86_400 }));
+    has(
+        &info["forgets"],
+        json!({ "ticks": 14, "seconds": 28 * 86_400, "tick_seconds": 2 * 86_400 }),
+    );
     let goes = (0..).zip(expiring(&place, "seen.koel")).filter(|age| age.1 > 0);
     assert_eq!(goes.map(|age| age.0).collect::<Vec<u64>>(), [2, 9, 14]);
     let first = info["forgets"]["expiring"][0]["in_seconds"].as_u64().expect("seconds");
@@ -101,7 +104,7 @@ fn a_clock_that_goes_backwards_makes_nothing_disappear() {
 #[test]
 fn ticks_of_another_program_are_not_meddled_with() {
     let place = Place::new();
-    let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+    let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(StableHash::with_seed(7));
     let filter = builder.remembers(14).growing().build().expect("a filter");
     filter.insert("a").expect("memory");
     filter.save(place.path("no-numbers.koel")).expect("a state");

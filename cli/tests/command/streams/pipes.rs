@@ -49,7 +49,10 @@ fn a_reader_that_goes_early_has_what_the_state_knows() {
         let known = place.known("seen.koel", &all);
         assert!(known.len() < all.len() && all.starts_with(&known));
         // What the pipe has taken counts as seen, and what it has not is new again.
-        assert!(known.len() + CHUNK >= read.stdout.len() && json(&read)["known"] == place.info("seen.koel")["items"]);
+        assert!(
+            known.len() + CHUNK >= read.stdout.len()
+                && json(&read)["known"] == place.info("seen.koel")["items"]
+        );
         let rest = place.ok(&words, "");
         assert_same(&[known, rest.stdout].concat(), &all, "what is known, and the rest");
     }

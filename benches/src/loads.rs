@@ -6,6 +6,7 @@
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::machine::about;
+use crate::kit::table::Table;
 use koel::{ConcurrentCuckooFilter, Prehashed};
 
 /// The bits of a fingerprint, and a rate that selects this layout. The second one of 32 bits has wide buckets.
@@ -29,10 +30,18 @@ const SIZES: [usize; 16] =
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let (wanted, test) = (arguments.numbers("--bits", 32)?, arguments.test);
     arguments.end()?;
-    println!(
-        "{}\nbits  capacity  buckets×slots shards  fills    mean  σ(items)   worst  promised  margin(σ) worst/promised",
-        about()
-    );
+    let columns = [
+        "slots",
+        "shards",
+        "fills",
+        "mean",
+        "σ",
+        "worst",
+        "promised",
+        "margin, σ",
+        "worst : promised",
+    ];
+    let mut table = Table::new("bits, capacity", &columns);
     let mut short = 0;
     for (bits, rate) in LAYOUTS {
         if wanted.as_ref().is_some_and(|wanted| !wanted.contains(&bits)) {
@@ -59,19 +68,22 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
             let deviation = (squares / fills as f64).sqrt();
             let worst = held.iter().copied().min().unwrap_or(0);
             short += usize::from(worst < size);
-            println!(
-                "{bits:4} {size:9} {:9}×{} {:6} {fills:6}  {:6.2}%  {deviation:8.1} {:6.2}% {:8.2}%  {:8.1}  {:.4}{}",
-                stats.slots / stats.slots_per_bucket,
-                stats.slots_per_bucket,
-                stats.shards,
-                100.0 * mean / stats.slots as f64,
-                100.0 * worst as f64 / stats.slots as f64,
-                100.0 * size as f64 / stats.slots as f64,
-                (mean - size as f64) / deviation,
-                worst as f64 / size as f64,
-                if worst < size { "  SHORT" } else { "" },
-            );
+            let percent = |items: f64| format!("{:.2} %", 100.0 * items / stats.slots as f64);
+            let (worst, promised) = (worst as f64, size as f64);
+            let cells = [
+                format!("{}×{}", stats.slots / stats.slots_per_bucket, stats.slots_per_bucket),
+                stats.shards.to_string(),
+                fills.to_string(),
+                percent(mean),
+                format!("{deviation:.1}"),
+                percent(worst),
+                percent(promised),
+                format!("{:.1}", (mean - promised) / deviation),
+                format!("{:.4}", worst / promised),
+            ];
+            table.row(format!("{bits}, {size}"), cells);
         }
     }
+    print!("{}\n{table}", about());
     if short == 0 { Ok(()) } else { Err(format!("{short} tables held less than promised").into()) }
 }

@@ -11,6 +11,7 @@ mod loads;
 mod peers;
 mod ratios;
 mod snapshots;
+mod waits;
 mod windows;
 
 use kit::arguments::{Arguments, Result};
@@ -22,17 +23,20 @@ const HELP: &str = "\
 usage: cargo run --release -p koel-bench -- BENCH [FLAGS]
 
 koel beside its peers. They write tables, CSV files and pictures:
-  peers      filters and sets that threads share, and sets that grow
+  peers      filters and sets that threads share
     --sizes 2,32,128  --threads 1,2   table sizes in MiB, numbers of threads
     --reps 5  --minutes 60            how often, or else about how long it may take
-    --grow-to 22                      sets that grow get 2^22 items
-    --only NAME                       peers or else workloads with NAME in their names; or growth, or fixed
+    --only NAME                       peers or else workloads with NAME in their names
     --draw                            draws the tables and pictures again, from the CSV files
+  growth     sets that grow, on one thread
+    sets | speed | draw               all sets; koel beside a filter of fixed size; the pictures again
+    --to 22  --reps 3                 to 2^22 items; how often
+    --only koel                       only sets whose names begin so, which are only printed
   windows    sets that remember what was seen lately
-    soak | ticks | burst | draw       a billion operations; the speed of a tick; the picture, or its drawing, alone
+    burst | draw                      the picture, or its drawing, alone
     --keys 500000                     new keys in a tick
   durable    sets that outlive their process
-    ratios | waits | draw             koel beside koel in memory; adds during checkpoints; the table and picture again
+    draw                              the table and picture again
     --items 1000000  --rounds 5       items that a set gets, and how often each is measured
     --only sqlite  --folder DIR       only sets whose names begin so; the folder on the disk that is measured
     (KOEL_SERVERS is a folder with redis-server, and KOEL_PYTHON a Python with Scrapy; without, they are left out.)
@@ -40,8 +44,8 @@ koel beside its peers. They write tables, CSV files and pictures:
 koel alone. They print tables:
   ratios     each operation; --load 94 in percent of the slots, --reps N, --mib 2,128
   many       batches, loops, and the limit of the memory; --reps N, --mib 2,128,1024
-  growth     errors | speed | small | unions | waits; --to 24
-  snapshots  files | pieces | open | waits; --mib 1024, --folder DIR
+  snapshots  files | open; --mib 1024, --folder DIR
+  waits      growth | saves | journal: how long single operations take meanwhile; --to 24, --folder DIR
   loads      how full tables get; --bits 16
   dropped    how many new items are taken for known ones; --items 1000000
 
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         "peers" => peers::run,
         "ratios" => ratios::ratios,
         "snapshots" => snapshots::run,
+        "waits" => waits::run,
         "windows" => windows::run,
         _ => {
             print!("{HELP}");

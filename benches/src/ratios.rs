@@ -13,8 +13,9 @@ use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{Rounds, rate};
 use crate::kit::machine::{about, all_cores, share, timed};
 use crate::kit::memory::{read_lines, words};
+use crate::kit::table::Table;
 use koel::{ConcurrentCuckooFilter, Prehashed};
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPoolBuilder;
 use std::hint::black_box;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -75,16 +76,19 @@ impl Bench {
         }
     }
 
-    /// Prints the medians of all measurements.
-    fn print(&self) {
-        println!("  {:28} {:>9} {:>9} {:>9}", "", "1 thread", "2 threads", "2 : 1");
-        for name in self.rates.names().filter(|name| name.1 == 1) {
-            let (one, two) = (self.rates.median(name), self.rates.median(&(name.0, 2)));
-            println!("  {:28} {one:7.1} M {two:7.1} M {:9.2}", name.0, two / one);
+    /// Prints the medians of all measurements, and of these ratios.
+    fn print(&self, title: &str, ratios: &[(&'static str, &'static str)]) {
+        let mut table = Table::new(title, &["1 thread", "2 threads", "2 : 1"]);
+        for &(name, _) in self.rates.0.iter().map(|(name, _)| name).filter(|name| name.1 == 1) {
+            let [one, two] = [1, 2].map(|threads| self.rates.median(&(name, threads)));
+            table.figures(name, 2, [one, two, two / one]);
         }
-        let both =
-            self.rates.names().find(|name| name.1 == 2).map_or(0, |it| self.rates.all(it).len());
-        println!("  {both} repetitions had both cores");
+        for &(over, under) in ratios {
+            let ratio = |threads| self.rates.ratio(&(over, threads), &(under, threads));
+            table.figures(format!("{over} : {under}"), 2, [1, 2].map(ratio));
+        }
+        let both = self.rates.0.iter().find(|((_, threads), _)| *threads == 2);
+        println!("{table}  {} repetitions had both cores", both.map_or(0, |(_, all)| all.len()));
     }
 }
 
@@ -94,7 +98,7 @@ fn run(
     sizes: &[(u64, u64)],
     load: f64,
     repetition: fn(&mut Bench),
-    report: fn(&Bench),
+    ratios: &[(&'static str, &'static str)],
 ) -> Result<()> {
     let (test, reps) = (arguments.test, arguments.number("--reps", 10_000)?);
     let chosen = arguments.numbers("--mib", 1 << 16)?;
@@ -106,8 +110,7 @@ fn run(
         }
         let bytes = if test { (mib << 14).min(8 << 20) } else { mib << 20 } as usize;
         let reps = if test { 1 } else { reps.unwrap_or(usual) };
-        let percent = 100.0 * load;
-        println!("{mib} MiB, 16-bit fingerprints, to {percent:.0} % load, {reps} repetitions");
+        let title = format!("{mib} MiB, 16 bits, to {:.0} % load, {reps} times, M/s", 100.0 * load);
         // The buckets take these bytes, give or take a percent.
         let filter = Filter::with_capacity((bytes as f64 / 2.0 * 0.93) as usize);
         let keys = (filter.stats().slots as f64 * load) as u64;
@@ -119,8 +122,7 @@ fn run(
                 repetition(&mut bench);
             }
         }
-        bench.print();
-        report(&bench);
+        bench.print(&title, ratios);
     }
     Ok(())
 }
@@ -143,16 +145,13 @@ fn check(found: u64, all: u64, are_in: bool) {
 
 pub fn ratios(mut arguments: Arguments) -> Result<()> {
     let load = arguments.number("--load", 95)?.unwrap_or(94) as f64 / 100.0;
-    run(arguments, &[(2, 41), (128, 5)], load, one_by_one, |bench| {
-        for (name, over, under) in [
-            ("hit : insert", "contains, hit", "insert, a fill"),
-            ("insert_if_absent, there : hit", "insert_if_absent, there", "contains, hit"),
-            ("insert, the last 5 % : a fill", "insert, the last 5 %", "insert, a fill"),
-            ("miss : hit", "contains, miss", "contains, hit"),
-        ] {
-            println!("  {name} {:.2}", bench.rates.ratio(&(over, 1), &(under, 1)));
-        }
-    })
+    let ratios = [
+        ("contains, hit", "insert, a fill"),
+        ("insert_if_absent, there", "contains, hit"),
+        ("insert, the last 5 %", "insert, a fill"),
+        ("contains, miss", "contains, hit"),
+    ];
+    run(arguments, &[(2, 41), (128, 5)], load, one_by_one, &ratios)
 }
 
 fn one_by_one(bench: &mut Bench) {
@@ -214,21 +213,17 @@ fn one_by_one(bench: &mut Bench) {
 }
 
 pub fn many(arguments: Arguments) -> Result<()> {
-    run(arguments, &[(2, 21), (128, 5), (1_024, 1)], 0.94, in_batches, |bench| {
-        for (over, under) in [
-            ("contains_many, hit", "pairs, pages as they come"),
-            ("contains_many, miss", "pairs, pages as they come"),
-            ("contains_many, hit", "pairs, huge pages"),
-            ("contains_many, miss", "pairs, huge pages"),
-            ("contains_many, hit", "contains, hit, loop"),
-            ("contains_many, miss", "contains, miss, loop"),
-            ("insert_many", "insert, loop"),
-            ("par_insert_many", "insert, loop"),
-        ] {
-            let [one, two] = [1, 2].map(|it| bench.rates.ratio(&(over, it), &(under, it)));
-            println!("  {over} : {under} {one:.2}, on two threads {two:.2}");
-        }
-    })
+    let ratios = [
+        ("contains_many, hit", "pairs, pages as they come"),
+        ("contains_many, miss", "pairs, pages as they come"),
+        ("contains_many, hit", "pairs, huge pages"),
+        ("contains_many, miss", "pairs, huge pages"),
+        ("contains_many, hit", "contains, hit, loop"),
+        ("contains_many, miss", "contains, miss, loop"),
+        ("insert_many", "insert, loop"),
+        ("par_insert_many", "insert, loop"),
+    ];
+    run(arguments, &[(2, 21), (128, 5), (1_024, 1)], 0.94, in_batches, &ratios)
 }
 
 fn in_batches(bench: &mut Bench) {
@@ -265,36 +260,25 @@ fn in_batches(bench: &mut Bench) {
     bench.filter.clear();
     let threads = bench.threads as usize;
     let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
-    type Work<'a> = &'a (dyn Fn(&Filter) -> usize + Sync);
+    type Work<'a> = &'a (dyn Fn(&Filter) -> Vec<bool> + Sync);
     let works: [(&'static str, Work<'_>); 4] = [
-        ("par_insert_many", &|filter| {
-            filter.par_insert_many(&there).iter().filter(|it| it.is_ok()).count()
-        }),
-        ("par_contains_many, hit", &|filter| {
-            filter.par_contains_many(&there).iter().filter(|it| **it).count()
-        }),
-        ("par_remove_many", &|filter| {
-            filter.par_remove_many(&there).iter().filter(|it| **it).count()
-        }),
-        ("par_insert_if_absent_many", &|filter| {
-            filter.par_insert_if_absent_many(&there).iter().filter(|it| it.is_ok()).count()
-        }),
+        ("par_insert_many", &|filter| ok(filter.par_insert_many(&there))),
+        ("par_contains_many, hit", &|filter| filter.par_contains_many(&there)),
+        ("par_remove_many", &|filter| filter.par_remove_many(&there)),
+        ("par_insert_if_absent_many", &|filter| ok(filter.par_insert_if_absent_many(&there))),
     ];
     for (name, work) in works {
-        let (done, time) = in_pool(&pool, &bench.filter, work);
-        assert_eq!(done as u64, count, "{name}");
+        let (time, done) = pool.install(|| {
+            let start = Instant::now();
+            let done = work(&bench.filter);
+            (start.elapsed(), done)
+        });
+        assert!(done.len() as u64 == count && done.iter().all(|done| *done), "{name}");
         bench.note(name, count, time);
     }
 }
 
-fn in_pool<T: Send>(
-    pool: &ThreadPool,
-    filter: &Filter,
-    work: impl Fn(&Filter) -> T + Sync,
-) -> (T, Duration) {
-    pool.install(|| {
-        let start = Instant::now();
-        let done = work(filter);
-        (done, start.elapsed())
-    })
+/// Returns whether there was room for each.
+fn ok<T, E>(added: Vec<std::result::Result<T, E>>) -> Vec<bool> {
+    added.iter().map(|added| added.is_ok()).collect()
 }

@@ -28,6 +28,7 @@ const PACKAGES: [Package; 10] = [
         &[(
             "src/main.rs",
             &[
+                "waits",
                 "dropped",
                 "durable",
                 "growth",

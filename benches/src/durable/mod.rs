@@ -1,13 +1,13 @@
 //! Sets that outlive their process: koel's durable filter, and what people use instead.
 //!
 //! Reading order: `sets` → `worker`, which is what a child process does; then this file, which starts, watches and
-//! kills them, and `report`. `ratios` and `waits` are by themselves.
+//! kills them, and `report`.
 
-mod ratios;
 mod report;
 mod sets;
-mod waits;
 mod worker;
+
+pub use sets::item;
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{Rounds, publish, read_csv, write, write_csv};
@@ -43,26 +43,18 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
         longest: Duration::from_millis(usual(700, 30)),
         folder: arguments.value("--folder")?.unwrap_or(".".into()).into(),
     };
-    let parts = arguments.parts(&["ratios", "waits", "draw", "beside"]);
+    let draws = arguments.flag("draw");
     arguments.end()?;
-    let about = about();
-    let (name, text) = match parts[..] {
-        ["ratios"] => ("ratios.txt", ratios::ratios(&plan.folder, test)?),
-        ["waits"] => ("waits.txt", waits::waits(&plan.folder, test)?),
-        ["draw"] => {
-            let path = out.join("figures.csv");
-            let text = fs::read_to_string(&path)?;
-            let about = text.lines().filter_map(|line| line.strip_prefix("# ")).map(Into::into);
-            return draw(&Found { about: about.collect(), figures: read_csv(&path)? }, &out);
-        }
-        _ => {
-            let found = beside(&plan, &only, about)?;
-            write_csv(&out.join("figures.csv"), &found.about, &found.figures)?;
-            draw(&found, &out)?;
-            return found.lost_by_koel().map_or(Ok(()), |loss| Err(loss.into()));
-        }
-    };
-    publish(&out.join(name), &format!("{about}\n{text}"))
+    let csv = out.join("figures.csv");
+    if draws {
+        let text = fs::read_to_string(&csv)?;
+        let about = text.lines().filter_map(|line| line.strip_prefix("# ")).map(Into::into);
+        return draw(&Found { about: about.collect(), figures: read_csv(&csv)? }, &out);
+    }
+    let found = beside(&plan, &only, about())?;
+    write_csv(&csv, &found.about, &found.figures)?;
+    draw(&found, &out)?;
+    found.lost_by_koel().map_or(Ok(()), |loss| Err(loss.into()))
 }
 
 /// Writes the table and the picture.
@@ -111,7 +103,7 @@ fn beside(plan: &Plan, only: &str, about: String) -> Result<Found> {
         format!("{items} items of 8 bytes, or 20 in Scrapy's set; medians of {rounds} rounds.");
     let absent = absent.iter().map(|kind| format!("{} is not here.", kind.label));
     let about = [about, how].into_iter().chain(absent).collect();
-    Ok(Found { about, figures: report::figures(&all) })
+    Ok(Found { about, figures: report::figures(all) })
 }
 
 impl Plan {

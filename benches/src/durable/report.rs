@@ -1,10 +1,10 @@
 //! The figures as a file, a table and a picture.
 
 use super::sets::{Group, KINDS, Kind};
-use crate::kit::figures::Rounds;
+use crate::kit::figures::{Rounds, median};
+use crate::kit::table::Table;
 use koel_plot::{Bar, BarRow, Bars, Entry, Mark, Plot, Row, Style};
 use serde::{Deserialize, Serialize};
-use std::fmt::Write;
 
 /// The median of a figure of a set, its least and its most.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,18 +24,13 @@ pub struct Found {
 }
 
 /// Returns the figures of all rounds, by sets and names.
-pub fn figures(rounds: &Rounds<(String, String)>) -> Vec<Figure> {
-    let figure = |name: &(String, String)| {
-        let all = rounds.all(name).iter().copied();
-        Figure {
-            set: name.0.clone(),
-            figure: name.1.clone(),
-            median: rounds.median(name),
-            least: all.clone().fold(f64::INFINITY, f64::min),
-            most: all.fold(f64::NEG_INFINITY, f64::max),
-        }
+pub fn figures(rounds: Rounds<(String, String)>) -> Vec<Figure> {
+    let figure = |((set, figure), all): ((String, String), Vec<f64>)| {
+        let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Figure { set, figure, median: median(all), least, most }
     };
-    rounds.names().map(figure).collect()
+    rounds.0.into_iter().map(figure).collect()
 }
 
 impl Found {
@@ -57,53 +52,47 @@ impl Found {
         losses.next().map(|loss| format!("{} has lost {} items", loss.set, loss.most))
     }
 
-    /// The table, in Markdown.
+    /// The tables, in Markdown.
     pub fn table(&self) -> String {
-        let mut text = String::from("# Sets that outlive their process\n\n");
-        for line in &self.about {
-            let _ = writeln!(text, "{line}");
-        }
-        text.push_str(SPEEDS);
-        for kind in self.kinds() {
-            let _ = write!(text, "| {} |", kind.label);
-            for name in ["add", "present", "hit", "miss"] {
-                let figure = self.get(kind, name).map(|figure| rate(figure.median));
-                let _ = write!(text, " {} |", figure.unwrap_or("–".into()));
-            }
-            text.push('\n');
-        }
-        text.push_str(PLACE);
-        let costs = |kind: &Kind, name: &str, scale: f64| {
-            let figure = self.get(kind, name);
-            figure.map_or("–".into(), |figure| short(figure.median * scale))
+        let cell = |kind: &Kind, name: &str, show: &dyn Fn(f64) -> String| {
+            self.get(kind, name).map_or("–".into(), |figure| show(figure.median))
         };
-        for kind in self.kinds().filter(|kind| kind.tells_room()) {
-            let _ = write!(text, "| {} |", kind.label);
-            for (name, scale) in [
-                ("memory", 1.0),
-                ("anonymous", 1.0),
-                ("on disk", 1.0),
-                ("most on disk", 1.0),
-                ("open after a kill", 1e3),
-                ("open", 1e3),
-            ] {
-                let _ = write!(text, " {} |", costs(kind, name, scale));
-            }
-            text.push('\n');
+        let columns = ["add, new", "add, present", "look up, present", "look up, absent"];
+        let mut speeds = Table::new("items a second", &columns);
+        for kind in self.kinds() {
+            let names = ["add", "present", "hit", "miss"];
+            speeds.row(kind.label, names.map(|name| cell(kind, name, &rate)));
         }
-        text.push_str(LOSSES);
+        let columns = [
+            ("resident memory", "memory", 1.0),
+            ("of it, of no file", "anonymous", 1.0),
+            ("on disk", "on disk", 1.0),
+            ("on disk, at most", "most on disk", 1.0),
+            ("opened after a kill, ms", "open after a kill", 1e3),
+            ("after it was closed, ms", "open", 1e3),
+        ];
+        let mut room = Table::new("", &columns.map(|column| column.0));
+        for kind in self.kinds().filter(|kind| kind.tells_room()) {
+            let cell = |(_, name, scale)| cell(kind, name, &|figure| short(figure * scale));
+            room.row(kind.label, columns.map(cell));
+        }
+        let mut losses = Table::new("", &["`kill -9` takes", "a power failure takes"]);
         for kind in self.kinds().filter(|kind| kind.threads == 1) {
-            let (lost, answered) = (self.get(kind, "lost"), self.get(kind, "answered"));
-            let kill = match lost.zip(answered) {
-                None => "everything".into(),
-                Some((lost, _)) if lost.most > 0.0 => {
+            let kill = match (self.get(kind, "lost"), self.get(kind, "answered")) {
+                (Some(lost), _) if lost.most > 0.0 => {
                     format!("up to {} of the last adds", count(lost.most))
                 }
-                Some((_, answered)) => format!("nothing (of {} a round)", count(answered.median)),
+                (Some(_), Some(all)) => format!("nothing (of {} a round)", count(all.median)),
+                _ => "everything".into(),
             };
-            let _ = writeln!(text, "| {} | {kill} | {} |", kind.label, kind.power);
+            losses.row(kind.label, [kill, kind.power.into()]);
         }
-        text
+        let about = self.about.join("\n");
+        let [speeds, room] = [speeds, room].map(|table| table.markdown("---:"));
+        let losses = losses.markdown("---");
+        format!(
+            "# Sets that outlive their process\n\n{about}\n{SPEEDS}{speeds}{ROOM}{room}{LOSSES}{losses}"
+        )
     }
 }
 
@@ -113,19 +102,15 @@ const SPEEDS: &str = "
 Sets that sync each add have 2,000 items, and those that make a system call or a transaction of each have a quarter or
 a tenth of all: their lookups meet small sets. On a busy machine, differences below a factor of two mean nothing.
 
-| items a second | add, new | add, present | look up, present | look up, absent |
-|---|---:|---:|---:|---:|
 ";
 
-const PLACE: &str = "
+const ROOM: &str = "
 ## Room, and the time to open
 
 Bytes an item, and milliseconds until the first answer. Of resident memory, the second column is what belongs to no
 file (SQLite's is a cache of a fixed size). On disk is what there is after the set was closed, and at most, the most that
 there was meanwhile.
 
-| | resident memory | of it, of no file | on disk | on disk, at most | opened after a kill, ms | after it was closed, ms |
-|---|---:|---:|---:|---:|---:|---:|
 ";
 
 const LOSSES: &str = "
@@ -133,12 +118,10 @@ const LOSSES: &str = "
 
 `kill -9` was tried in the middle of adds; in brackets, how many were answered before the kills of a round. What a power failure takes is what the documentation of each says.
 
-| | `kill -9` takes | a power failure takes |
-|---|---|---|
 ";
 
 /// A number of operations a second.
-pub fn rate(figure: f64) -> String {
+fn rate(figure: f64) -> String {
     match figure {
         1e6.. => format!("{} M", short(figure / 1e6)),
         1e3.. => format!("{} k", short(figure / 1e3)),
@@ -147,7 +130,7 @@ pub fn rate(figure: f64) -> String {
 }
 
 /// Three digits.
-pub fn short(figure: f64) -> String {
+fn short(figure: f64) -> String {
     match figure.abs() {
         100.0.. => format!("{figure:.0}"),
         10.0.. => format!("{figure:.1}"),
@@ -155,15 +138,12 @@ pub fn short(figure: f64) -> String {
     }
 }
 
+/// A whole number, in groups of three digits.
 fn count(figure: f64) -> String {
     let digits = format!("{figure:.0}");
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|group| std::str::from_utf8(group).expect("digits"))
-        .collect();
-    groups.join(",")
+    let (first, rest) = digits.split_at((digits.len() - 1) % 3 + 1);
+    let groups = rest.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
+    std::iter::once(first.into()).chain(groups).collect::<Vec<String>>().join(",")
 }
 
 /// The picture: adds a second, by what a power failure takes.
@@ -185,9 +165,9 @@ pub fn picture(found: &Found) -> String {
         };
         (!bars.rows.is_empty()).then_some(Row::Bars(bars))
     };
-    let entry = |name: &str| Entry {
+    let entry = |(name, colour): (&str, &str)| Entry {
         name: name.into(),
-        style: Style { colour: colour(name).into(), mark: Mark::Bar, ..Style::default() },
+        style: Style { colour: colour.into(), mark: Mark::Bar, ..Style::default() },
         hollow: false,
     };
     let plot = Plot {
@@ -202,7 +182,7 @@ pub fn picture(found: &Found) -> String {
                 .into(),
         ],
         rows: Group::ALL.into_iter().filter_map(block).collect(),
-        legend: ["koel", "SQLite", "fjall", "Redis", "Scrapy"].map(entry).into(),
+        legend: COLOURS.into_iter().map(entry).collect(),
         ..Plot::default()
     };
     plot.svg()
@@ -213,26 +193,24 @@ fn row(found: &Found, kind: &Kind) -> BarRow {
     let figure = add.map_or(String::new(), |add| rate(add.median));
     let memory = found.get(kind, "anonymous").filter(|_| kind.tells_room());
     let memory = memory.map_or(String::new(), |memory| format!("  ({})", short(memory.median)));
+    let colour = COLOURS.iter().find(|(name, _)| kind.label.starts_with(name));
     let bar = Bar {
         value: add.map(|add| add.median),
         low: add.map(|add| add.least),
         high: add.map(|add| add.most),
         label: format!("{figure}{memory}"),
-        colour: colour(kind.label).into(),
+        colour: colour.map_or("", |(_, colour)| colour).into(),
     };
     BarRow { name: kind.label.into(), cells: vec![vec![bar]] }
 }
 
-fn colour(label: &str) -> &'static str {
-    let colours = [
-        ("koel", "#d62f0e"),
-        ("SQLite", "#4c78a8"),
-        ("fjall", "#3f9c7a"),
-        ("Redis", "#8a6bb8"),
-        ("Scrapy", "#c9a227"),
-    ];
-    colours.iter().find(|(start, _)| label.starts_with(start)).map_or("#222222", |(_, it)| it)
-}
+const COLOURS: [(&str, &str); 5] = [
+    ("koel", "#d62f0e"),
+    ("SQLite", "#4c78a8"),
+    ("fjall", "#3f9c7a"),
+    ("Redis", "#8a6bb8"),
+    ("Scrapy", "#c9a227"),
+];
 
 #[cfg(test)]
 mod tests {
@@ -250,7 +228,7 @@ mod tests {
         for (set, lost) in [("koel-each", 0.0), ("redis", 9.0), ("koel-each", 3.0)] {
             rounds.note((set.into(), "lost".into()), lost);
         }
-        let found = Found { about: Vec::new(), figures: figures(&rounds) };
+        let found = Found { about: Vec::new(), figures: figures(rounds) };
         assert_eq!(found.lost_by_koel().unwrap(), "koel-each has lost 3 items");
     }
 }

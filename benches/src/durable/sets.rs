@@ -2,7 +2,7 @@
 //! the script `seen.py`.
 
 use crate::kit::arguments::Result;
-use crate::kit::machine::share;
+use crate::kit::machine::{share, timed};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use koel::{Builder, ConcurrentCuckooFilter, DurableFilter, StableHash, SyncPolicy};
 use rusqlite::Connection;
@@ -154,11 +154,12 @@ pub fn named(name: &str) -> Option<&'static Kind> {
 pub fn open(kind: &Kind, folder: &Path, items: u64) -> Result<Box<dyn Set>> {
     Ok(match kind.maker {
         Maker::Memory => {
-            Box::new(Koel { filter: builder(items).build()?, threads: kind.threads, step: 1 })
+            let filter = Filter::Memory(builder(items).build()?);
+            Box::new(Koel { filter, threads: kind.threads, step: 1 })
         }
         Maker::Koel(policy) => {
             let (path, make) = (folder.join("seen.koel"), || builder(items).build());
-            let filter = DurableFilter::open_with(path, policy, make)?;
+            let filter = Filter::Durable(DurableFilter::open_with(path, policy, make)?);
             Box::new(Koel { filter, threads: kind.threads, step: kind.step })
         }
         Maker::Sqlite(synchronous) => {
@@ -181,127 +182,98 @@ pub fn open(kind: &Kind, folder: &Path, items: u64) -> Result<Box<dyn Set>> {
 }
 
 /// Returns a builder of a filter of one in a million, from a table that is made for an eighth of the items and grows.
-pub fn builder(items: u64) -> Builder<StableHash> {
+fn builder(items: u64) -> Builder<StableHash> {
     let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
     builder.false_positive_rate(1e-6).capacity((items / 8).max(1) as usize).growing()
 }
 
-/// What koel's filters in memory and with a journal have in common.
-pub trait Filter: Sync {
-    fn add(&self, hash: u64) -> Result<bool>;
-    fn add_many(&self, hashes: &[u64]) -> Result<u64>;
-    fn has(&self, hash: u64) -> bool;
-    fn has_many(&self, hashes: &[u64]) -> Vec<bool>;
-    fn settle(&self) -> Result<()>;
+/// Counts the items for which the answer is yes.
+fn count(mut items: Range<u64>, mut ask: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
+    items.try_fold(0, |sum, number| Ok(sum + u64::from(ask(item(number))?)))
 }
 
-impl Filter for ConcurrentCuckooFilter<StableHash> {
-    #[inline]
-    fn add(&self, hash: u64) -> Result<bool> {
-        Ok(self.insert_if_absent(&hash)?)
-    }
-
-    fn add_many(&self, hashes: &[u64]) -> Result<u64> {
-        let answers = self.insert_if_absent_many(hashes).into_iter();
-        answers.map(|answer| Ok(u64::from(answer?))).sum()
-    }
-
-    #[inline]
-    fn has(&self, hash: u64) -> bool {
-        self.contains(&hash)
-    }
-
-    fn has_many(&self, hashes: &[u64]) -> Vec<bool> {
-        self.contains_many(hashes)
-    }
-
-    fn settle(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl Filter for DurableFilter {
-    #[inline]
-    fn add(&self, hash: u64) -> Result<bool> {
-        Ok(self.insert_if_absent(&hash)?)
-    }
-
-    fn add_many(&self, hashes: &[u64]) -> Result<u64> {
-        let answers = self.insert_if_absent_many(hashes)?.into_iter();
-        answers.map(|answer| Ok(u64::from(answer?))).sum()
-    }
-
-    #[inline]
-    fn has(&self, hash: u64) -> bool {
-        self.contains(&hash)
-    }
-
-    fn has_many(&self, hashes: &[u64]) -> Vec<bool> {
-        self.contains_many(hashes)
-    }
-
-    fn settle(&self) -> Result<()> {
-        Ok(self.checkpoint()?)
-    }
-}
-
-struct Koel<F> {
-    filter: F,
+/// koel in memory, or with its journal, on threads that share the items out.
+struct Koel {
+    filter: Filter,
     threads: u64,
     step: u64,
 }
 
-impl<F: Filter> Koel<F> {
-    /// Shares the items out to threads, each of which does `one` with each item, or `many` with as many as a call is
-    /// given. Adds up what these return.
+enum Filter {
+    Memory(ConcurrentCuckooFilter<StableHash>),
+    Durable(DurableFilter),
+}
+
+impl Koel {
+    /// Counts the items for which `one` says yes, or `many`, which is given as many as a call gets.
     fn share_out(
         &self,
         items: Range<u64>,
-        one: impl Fn(&F, u64) -> Result<bool> + Sync,
-        many: impl Fn(&F, &[u64]) -> Result<u64> + Sync,
+        one: impl Fn(u64) -> Result<bool> + Sync,
+        many: impl Fn(&[u64]) -> Result<u64> + Sync,
     ) -> Result<u64> {
         let work = |mut items: Range<u64>| {
-            let mut sum = 0;
             if self.step == 1 {
-                for number in items {
-                    sum += u64::from(one(&self.filter, item(number))?);
-                }
-                return Ok(sum);
+                return count(items, &one);
             }
+            let mut sum = 0;
             while !items.is_empty() {
                 let batch: Vec<u64> = items.by_ref().take(self.step as usize).map(item).collect();
-                sum += many(&self.filter, &batch)?;
+                sum += many(&batch)?;
             }
             Ok(sum)
         };
         if self.threads == 1 {
             return work(items);
         }
-        let (start, count) = (items.start, items.end - items.start);
-        std::thread::scope(|scope| {
-            let shares = (0..self.threads).map(|thread| share(count, self.threads, thread));
-            let (work, at) = (&work, |it: Range<u64>| start + it.start..start + it.end);
-            let spawned: Vec<_> =
-                shares.map(|share| scope.spawn(move || work(at(share)))).collect();
-            spawned.into_iter().map(|thread| thread.join().expect("no work panics")).sum()
-        })
+        let on_thread = |thread| {
+            let share = share(items.end - items.start, self.threads, thread);
+            work(items.start + share.start..items.start + share.end)
+        };
+        timed(self.threads, on_thread).1.into_iter().sum()
     }
 }
 
-impl<F: Filter> Set for Koel<F> {
+impl Set for Koel {
     fn add(&mut self, items: Range<u64>) -> Result<u64> {
-        self.share_out(items, F::add, F::add_many)
+        match &self.filter {
+            Filter::Memory(filter) => self.share_out(
+                items,
+                |hash| Ok(filter.insert_if_absent(&hash)?),
+                |_| unreachable!("one by one"),
+            ),
+            Filter::Durable(filter) => self.share_out(
+                items,
+                |hash| Ok(filter.insert_if_absent(&hash)?),
+                |hashes| {
+                    let answers = filter.insert_if_absent_many(hashes)?.into_iter();
+                    answers.map(|answer| Ok(u64::from(answer?))).sum()
+                },
+            ),
+        }
     }
 
     fn look_up(&mut self, items: Range<u64>) -> Result<u64> {
-        let many = |filter: &F, hashes: &[u64]| {
-            Ok(filter.has_many(hashes).into_iter().map(u64::from).sum())
-        };
-        self.share_out(items, |filter, hash| Ok(filter.has(hash)), many)
+        let sum = |found: Vec<bool>| Ok(found.into_iter().map(u64::from).sum());
+        match &self.filter {
+            Filter::Memory(filter) => self.share_out(
+                items,
+                |hash| Ok(filter.contains(&hash)),
+                |hashes| sum(filter.contains_many(hashes)),
+            ),
+            Filter::Durable(filter) => self.share_out(
+                items,
+                |hash| Ok(filter.contains(&hash)),
+                |hashes| sum(filter.contains_many(hashes)),
+            ),
+        }
     }
 
     fn settle(&mut self) -> Result<()> {
-        self.filter.settle()
+        match &self.filter {
+            Filter::Memory(_) => Ok(()),
+            Filter::Durable(filter) => Ok(filter.checkpoint()?),
+        }
     }
 }
 
@@ -317,30 +289,22 @@ struct Table {
 impl Set for Table {
     fn add(&mut self, items: Range<u64>) -> Result<u64> {
         let mut insert = self.connection.prepare_cached("INSERT OR IGNORE INTO seen VALUES (?)")?;
-        let mut new = 0;
-        for number in items {
+        count(items, |hash| {
             if self.batch > 1 && self.begun == 0 {
                 self.connection.prepare_cached("BEGIN")?.execute(())?;
             }
-            new += insert.execute([item(number).cast_signed()])? as u64;
-            self.begun += 1;
-            if self.begun == self.batch {
-                self.begun = 0;
-                if self.batch > 1 {
-                    self.connection.prepare_cached("COMMIT")?.execute(())?;
-                }
+            let new = insert.execute([hash.cast_signed()])?;
+            self.begun = (self.begun + 1) % self.batch;
+            if self.batch > 1 && self.begun == 0 {
+                self.connection.prepare_cached("COMMIT")?.execute(())?;
             }
-        }
-        Ok(new)
+            Ok(new > 0)
+        })
     }
 
     fn look_up(&mut self, items: Range<u64>) -> Result<u64> {
         let mut select = self.connection.prepare_cached("SELECT 1 FROM seen WHERE hash = ?")?;
-        let mut found = 0;
-        for number in items {
-            found += u64::from(select.exists([item(number).cast_signed()])?);
-        }
-        Ok(found)
+        count(items, |hash| Ok(select.exists([hash.cast_signed()])?))
     }
 }
 
@@ -353,26 +317,21 @@ struct Store {
 
 impl Set for Store {
     fn add(&mut self, items: Range<u64>) -> Result<u64> {
-        let mut new = 0;
-        for number in items {
-            let key = item(number).to_be_bytes();
-            if !self.seen.contains_key(key)? {
+        count(items, |hash| {
+            let key = hash.to_be_bytes();
+            let is_new = !self.seen.contains_key(key)?;
+            if is_new {
                 self.seen.insert(key, [])?;
                 if self.syncs {
                     self.database.persist(PersistMode::SyncData)?;
                 }
-                new += 1;
             }
-        }
-        Ok(new)
+            Ok(is_new)
+        })
     }
 
     fn look_up(&mut self, items: Range<u64>) -> Result<u64> {
-        let mut found = 0;
-        for number in items {
-            found += u64::from(self.seen.contains_key(item(number).to_be_bytes())?);
-        }
-        Ok(found)
+        count(items, |hash| Ok(self.seen.contains_key(hash.to_be_bytes())?))
     }
 }
 

@@ -4,7 +4,8 @@
 
 use super::sets::{self, Kind, Set};
 use crate::kit::arguments::Result;
-use std::fs::{self, File};
+use crate::kit::memory::of_process;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -37,12 +38,8 @@ fn wait(process: u32) -> Result<()> {
     Ok(())
 }
 
-/// A figure of a process, in bytes.
 fn status(process: u32, field: &str) -> Result<f64> {
-    let text = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-    Ok(kib.ok_or("no such figure of the process")? * 1024.0)
+    of_process(process, "status", field)
 }
 
 fn fill(kind: &Kind, open: &dyn Fn() -> Result<Box<dyn Set>>, items: u64) -> Result<()> {

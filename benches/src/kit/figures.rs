@@ -3,7 +3,6 @@
 use super::arguments::Result;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -23,26 +22,27 @@ pub fn rate(operations: u64, time: Duration) -> f64 {
     operations as f64 / time.as_secs_f64() / 1e6
 }
 
-/// Figures that each round adds to, by their names.
-pub struct Rounds<K>(BTreeMap<K, Vec<f64>>);
+/// What each round adds, by names, in the order of the first round.
+pub struct Rounds<K, V = f64>(pub Vec<(K, Vec<V>)>);
 
-impl<K: Ord> Rounds<K> {
+impl<K: PartialEq, V> Rounds<K, V> {
     pub fn new() -> Self {
-        Rounds(BTreeMap::new())
+        Rounds(Vec::new())
     }
 
-    pub fn note(&mut self, name: K, figure: f64) {
-        self.0.entry(name).or_default().push(figure);
+    pub fn note(&mut self, name: K, figure: V) {
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, all)) => all.push(figure),
+            None => self.0.push((name, vec![figure])),
+        }
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &K> {
-        self.0.keys()
+    pub fn all(&self, name: &K) -> &[V] {
+        self.0.iter().find(|(known, _)| known == name).map_or(&[][..], |(_, all)| &all[..])
     }
+}
 
-    pub fn all(&self, name: &K) -> &[f64] {
-        self.0.get(name).map_or(&[], Vec::as_slice)
-    }
-
+impl<K: PartialEq> Rounds<K> {
     pub fn median(&self, name: &K) -> f64 {
         median(self.all(name).iter().copied())
     }

@@ -104,7 +104,6 @@ fn pin(cpu: usize) {
 fn pin(_: usize) {}
 
 /// Returns the CPU time of this process, which other work on the machine disturbs less than the time that passes.
-#[cfg(target_os = "linux")]
 pub fn cpu_time() -> Duration {
     // SAFETY: the system writes a time, for which zeros are a value, and nothing else.
     let time = unsafe {
@@ -113,12 +112,6 @@ pub fn cpu_time() -> Duration {
         time
     };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-#[cfg(not(target_os = "linux"))]
-pub fn cpu_time() -> Duration {
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    START.elapsed()
 }
 
 /// Runs `work(thread)` on each of `threads` threads at the same time, each on a processor of its own as far as there

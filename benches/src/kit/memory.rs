@@ -4,6 +4,7 @@
 //! that a set frees when it is dropped, or allocates while it is watched. It counts only then, and nothing is timed
 //! meanwhile.
 
+use super::arguments::Result;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -69,6 +70,14 @@ pub fn held<T>(whole: T) -> usize {
     drop(whole);
     drop(watch);
     FREED.load(Relaxed) + size_of::<T>()
+}
+
+/// Returns a figure of a process in bytes, from a file of the system.
+pub fn of_process(process: u32, file: &str, field: &str) -> Result<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/{file}"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    Ok(kib.ok_or(format!("process {process} has no {field}"))? * 1024.0)
 }
 
 /// Counts bytes from its start until it is dropped. There may be one at a time, and only one thread may run meanwhile.

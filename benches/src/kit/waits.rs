@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How often something took so many nanoseconds: 16 steps for each power of two.
 pub struct Waits {
     counts: Box<[u64; 1_024]>,
-    pub longest: u64,
+    longest: u64,
 }
 
 impl Waits {
@@ -85,16 +85,6 @@ pub fn watch<T>(
         let (waits, numbers): (Vec<Waits>, Vec<u64>) = runs.unzip();
         (Waits::sum(waits), numbers.into_iter().max().unwrap_or(first), done)
     })
-}
-
-/// Returns the longest time between two readings of the clock in a loop that does nothing else.
-pub fn longest_gap(during: Duration) -> u64 {
-    let start = Instant::now();
-    let (mut waits, mut last) = (Waits::new(), start);
-    while last.duration_since(start) < during {
-        last = waits.since(last);
-    }
-    waits.longest
 }
 
 /// A time in nanoseconds.

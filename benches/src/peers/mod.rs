@@ -1,22 +1,19 @@
-//! koel and its peers: `sets` → `workloads` for those that threads share, `growing` for those that begin small; then
-//! `report` and `plot`. This file runs all combinations of size, threads, repetition and peer.
+//! koel and its peers as threads share them: `sets` → `workloads` → `report` and `plot`. This file runs all
+//! combinations of size, threads, repetition and peer.
 
-mod growing;
-mod plot;
+pub mod plot;
 mod report;
-mod sets;
+pub mod sets;
 mod workloads;
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{median, publish, read_csv, write, write_csv};
 use crate::kit::machine::{MACHINE, about, share};
 use crate::kit::memory;
-use growing::Steps;
-use report::{Grown, Held, LIMIT, Row, size_name};
+use report::{LIMIT, Row, size_name};
 use sets::{AtomicBloom, AtomicCuckoo, Autoscale, BloomLib, CuckooClock, Cuckoofilter};
-use sets::{DashSet, InFile, KOEL, Koel, Locked, Peer, Quotient};
+use sets::{DashSet, InFile, KOEL, Koel, Locked, Quotient, Shared};
 use std::hint::black_box;
-use std::path::Path;
 use std::time::Instant;
 use workloads::{Checks, Plan, Sample, Streams, WORKLOADS};
 
@@ -28,7 +25,7 @@ struct Entry {
 }
 
 fn all() -> Vec<Entry> {
-    fn entry<P: Peer>() -> Entry {
+    fn entry<P: Shared>() -> Entry {
         Entry { name: P::name(), rate: P::RATE, run: workloads::run::<P> }
     }
     vec![
@@ -73,8 +70,6 @@ struct Choice {
     minutes: u64,
     peers: Vec<Entry>,
     workloads: Vec<&'static str>,
-    /// The power of two that sets grow to, if these are measured.
-    grow_to: Option<u32>,
     test: bool,
 }
 
@@ -84,7 +79,6 @@ impl Choice {
         let usual = |usual: &[u64], tiny: &[u64]| if test { tiny.to_vec() } else { usual.to_vec() };
         let sizes = arguments.numbers("--sizes", 8_192)?;
         let sizes = sizes.map(|sizes| sizes.iter().map(|size| size << 20).collect());
-        let grow_to = arguments.number("--grow-to", 32)?.unwrap_or(if test { 16 } else { 22 });
         let mut choice = Choice {
             sizes: sizes
                 .unwrap_or_else(|| usual(&[2 << 20, 32 << 20, 128 << 20], &[64 << 10, 256 << 10])),
@@ -95,23 +89,16 @@ impl Choice {
             minutes: arguments.number("--minutes", 10_000)?.unwrap_or(60),
             peers: all(),
             workloads: WORKLOADS.to_vec(),
-            grow_to: Some(grow_to.max(10) as u32),
             test,
         };
-        match arguments.value("--only")?.as_deref() {
-            None => {}
-            Some("growth") => choice.workloads.clear(),
-            Some("fixed") => choice.grow_to = None,
-            Some(name) => {
-                choice.grow_to = None;
-                if choice.peers.iter().any(|peer| peer.name.contains(name)) {
-                    choice.peers.retain(|peer| peer.name.contains(name));
-                } else {
-                    choice.workloads.retain(|workload| workload.contains(name));
-                }
-                if choice.workloads.is_empty() {
-                    return Err(format!("--only {name}: neither a peer nor a workload").into());
-                }
+        if let Some(name) = arguments.value("--only")? {
+            if choice.peers.iter().any(|peer| peer.name.contains(&name)) {
+                choice.peers.retain(|peer| peer.name.contains(&name));
+            } else {
+                choice.workloads.retain(|workload| workload.contains(&name));
+            }
+            if choice.workloads.is_empty() {
+                return Err(format!("--only {name}: neither a peer nor a workload").into());
             }
         }
         Ok(choice)
@@ -127,54 +114,31 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     let (out, draws) = (arguments.out("peers")?, arguments.flag("--draw"));
     let choice = Choice::of(&mut arguments)?;
     arguments.end()?;
-    let mut wrong = 0;
-    if !choice.workloads.is_empty() {
-        let mut rows: Vec<Row> = read_csv(&out.join("results.csv"))?;
-        let mut note = about();
-        if draws {
-            note = std::fs::read_to_string(out.join("table.txt"))?
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .into();
+    let [csv, table] = ["results.csv", "table.txt"].map(|name| out.join(name));
+    let mut rows: Vec<Row> = read_csv(&csv)?;
+    let (mut note, mut wrong) = (about(), 0);
+    if draws {
+        let text = std::fs::read_to_string(&table)?;
+        note = text.lines().next().unwrap_or_default().into();
+    } else {
+        let new = measure(&choice);
+        wrong = new.iter().filter(|row| row.peer.starts_with(KOEL)).map(Row::bad).sum();
+        if choice.is_part() {
+            note += " Not all is of this run.";
         } else {
-            let new = measure(&choice);
-            wrong = new.iter().filter(|row| row.peer.starts_with(KOEL)).map(Row::bad).sum();
-            if choice.is_part() {
-                note += " Not all is of this run.";
-            } else {
-                rows.clear();
-            }
-            rows = merged(rows, new);
-            write_csv(&out.join("results.csv"), &[], &rows)?;
+            rows.clear();
         }
-        publish(&out.join("table.txt"), &report::text(&note, &rows))?;
-        draw(&out, plot::all(&rows))?;
+        rows = merged(rows, new);
+        write_csv(&csv, &[], &rows)?;
     }
-    if let Some(power) = choice.grow_to {
-        let mut grown: Vec<Grown> = read_csv(&out.join("growth.csv"))?;
-        let mut held: Vec<Held> = read_csv(&out.join("growth-memory.csv"))?;
-        if !draws {
-            (grown, held) = measure_growth(&choice, power);
-            write_csv(&out.join("growth.csv"), &[], &grown)?;
-            write_csv(&out.join("growth-memory.csv"), &[], &held)?;
-            publish(&out.join("growth.txt"), &report::growth(&about(), &grown))?;
-            let koel = grown.iter().filter(|grown| grown.peer.starts_with(KOEL));
-            wrong += koel.map(|grown| grown.lost).sum::<u64>();
-        }
-        draw(&out, plot::growth(&grown, &held))?;
-    }
-    eprintln!("results are in {}", out.display());
+    publish(&table, &report::text(&note, &rows))?;
+    plot::all(&rows).into_iter().try_for_each(|(name, svg)| write(&out.join(name), svg))?;
     if wrong == 0 { Ok(()) } else { Err(format!("koel gave {wrong} wrong answers").into()) }
-}
-
-fn draw(out: &Path, plots: impl IntoIterator<Item = (String, String)>) -> Result<()> {
-    plots.into_iter().try_for_each(|(name, svg)| write(&out.join(name), svg))
 }
 
 fn measure(choice: &Choice) -> Vec<Row> {
     let mut rows = Vec::new();
-    let combinations = choice.sizes.len() * choice.threads.len();
+    let combinations = (choice.sizes.len() * choice.threads.len()) as f64;
     for &size in &choice.sizes {
         for &threads in &choice.threads {
             let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); choice.peers.len()];
@@ -185,8 +149,7 @@ fn measure(choice: &Choice) -> Vec<Row> {
                 8..=63 => 2,
                 _ => 1,
             };
-            // Sets that grow get a fifth of the time.
-            for rep in within(choice, reps, 48.0 * choice.minutes as f64 / combinations as f64) {
+            for rep in within(choice, reps, 60.0 * choice.minutes as f64 / combinations) {
                 eprint!("\r{}, {threads} threads, repetition {} ", size_name(size), rep + 1);
                 let plan = Plan::of(choice.test, size, threads, rep);
                 let crawl = Streams::crawl(&plan);
@@ -199,14 +162,8 @@ fn measure(choice: &Choice) -> Vec<Row> {
             for ((peer, bytes), samples) in choice.peers.iter().zip(bytes).zip(&samples) {
                 let bits = bytes as f64 * 8.0 / workloads::items(size) as f64;
                 for &workload in &choice.workloads {
-                    let of = samples.iter().filter(|one| one.workload == workload);
-                    rows.extend(row(
-                        peer,
-                        workload,
-                        (size, threads),
-                        bits,
-                        &of.collect::<Vec<_>>(),
-                    ));
+                    let of = samples.iter().filter(|one| one.workload == workload).collect();
+                    rows.extend(row(peer, workload, (size, threads), bits, of));
                 }
             }
         }
@@ -220,7 +177,7 @@ fn row(
     workload: &str,
     (size, threads): (u64, u64),
     bits_per_item: f64,
-    samples: &[&Sample],
+    samples: Vec<&Sample>,
 ) -> Option<Row> {
     // Only samples that had all cores count, unless there are none.
     let short_of_cores = !samples.iter().any(|sample| sample.all_cores);
@@ -261,27 +218,6 @@ fn merged(old: Vec<Row>, new: Vec<Row>) -> Vec<Row> {
     rows.sort_by_key(key);
     rows.dedup_by_key(|row| key(row));
     rows
-}
-
-/// Measures the sets that grow: their speed and errors at each doubling, and their memory in between.
-fn measure_growth(choice: &Choice, power: u32) -> (Vec<Grown>, Vec<Held>) {
-    let (mut grown, mut all_held) = (Vec::new(), Vec::new());
-    let sets = growing::all();
-    let mut runs: Vec<Vec<_>> = sets.iter().map(|_| Vec::new()).collect();
-    let reps = if choice.test { 1 } else { 3 };
-    for rep in within(choice, reps, 12.0 * choice.minutes as f64) {
-        eprint!("\rgrowth to 2^{power}, repetition {} ", rep + 1);
-        for (runs, set) in runs.iter_mut().zip(&sets) {
-            runs.push((set.run)(&Steps::to(power, choice.test, rep)));
-        }
-    }
-    for (runs, set) in runs.iter().zip(&sets) {
-        let held = (set.held)(set.name, &Steps::to(power, choice.test, 0));
-        grown.extend(growing::rows(set.name, runs, &held));
-        all_held.extend(held);
-    }
-    eprintln!();
-    (grown, all_held)
 }
 
 /// Counts repetitions: as many as asked for, or else the first, and others as long as they are likely to end within

@@ -2,6 +2,7 @@
 
 use super::sets::KOEL;
 use super::workloads::WORKLOADS;
+use crate::kit::table::Table;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -51,29 +52,6 @@ impl Row {
     }
 }
 
-/// The bytes that a set holds when it contains this many items.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Held {
-    pub peer: String,
-    pub items: u64,
-    pub bytes: u64,
-}
-
-/// The figures of a set that has grown to this many items. Rates are in million operations a second. The rate of the
-/// fill is measured from the first item on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Grown {
-    pub peer: String,
-    pub items: u64,
-    pub fill: f64,
-    pub hit: f64,
-    pub miss: f64,
-    #[serde(rename = "false-positive rate")]
-    pub false_positive_rate: f64,
-    pub bytes: u64,
-    pub lost: u64,
-}
-
 pub fn size_name(size: u64) -> String {
     if size < 1 << 20 { format!("{} KiB", size >> 10) } else { format!("{} MiB", size >> 20) }
 }
@@ -100,50 +78,29 @@ pub fn text(note: &str, rows: &[Row]) -> String {
     )
 }
 
-/// Returns the report on the sets that grow, at each doubling.
-pub fn growth(note: &str, grown: &[Grown]) -> String {
-    let mut text = format!(
-        "{note}\nSets that grow, on one thread. Million operations a second, medians; the fill is that of all items so \
-         far.\n"
-    );
-    let mut peer = "";
-    for row in grown {
-        if row.peer != peer {
-            peer = &row.peer;
-            let columns = "      fill       hit      miss   false positives  bytes/item";
-            text += &format!("\n{peer:26}{columns}\n");
-        }
-        let Grown { items, fill, hit, miss, false_positive_rate, bytes, lost, .. } = row;
-        let (percent, each) = (100.0 * false_positive_rate, *bytes as f64 / *items as f64);
-        text += &format!("{items:26}{fill:10.1}{hit:10.1}{miss:10.1}{percent:16.4} %{each:12.2}");
-        text += &if *lost == 0 { "\n".into() } else { format!("  {lost} lost!\n") };
-    }
-    text
-}
-
 fn table(title: &str, rows: &[&Row]) -> String {
-    let mut text = format!("\n{title:36}");
+    let find = |peer: &str, workload: &str| {
+        rows.iter().find(|row| row.peer == peer && row.workload == workload)
+    };
     let is_shown = |name: &&str| rows.iter().any(|row| row.workload == *name);
     let shown: Vec<&str> = WORKLOADS.into_iter().filter(is_shown).collect();
-    shown.iter().for_each(|name| text += &format!(" {name:>9}"));
-    text += "  bits/item\n";
-    let mut peers: Vec<&str> = rows.iter().map(|row| &*row.peer).collect();
-    peers.dedup();
-    for peer in peers {
-        text += &format!("{peer:36}");
-        let mut bits = String::new();
-        for workload in &shown {
-            let found = rows.iter().find(|row| row.peer == peer && row.workload == *workload);
-            let figure = found.map_or("-".into(), |row| {
-                let mark = if is_heavy(rows, row) { "*" } else { "" };
-                bits = format!("  {:9.1}{mark}", row.bits_per_item);
-                format!("{:.1}{}", row.median, if row.bad() > 0 { "!" } else { "" })
-            });
-            text += &format!(" {figure:>width$}", width = workload.len().max(9));
-        }
-        text += &if peer == LIMIT { "\n".into() } else { bits + "\n" };
+    let columns: Vec<&str> = shown.iter().copied().chain(["bits/item"]).collect();
+    let mut table = Table::new(title, &columns);
+    for peer in rows.chunk_by(|a, b| a.peer == b.peer).map(|rows| rows[0]) {
+        let figure = |workload: &&str| {
+            let found = find(&peer.peer, workload);
+            let mark = if found.is_some_and(|row| row.bad() > 0) { "!" } else { "" };
+            found.map_or("-".into(), |row| format!("{:.1}{mark}", row.median))
+        };
+        let mark = if is_heavy(rows, peer) { "*" } else { "" };
+        let bits = if peer.peer == LIMIT {
+            "-".into()
+        } else {
+            format!("{:.1}{mark}", peer.bits_per_item)
+        };
+        table.row(&peer.peer, shown.iter().map(figure).chain([bits]));
     }
-    text
+    format!("\n{table}")
 }
 
 /// Returns the notes to the figures: wrong answers and refusals, which have exclamation marks in the tables, and
@@ -169,25 +126,23 @@ fn quirks(rows: &[Row]) -> String {
 }
 
 fn ratios(title: &str, rows: &[&Row]) -> String {
-    let mut text = format!("\n{title:31}{:48}of the small and exact\n", "of all");
+    let mut table = Table::new(title, &["of all", "", "of the small and exact", ""]);
     for koel in rows.iter().filter(|row| row.peer == KOEL) {
         let is_peer = |row: &&&Row| !row.peer.starts_with(KOEL) && row.peer != LIMIT;
-        let others = || rows.iter().filter(is_peer).filter(|row| row.workload == koel.loops());
-        let best = |peers: &mut dyn Iterator<Item = &&Row>| -> String {
+        let others = rows.iter().filter(is_peer).filter(|row| row.workload == koel.loops());
+        let right = others.filter(|row| row.bad() == 0);
+        let best = |peers: &mut dyn Iterator<Item = &&Row>| {
             let best = peers.max_by(|a, b| a.median.total_cmp(&b.median));
-            best.map_or("-".into(), |best| {
+            best.map_or(["-".into(), String::new()], |best| {
                 let ratio = koel.median / best.median;
-                format!("{ratio:5.2}  {} {:.1}", best.peer, best.median)
+                [format!("{ratio:.2}"), format!("{} {:.1}", best.peer, best.median)]
             })
         };
-        let all = best(&mut others().filter(|row| row.bad() == 0));
-        let alike = best(&mut others().filter(|row| row.bad() == 0 && is_alike(rows, koel, row)));
-        text += &format!("  {:28} {all:47} {alike}\n", koel.workload);
-        for row in others().filter(|row| row.bad() > 0 && row.median > koel.median) {
-            text += &format!("{:31}({} has {:.1}, and wrong answers)\n", "", row.peer, row.median);
-        }
+        let all = best(&mut right.clone());
+        let alike = best(&mut right.filter(|row| is_alike(rows, koel, row)));
+        table.row(&koel.workload, all.into_iter().chain(alike));
     }
-    text
+    format!("\n{table}")
 }
 
 /// Returns `true` if a peer takes more than 1.3 times the memory that koel takes for the same items.

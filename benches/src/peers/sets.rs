@@ -8,9 +8,12 @@ use crossbeam_utils::CachePadded;
 use cuckoo_clock::config::CuckooConfiguration;
 use foldhash::quality::{FixedState, FoldHasher};
 use koel::ConcurrentCuckooFilter;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::marker::PhantomData;
 use std::num::NonZeroUsize;
+use std::ops::DerefMut;
 
 pub const KOEL: &str = "koel";
 pub const KOEL_GROWING: &str = "koel (growing)";
@@ -18,8 +21,8 @@ pub const KOEL_GROWING: &str = "koel (growing)";
 /// The false-positive rate when full: that of 16-bit fingerprints.
 const RATE: f64 = 1.2e-4;
 
-/// A set of keys that threads share.
-pub trait Peer: Sync + Sized {
+/// A set of keys.
+pub trait Peer: Sized {
     /// The supported false-positive rate that is nearest to [`RATE`].
     const RATE: f64;
     /// Whether the peer has batch methods.
@@ -46,6 +49,10 @@ pub trait Peer: Sync + Sized {
     fn says_it_holds(&self) -> Option<usize> {
         None
     }
+    /// Returns the false-positive rate that the peer reports, if it does.
+    fn told(&self) -> Option<f64> {
+        None
+    }
     /// Returns the bytes of a file that the peer has mapped.
     fn mapped(&self) -> usize {
         0
@@ -59,6 +66,11 @@ pub trait Peer: Sync + Sized {
         unreachable!("a peer without batches")
     }
 }
+
+/// A set that threads share.
+pub trait Shared: Peer + Sync {}
+
+impl<P: Peer + Sync> Shared for P {}
 
 /// Returns the hasher of all peers. It is the quality variant, because some peers use the bits of the hash as they are.
 pub fn hasher() -> FixedState {
@@ -121,6 +133,10 @@ impl<const GROWS: bool> Peer for Koel<GROWS> {
         Some(self.0.size_in_bytes())
     }
 
+    fn told(&self) -> Option<f64> {
+        Some(self.0.stats().false_positive_rate)
+    }
+
     fn insert_many(&self, keys: &[u64]) -> u64 {
         self.0.insert_many(keys).iter().filter(|result| result.is_err()).count() as u64
     }
@@ -134,7 +150,7 @@ impl<const GROWS: bool> Peer for Koel<GROWS> {
 /// finds, claims and removes.
 macro_rules! set {
     (
-        $trait:ident, $peer:ty, [$($mutable:tt)?], $name:expr, $rate:expr, $grows:expr,
+        $trait:ident, $peer:ty, [&$($mutable:tt)?], $name:expr, $rate:expr, $grows:expr,
         |$items:ident| $build:expr, |$a:ident, $b:ident| $insert:expr,
         |$c:ident, $d:ident| $contains:expr, |$e:ident, $f:ident| $claim:expr,
         |$g:pat_param, $h:pat_param| $remove:expr
@@ -185,12 +201,7 @@ pub type CuckooClock = cuckoo_clock::CuckooFilter<FixedState>;
 pub type DashSet = dashmap::DashSet<u64, FixedState>;
 
 set!(
-    Peer,
-    AtomicBloom,
-    [],
-    "fastbloom",
-    RATE,
-    false,
+    Peer, AtomicBloom, [&], "fastbloom", RATE, false,
     |items| {
         let builder = fastbloom::AtomicBloomFilter::with_false_pos(RATE);
         builder.hasher(hasher()).expected_items(items as usize)
@@ -206,12 +217,7 @@ set!(
 
 // The capacity is the number of slots, 16 bits each, and is rounded up to a power of two.
 set!(
-    Peer,
-    AtomicCuckoo,
-    [],
-    "atomic-cuckoo-filter",
-    RATE,
-    false,
+    Peer, AtomicCuckoo, [&], "atomic-cuckoo-filter", RATE, false,
     |items| {
         let builder = atomic_cuckoo_filter::CuckooFilterBuilder::default();
         builder.capacity(slots_for(items)).build().expect("a valid setup")
@@ -225,15 +231,10 @@ set!(
 // A mutex per bucket. An insert that finds no room has thrown another item out. It does not say whether an item was
 // there, so racing threads may both be told that it was new.
 set!(
-    Peer,
-    CuckooClock,
-    [],
-    "cuckoo-clock",
-    RATE,
-    false,
+    Peer, CuckooClock, [&], "cuckoo-clock", RATE, false,
     |items| {
-        let builder = CuckooConfiguration::builder(slots_for(items))
-            .bucket_size(NonZeroUsize::new(4).expect("four"));
+        let builder = CuckooConfiguration::builder(slots_for(items));
+        let builder = builder.bucket_size(NonZeroUsize::new(4).expect("four"));
         let builder = builder.fingerprint_bits(16.try_into().expect("a number of bits"));
         cuckoo_clock::CuckooFilter::new(builder.build().expect("a valid setup"), hasher())
     },
@@ -248,12 +249,7 @@ set!(
 );
 
 set!(
-    Peer,
-    DashSet,
-    [],
-    "DashSet",
-    0.0,
-    true,
+    Peer, DashSet, [&], "DashSet", 0.0, true,
     |items| dashmap::DashSet::with_capacity_and_hasher(items as usize, hasher()),
     |set, key| {
         set.insert(key);
@@ -311,7 +307,7 @@ impl Peer for InFile {
 }
 
 /// A single-threaded filter that takes hashes. Its operations return what those of a [`Peer`] do.
-pub trait Sequential: Send {
+pub trait Sequential {
     const RATE: f64;
     const GROWS: bool;
     fn name() -> String;
@@ -324,16 +320,17 @@ pub trait Sequential: Send {
 
 pub type Cuckoofilter = cuckoofilter::CuckooFilter<Prehashed>;
 pub type Autoscale = autoscale_cuckoo_filter::CuckooFilter<u64, KeyHasher>;
+pub type Scalable = scalable_cuckoo_filter::ScalableCuckooFilter<u64, Prehashed>;
 pub type BloomLib = bloom_lib::CuckooFilter<u64, BuildHasherDefault<Prehashed>>;
 pub type Quotient = qfilter::Filter;
 
 /// The first table of a chain gets half the requested rate, so twice the rate makes 16 bits.
-pub const CHAIN_OF_16_BITS: f64 = 2.0 * 8.0 / 65_536.0;
+const CHAIN_OF_16_BITS: f64 = 2.0 * 8.0 / 65_536.0;
 
 // It has 8-bit fingerprints only: half the memory, and a false-positive rate of 3 %. The number of slots is rounded up
 // to a power of two.
 set!(
-    Sequential, Cuckoofilter, [mut], "cuckoofilter", 0.03, false,
+    Sequential, Cuckoofilter, [&mut], "cuckoofilter", 0.03, false,
     |items| cuckoofilter::CuckooFilter::with_capacity(slots_for(items)),
     |set, hash| set.add(&hash).is_ok(),
     |set, hash| set.contains(&hash),
@@ -343,7 +340,7 @@ set!(
 
 // It grows when it is full, so it refuses nothing.
 set!(
-    Sequential, Autoscale, [mut], "autoscale_cuckoo_filter", RATE, true,
+    Sequential, Autoscale, [&mut], "autoscale_cuckoo_filter", RATE, true,
     |items| {
         let builder = autoscale_cuckoo_filter::CuckooFilterBuilder::<KeyHasher>::default();
         let builder = builder.initial_capacity(items as usize);
@@ -358,8 +355,31 @@ set!(
     |set, hash| Some(set.remove_hash(hash))
 );
 
+// A chain of tables. Each is twice as large as the one before, and has one more bit per item, so that all of them together
+// keep the rate.
 set!(
-    Sequential, BloomLib, [mut], "bloom-lib", RATE, false,
+    Sequential, Scalable, [&mut], "scalable_cuckoo_filter", RATE, true,
+    |items| {
+        let builder = scalable_cuckoo_filter::ScalableCuckooFilterBuilder::new();
+        let builder = builder.initial_capacity(items as usize).hasher(Prehashed::default());
+        builder.false_positive_probability(CHAIN_OF_16_BITS).finish()
+    },
+    |set, hash| {
+        set.insert(&hash);
+        true
+    },
+    |set, hash| set.contains(&hash),
+    |set, hash| if set.contains(&hash) {
+        Some(false)
+    } else {
+        set.insert(&hash);
+        Some(true)
+    },
+    |_, _| None
+);
+
+set!(
+    Sequential, BloomLib, [&mut], "bloom-lib", RATE, false,
     |items| {
         let hasher = BuildHasherDefault::default();
         bloom_lib::CuckooFilter::with_hasher(items as usize, hasher).expect("more than no items")
@@ -376,7 +396,7 @@ set!(
 
 // It takes hashes as fingerprints, so its own hasher is never used. The rate gives 13 bits of remainder.
 set!(
-    Sequential, Quotient, [mut], "qfilter", RATE, false,
+    Sequential, Quotient, [&mut], "qfilter", RATE, false,
     |items| qfilter::Filter::new(items, 1.0 / 8_192.0).expect("a rate that fits"),
     |set, hash| set.insert_fingerprint(true, hash).is_ok(),
     |set, hash| set.contains_fingerprint(hash),
@@ -384,20 +404,52 @@ set!(
     |set, hash| Some(set.remove_fingerprint(hash))
 );
 
-/// Filters behind locks, one per shard. The hash chooses the shard, so operations on the same key exclude each other.
-pub struct Locked<F, const SHARDS: usize>(Box<[CachePadded<Mutex<F>>]>);
+/// What lets threads, or one thread alone, change a filter.
+pub trait Lock<F> {
+    fn around(filter: F) -> Self;
+    fn lock(&self) -> impl DerefMut<Target = F>;
+}
 
-impl<F: Sequential, const SHARDS: usize> Locked<F, SHARDS> {
+impl<F> Lock<F> for Mutex<F> {
+    fn around(filter: F) -> Self {
+        Mutex::new(filter)
+    }
+
+    #[inline]
+    fn lock(&self) -> impl DerefMut<Target = F> {
+        self.lock()
+    }
+}
+
+impl<F> Lock<F> for RefCell<F> {
+    fn around(filter: F) -> Self {
+        RefCell::new(filter)
+    }
+
+    #[inline]
+    fn lock(&self) -> impl DerefMut<Target = F> {
+        self.borrow_mut()
+    }
+}
+
+/// Filters behind locks, one per shard. The hash chooses the shard, so operations on the same key exclude each other.
+pub struct Shards<F, L, const SHARDS: usize>(Box<[CachePadded<L>]>, PhantomData<fn() -> F>);
+
+pub type Locked<F, const SHARDS: usize> = Shards<F, Mutex<F>, SHARDS>;
+/// A filter that one thread uses.
+pub type Alone<F> = Shards<F, RefCell<F>, 1>;
+
+impl<F: Sequential, L: Lock<F>, const SHARDS: usize> Shards<F, L, SHARDS> {
     /// Locks the shard that the bits from 40 on choose. No filter uses these bits within a shard: fingerprints come
     /// from the highest 16 bits, and buckets from at most the lowest 40. If the filters used them, all items of a shard
     /// would share a part of their fingerprints or buckets.
     #[inline]
-    fn lock(&self, hash: u64) -> MutexGuard<'_, F> {
+    fn lock(&self, hash: u64) -> impl DerefMut<Target = F> {
         self.0[(hash >> 40) as usize % SHARDS].lock()
     }
 }
 
-impl<F: Sequential, const SHARDS: usize> Peer for Locked<F, SHARDS> {
+impl<F: Sequential, L: Lock<F>, const SHARDS: usize> Peer for Shards<F, L, SHARDS> {
     const RATE: f64 = F::RATE;
     const GROWS: bool = F::GROWS;
 
@@ -414,7 +466,8 @@ impl<F: Sequential, const SHARDS: usize> Peer for Locked<F, SHARDS> {
         let share = items as f64 / SHARDS as f64;
         let deviation = (share * (1.0 - 1.0 / SHARDS as f64)).sqrt();
         let room = (share + 6.0 * deviation).ceil() as u64;
-        Locked((0..SHARDS).map(|_| CachePadded::new(Mutex::new(F::build(room)))).collect())
+        let shards = (0..SHARDS).map(|_| CachePadded::new(L::around(F::build(room))));
+        Shards(shards.collect(), PhantomData)
     }
 
     #[inline]

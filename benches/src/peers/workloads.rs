@@ -5,7 +5,7 @@
 //! gets a mix of lookups and inserts, and keys that threads race for. The fourth is filled by half, and then used as
 //! crawlers would use it.
 
-use super::sets::{Peer, hash_of};
+use super::sets::{Shared, hash_of};
 use crate::kit::machine::{all_cores, share, timed};
 use crate::kit::memory;
 use std::collections::HashSet;
@@ -164,7 +164,7 @@ impl Plan {
     }
 
     /// Lets each thread check and insert the keys of its stream.
-    fn claims<P: Peer>(&self, workload: &'static str, peer: &P, streams: &Streams) -> Sample {
+    fn claims<P: Shared>(&self, workload: &'static str, peer: &P, streams: &Streams) -> Sample {
         let all_cores = all_cores(self.threads, self.tries);
         let work = |thread| claim(peer, &streams.of_threads[thread as usize]);
         let (time, claims) = timed(self.threads, work);
@@ -180,7 +180,7 @@ impl Plan {
     }
 
     /// Counts the keys that are not there, on all threads.
-    fn missing<P: Peer>(&self, peer: &P, keys: Range<u64>) -> u64 {
+    fn missing<P: Shared>(&self, peer: &P, keys: Range<u64>) -> u64 {
         let missing =
             |thread| self.share_of(&keys, thread).filter(|&key| !peer.contains(key)).count() as u64;
         timed(self.threads, missing).1.into_iter().sum()
@@ -209,7 +209,7 @@ impl Spread {
 
 /// Runs each workload once, except those that the peer does not support. Returns the samples, and the bytes that the
 /// set held at most.
-pub fn run<P: Peer>(plan: &Plan, crawl: &Streams) -> (Vec<Sample>, usize) {
+pub fn run<P: Shared>(plan: &Plan, crawl: &Streams) -> (Vec<Sample>, usize) {
     let mut samples = Vec::new();
     let bytes = fill_look_delete::<P>(plan, &mut samples);
     if P::MANY {
@@ -221,12 +221,12 @@ pub fn run<P: Peer>(plan: &Plan, crawl: &Streams) -> (Vec<Sample>, usize) {
 }
 
 /// Measures the bytes that a set holds.
-fn held_by<P: Peer>(peer: P) -> usize {
+fn held_by<P: Shared>(peer: P) -> usize {
     let (said, mapped) = (peer.says_it_holds(), peer.mapped());
     memory::touched(memory::held(peer), said) + mapped
 }
 
-fn fill_look_delete<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) -> usize {
+fn fill_look_delete<P: Shared>(plan: &Plan, samples: &mut Vec<Sample>) -> usize {
     let peer = P::build_tight(plan.items);
     // Tried while the set is empty: later, it could remove another key's fingerprint.
     let removes = peer.remove(plan.first).is_some();
@@ -242,27 +242,10 @@ fn fill_look_delete<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) -> usize {
     let refused = first.checks.refused + last.checks.refused;
 
     let spread = Spread::of(plan.items, plan.lookups);
-    let lookups = spread.rounds * spread.keys;
-    for _ in 0..plan.looks {
-        let hit = plan.measure("hit", lookups, |thread| {
-            let mut lost = 0;
-            for _ in 0..spread.rounds {
-                let keys = spread.share(plan, thread);
-                lost += keys.filter(|&key| !peer.contains(key)).count() as u64;
-            }
-            Checks { lost, ..Checks::default() }
-        });
-        samples.push(hit.but_for(spread.rounds * refused));
-        samples.push(plan.measure("miss", lookups, |thread| {
-            let mut checks = Checks::default();
-            for _ in 0..spread.rounds {
-                let keys = spread.share(plan, thread).map(|key| key + ABSENT);
-                checks.absent += keys.clone().count() as u64;
-                checks.false_positives += keys.filter(|&key| peer.contains(key)).count() as u64;
-            }
-            checks
-        }));
-    }
+    look(plan, samples, ["hit", "miss"], refused, |thread, first| {
+        let keys = spread.share(plan, thread).map(|key| key + first);
+        keys.filter(|&key| peer.contains(key)).count() as u64
+    });
 
     if removes {
         let spread = Spread::of(plan.items, plan.changes.min(plan.items));
@@ -286,7 +269,7 @@ fn fill_look_delete<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) -> usize {
     held_by(peer)
 }
 
-fn in_bulk<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
+fn in_bulk<P: Shared>(plan: &Plan, samples: &mut Vec<Sample>) {
     let peer = P::build_tight(plan.items);
     let slice = |keys: &[u64], thread| {
         let range = share(keys.len() as u64, plan.threads, thread);
@@ -301,35 +284,49 @@ fn in_bulk<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
     drop(keys);
 
     let spread = Spread::of(plan.items, plan.lookups);
-    let look = |keys: &[u64], thread| -> u64 {
-        let chunks = || keys[slice(keys, thread)].chunks(CHUNK);
-        (0..spread.rounds).flat_map(|_| chunks()).map(|chunk| peer.contains_many(chunk)).sum()
-    };
     let there: Vec<u64> = (0..plan.threads).flat_map(|t| spread.share(plan, t)).collect();
     let absent: Vec<u64> = there.iter().map(|key| key + ABSENT).collect();
+    look(plan, samples, ["bulk hit", "bulk miss"], fill.checks.refused, |thread, first| {
+        let keys = if first == ABSENT { &absent } else { &there };
+        keys[slice(keys, thread)].chunks(CHUNK).map(|chunk| peer.contains_many(chunk)).sum()
+    });
+}
+
+/// Measures lookups of keys that are there, but for those that were refused, and of absent ones. `found(thread, first)`
+/// counts those that a thread finds of its share of the keys, which begin with 0 or with [`ABSENT`].
+fn look(
+    plan: &Plan,
+    samples: &mut Vec<Sample>,
+    [hit, miss]: [&'static str; 2],
+    refused: u64,
+    found: impl Fn(u64, u64) -> u64 + Sync,
+) {
+    let Spread { keys, rounds, .. } = Spread::of(plan.items, plan.lookups);
+    let looked = |thread| rounds * share(keys, plan.threads, thread).count() as u64;
+    let found = |thread, first| (0..rounds).map(|_| found(thread, first)).sum::<u64>();
     for _ in 0..plan.looks {
-        let hit = plan.measure("bulk hit", spread.rounds * spread.keys, |thread| {
-            let looked = spread.rounds * slice(&there, thread).len() as u64;
-            Checks { lost: looked - look(&there, thread), ..Checks::default() }
+        let hits = plan.measure(hit, rounds * keys, |thread| Checks {
+            lost: looked(thread) - found(thread, 0),
+            ..Checks::default()
         });
-        samples.push(hit.but_for(spread.rounds * fill.checks.refused));
-        samples.push(plan.measure("bulk miss", spread.rounds * spread.keys, |thread| Checks {
-            absent: spread.rounds * slice(&absent, thread).len() as u64,
-            false_positives: look(&absent, thread),
+        samples.push(hits.but_for(rounds * refused));
+        samples.push(plan.measure(miss, rounds * keys, |thread| Checks {
+            absent: looked(thread),
+            false_positives: found(thread, ABSENT),
             ..Checks::default()
         }));
     }
 }
 
 /// Builds a set that is half full.
-fn half_full<P: Peer>(plan: &Plan) -> P {
+fn half_full<P: Shared>(plan: &Plan) -> P {
     let peer = P::build_tight(plan.items);
     timed(plan.threads, |thread| insert(&peer, plan.share_of(&(0..plan.items / 2), thread)));
     peer
 }
 
 /// Runs the mix on a set that is half full. Then comes check-and-insert, with up to as many keys as still fit.
-fn mix_and_race<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
+fn mix_and_race<P: Shared>(plan: &Plan, samples: &mut Vec<Sample>) {
     let peer = half_full::<P>(plan);
     let half = plan.items / 2;
 
@@ -370,7 +367,7 @@ fn below(n: u64, random: u64) -> u64 {
 }
 
 /// Returns the number of keys without room.
-fn insert<P: Peer>(peer: &P, keys: Range<u64>) -> u64 {
+fn insert<P: Shared>(peer: &P, keys: Range<u64>) -> u64 {
     keys.filter(|&key| !peer.insert(key)).count() as u64
 }
 
@@ -438,10 +435,8 @@ impl Streams {
     fn compare(&self, claims: &[Claims]) -> Checks {
         let mut winners = Vec::with_capacity(self.distinct as usize);
         for (stream, claims) in self.of_threads.iter().zip(claims) {
-            for (block, won) in stream.chunks(64).zip(&claims.won) {
-                let keys = block.iter().enumerate();
-                winners.extend(keys.filter(|(at, _)| won >> at & 1 == 1).map(|(_, &key)| key));
-            }
+            let won = stream.iter().zip(&claims.won).filter(|(_, won)| **won);
+            winners.extend(won.map(|(key, _)| *key));
         }
         let all = winners.len() as u64;
         winners.sort_unstable();
@@ -466,24 +461,22 @@ fn spread_for_half(draws: f64) -> f64 {
     (0..40).fold(draws.ln(), |spread, _| better(spread))
 }
 
-/// The keys of its stream that a thread won, with a bit for each.
+/// Which keys of its stream a thread won.
 struct Claims {
-    won: Vec<u64>,
+    won: Vec<bool>,
     refused: u64,
 }
 
 /// Checks and inserts the keys of a stream.
-fn claim<P: Peer>(peer: &P, stream: &[u64]) -> Claims {
-    let mut claims = Claims { won: Vec::with_capacity(stream.len() / 64 + 1), refused: 0 };
-    for block in stream.chunks(64) {
-        let won = block.iter().enumerate().fold(0, |word, (at, &key)| {
-            let won = peer.claim(key);
-            claims.refused += u64::from(won.is_none());
-            word | u64::from(won == Some(true)) << at
-        });
-        claims.won.push(won);
-    }
-    claims
+fn claim<P: Shared>(peer: &P, stream: &[u64]) -> Claims {
+    let mut refused = 0;
+    let claim = |&key: &u64| {
+        let won = peer.claim(key);
+        refused += u64::from(won.is_none());
+        won == Some(true)
+    };
+    let won = stream.iter().map(claim).collect();
+    Claims { won, refused }
 }
 
 #[cfg(test)]
@@ -511,7 +504,8 @@ mod tests {
             ([0b101, 0b110], 1, 1),
             ([0b001, 0b010], 0, 2),
         ] {
-            let claims = won.map(|won| Claims { won: vec![won], refused: 1 });
+            let bits = |won: i32| (0..3).map(|at| won >> at & 1 == 1).collect();
+            let claims = won.map(|won| Claims { won: bits(won), refused: 1 });
             let checks =
                 Checks { refused: 2, keys: 4, two_winners, no_winner, ..Checks::default() };
             assert_eq!(streams.compare(&claims), checks);

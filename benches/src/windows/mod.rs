@@ -1,12 +1,10 @@
 //! Sets that remember what was seen lately: koel and what people use instead. A window has seven ticks.
 //!
-//! Reading order: `sets` → `stream` → `report`; `soak` is by itself, and so is `ticks`.
+//! Reading order: `sets` → `stream` → `report`.
 
 mod report;
 mod sets;
-mod soak;
 mod stream;
-mod ticks;
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{publish, read_csv, write, write_csv};
@@ -14,13 +12,13 @@ use crate::kit::machine::about;
 use report::Row;
 use sets::{CuckooClock, FIXED, Forgetful, GROWING, Koel, REMOVED_BY_KEY, Rotated, Stamps, WINDOW};
 use std::path::Path;
-use stream::{History, Moment, Speed, Stream};
+use stream::{History, Moment, Speeds, Stream};
 
 /// A set without its type, so that different ones fit one list.
 struct Entry {
     name: &'static str,
     history: fn(&Stream) -> History,
-    speed: fn(&Stream, u64) -> Speed,
+    speed: fn(&Stream, u64, &mut Speeds),
     is_drawn: bool,
 }
 
@@ -44,25 +42,21 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     let (out, test) = (arguments.out("windows")?, arguments.test);
     let usual = if test { 10_000 } else { 500_000 };
     let keys = arguments.number("--keys", 100_000_000)?.unwrap_or(usual).max(1_000);
-    let parts = arguments.parts(&["soak", "ticks", "burst", "draw", "table"]);
+    let part = arguments.part(&["burst", "draw"]);
     arguments.end()?;
-    let about = about();
-    let (name, text) = match parts[..] {
-        ["soak"] => ("soak.txt", soak::soak(test)?),
-        ["ticks"] => ("ticks.txt", ticks::ticks(test)),
-        ["burst"] => return burst(keys, &out),
-        ["draw"] => return draw(&read_csv(&out.join("window.csv"))?, &out),
+    match part {
+        "burst" => burst(keys, &out),
+        "draw" => draw(&read_csv(&out.join("window.csv"))?, &out),
         _ => {
             let rows = measure(keys, test);
-            publish(&out.join("table.txt"), &report::text(&about, keys, &rows))?;
+            publish(&out.join("table.txt"), &report::text(&about(), keys, &rows))?;
             let mut missed = rows.iter().filter(|row| row.missed > 0.0);
             if missed.any(|row| row.name.starts_with("koel")) {
                 return Err("koel missed keys of the window".into());
             }
-            return burst(keys, &out);
+            burst(keys, &out)
         }
-    };
-    publish(&out.join(name), &format!("{about}\n{text}"))
+    }
 }
 
 /// Twenty windows with a burst in the tenth, and their picture.
@@ -88,7 +82,7 @@ fn measure(keys: u64, test: bool) -> Vec<Row> {
         for (entry, row) in entries.iter().zip(&mut rows) {
             eprint!("\rrepetition {repetition}: {:32}", entry.name);
             for threads in [1, 2] {
-                row.speeds.push((threads, (entry.speed)(&steady, threads)));
+                (entry.speed)(&steady, threads, &mut row.speeds);
             }
         }
     }

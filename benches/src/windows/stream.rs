@@ -1,13 +1,13 @@
 //! A stream of new keys through a set that forgets: what the set holds, for how long, and how fast it is.
 
 use super::sets::{Forgetful, WINDOW, absent, key};
-use crate::kit::figures::{median, rate};
+use crate::kit::figures::{Rounds, median, rate};
 use crate::kit::machine::{share, timed};
 use crate::kit::memory::Watch;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A stream of keys.
 pub struct Stream {
@@ -101,32 +101,23 @@ impl Stream {
     }
 }
 
-/// Million operations a second, and what else takes time.
-#[derive(Clone, Copy)]
-pub struct Speed {
-    pub put: f64,
-    pub hit: f64,
-    pub miss: f64,
-    /// Milliseconds for a tick.
-    pub tick: f64,
-}
-
 /// The ticks in which speed is measured, after two windows.
 const MEASURED: u64 = 5;
 /// The lookups for each key of a tick: enough for the set to be in the caches as far as it fits.
 const LOOKUPS: u64 = 6;
 
+/// The figures of a set, by name and number of threads: million operations a second, and the milliseconds of a tick.
+pub type Speeds = Rounds<(&'static str, u64)>;
+
 impl Stream {
     /// Measures the speed of a set that has gone through two windows.
-    pub fn speed<P: Forgetful>(&self, threads: u64) -> Speed {
+    pub fn speed<P: Forgetful>(&self, threads: u64, speeds: &mut Speeds) {
         let mut set = P::build(self.keys);
-        let mut speeds = Vec::new();
+        let mut figures = Rounds::new();
         for tick in 0..2 * WINDOW + MEASURED {
-            let put = |thread| {
-                share(self.keys, threads, thread).filter(|&item| set.put(key(tick, item))).count()
-            };
-            let (put, _) = timed(threads, put);
-            if tick >= 2 * WINDOW {
+            let is_measured = tick >= 2 * WINDOW;
+            let (put, _) = count(self.keys, threads, |item| set.put(key(tick, item)));
+            if is_measured {
                 // Keys of the last six ticks, in an order that is none.
                 let scattered = |item: u64| item.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
                 let lookups = LOOKUPS * self.keys;
@@ -134,30 +125,29 @@ impl Stream {
                     let at = scattered(item);
                     key(tick - at % (WINDOW - 1), at / 8 % self.keys)
                 };
-                let hits = |thread| {
-                    let items = share(lookups, threads, thread);
-                    items.filter(|&item| set.contains(old(item))).count()
-                };
-                let misses = |thread| {
-                    let items = share(lookups, threads, thread);
-                    items.filter(|&item| set.contains(absent(tick << 32 | scattered(item)))).count()
-                };
-                let (hit, found) = timed(threads, hits);
-                let (miss, mistaken) = timed(threads, misses);
-                let found = found.iter().sum::<usize>();
-                assert!(found * 100 >= 99 * lookups as usize, "{}", P::NAME);
-                assert!(mistaken.iter().sum::<usize>() * 100 <= lookups as usize, "{}", P::NAME);
-                let speed = [rate(self.keys, put), rate(lookups, hit), rate(lookups, miss)];
-                speeds.push((speed, Duration::ZERO));
+                let other = |item| absent(tick << 32 | scattered(item));
+                let (hit, found) = count(lookups, threads, |item| set.contains(old(item)));
+                let (miss, wrong) = count(lookups, threads, |item| set.contains(other(item)));
+                assert!(found * 100 >= 99 * lookups && wrong * 100 <= lookups, "{}", P::NAME);
+                [("put", put), ("hit", hit), ("miss", miss)]
+                    .into_iter()
+                    .for_each(|(name, figure)| figures.note(name, figure));
             }
             let start = Instant::now();
             set.tick();
-            if let Some(last) = speeds.last_mut() {
-                last.1 = start.elapsed();
+            if is_measured {
+                figures.note("tick", 1e3 * start.elapsed().as_secs_f64());
             }
         }
-        let of = |at: usize| median(speeds.iter().map(|(speed, _)| speed[at]));
-        let tick = median(speeds.iter().map(|(_, tick)| 1e3 * tick.as_secs_f64()));
-        Speed { put: of(0), hit: of(1), miss: of(2), tick }
+        for (name, all) in figures.0 {
+            speeds.note((name, threads), median(all));
+        }
     }
+}
+
+/// Does something with each of so many items, on threads. Returns the rate, and how often the answer was yes.
+fn count(items: u64, threads: u64, act: impl Fn(u64) -> bool + Sync) -> (f64, u64) {
+    let own = |thread| share(items, threads, thread).filter(|&item| act(item)).count() as u64;
+    let (time, counts) = timed(threads, own);
+    (rate(items, time), counts.into_iter().sum())
 }

@@ -1,6 +1,7 @@
 //! Who may do what, and what clients learn of a command: rules, keys, documentation.
 
 use crate::client::{Client, Reply};
+use crate::interface::version;
 use crate::server::{Server, each_client, each_server};
 
 /// A command: its flags and categories, where the server has categories for it, and a call that does something.
@@ -39,12 +40,9 @@ fn sorted(reply: &Reply) -> Vec<String> {
 
 /// Whether the server has categories for the commands of modules, and lets these add some.
 fn has_categories(client: &mut Client) -> (bool, bool) {
-    let info = client.ask("INFO server").text();
-    // (Valkey says so, too: the version that it is compatible with.)
-    let version = info.lines().find_map(|line| line.strip_prefix("redis_version:"));
-    let numbers = version.expect("a version").splitn(3, '.').take(2);
-    let version: Vec<u32> = numbers.map(|number| number.parse().expect("a number")).collect();
-    (version >= vec![7, 2], version >= vec![7, 4] || info.contains("valkey_version:"))
+    let is_valkey = client.ask("INFO server").text().contains("valkey_version:");
+    let version = version(client);
+    (version >= (7, 2), version >= (7, 4) || is_valkey)
 }
 
 /// The access rules in the README, by the names of their users.

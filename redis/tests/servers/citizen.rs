@@ -1,14 +1,11 @@
 //! What those who run a server see of the module: `INFO koel`, and keyspace events.
 
 use crate::client::{Client, Reply};
-use crate::server::{Server, await_that, each_client, each_server, items};
+use crate::server::{Server, await_that, each_client, each_server};
 
 /// A figure of `INFO koel`.
 fn figure(client: &mut Client, name: &str) -> u64 {
-    let info = client.ask("INFO koel").text();
-    assert!(info.contains("# koel"), "{info}");
-    let figure = info.lines().find_map(|line| line.strip_prefix(&format!("koel_{name}:")));
-    figure.expect(name).parse().expect("a number")
+    client.info("koel", &format!("koel_{name}")).parse().expect("a number")
 }
 
 #[test]
@@ -18,18 +15,14 @@ fn info_tells_what_all_sets_have_together() {
         client.ask("CF.INSERT few ITEMS a b c");
         assert_eq!(["sets", "filters", "items"].map(|name| figure(client, name)), [1, 0, 3]);
         client.ask("CF.RESERVE large 1000 SEED 1").ok();
-        client.ask(&format!("CF.INSERT large ITEMS {}", items(0..100_000)));
+        client.insert("large", 0..100_000);
         assert_eq!(["sets", "filters", "items"].map(|name| figure(client, name)), [2, 1, 100_003]);
         let bytes = figure(client, "bytes") as i64;
-        assert!((client.ask("MEMORY USAGE large").integer() - bytes).abs() < 1_000, "{bytes}");
+        assert!((client.memory("large") - bytes).abs() < 1_000, "{bytes}");
         assert!(figure(client, "capacity") >= 100_003);
         let shards = figure(client, "shards");
         assert!(shards > 1);
-        for first in (0..95_000).step_by(1_000) {
-            let all = (first..first + 1_000).map(|item: u32| item.to_string());
-            all.for_each(|item| client.send(&[&"CF.DEL", &"large", &item]).expect("sent"));
-            (0..1_000).for_each(|_| drop(client.receive().expect("a reply")));
-        }
+        client.delete("large", 0..95_000);
         client.ask("CF.COMPACT large").ok();
         await_that("memory comes back", || figure(client, "shards") < shards);
         assert!(figure(client, "shards_given_back") > 0 && figure(client, "bytes_given_back") > 0);

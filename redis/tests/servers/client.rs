@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// A reply, type by type.
@@ -101,6 +102,11 @@ impl<T: AsRef<[u8]> + ?Sized> Argument for T {
     }
 }
 
+/// These numbers as items, with spaces between.
+pub fn items(numbers: Range<usize>) -> String {
+    numbers.map(|item| item.to_string()).collect::<Vec<_>>().join(" ")
+}
+
 impl Client {
     /// Connects, as soon as someone listens.
     pub fn connect(port: u16) -> Self {
@@ -128,18 +134,79 @@ impl Client {
 
     /// Sends a command, given as words between spaces, and returns the reply.
     pub fn ask(&mut self, line: &str) -> Reply {
-        let words: Vec<&str> = line.split(' ').collect();
-        self.call(&words.iter().map(|word| word as &dyn Argument).collect::<Vec<_>>())
-    }
-
-    pub fn call(&mut self, command: &[&dyn Argument]) -> Reply {
-        self.try_call(command).expect("the server answers")
+        self.try_ask(line).expect("the server answers")
     }
 
     /// The same, where the server may have gone.
-    pub fn try_call(&mut self, command: &[&dyn Argument]) -> std::io::Result<Reply> {
-        self.send(command)?;
+    pub fn try_ask(&mut self, line: &str) -> std::io::Result<Reply> {
+        self.send_line(line)?;
         self.receive()
+    }
+
+    pub fn send_line(&mut self, line: &str) -> std::io::Result<()> {
+        let words: Vec<&str> = line.split(' ').collect();
+        self.send(&words.iter().map(|word| word as &dyn Argument).collect::<Vec<_>>())
+    }
+
+    pub fn call(&mut self, command: &[&dyn Argument]) -> Reply {
+        self.send(command).and_then(|()| self.receive()).expect("the server answers")
+    }
+
+    /// How many items a set says that it has.
+    pub fn len(&mut self, key: &str) -> i64 {
+        self.ask(&format!("CF.INFO {key}")).field("Number of items inserted").integer()
+    }
+
+    /// The bytes of a key.
+    pub fn memory(&mut self, key: &str) -> i64 {
+        self.ask(&format!("MEMORY USAGE {key}")).integer()
+    }
+
+    /// The digest of a key, or of all.
+    pub fn digest(&mut self, key: &str) -> String {
+        match key {
+            "" => self.ask("DEBUG DIGEST").text(),
+            _ => self.ask(&format!("DEBUG DIGEST-VALUE {key}")).array()[0].text(),
+        }
+    }
+
+    /// A figure that the server tells of itself.
+    pub fn info(&mut self, section: &str, name: &str) -> String {
+        let info = self.ask(&format!("INFO {section}")).text();
+        let figure = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        figure.unwrap_or_else(|| panic!("{info} has no {name}")).into()
+    }
+
+    /// Does something with these numbers, ten thousand at a time, and returns the answers.
+    pub fn many(&mut self, command: &str, numbers: Range<usize>) -> Vec<i64> {
+        let firsts = numbers.clone().step_by(10_000);
+        let lines = firsts.map(|first| {
+            let some = first..numbers.end.min(first + 10_000);
+            format!("{command} {}", items(some))
+        });
+        let answers = lines.map(|line| self.ask(&line));
+        answers.flat_map(|all| all.array().iter().map(Reply::integer).collect::<Vec<_>>()).collect()
+    }
+
+    /// Adds these numbers.
+    pub fn insert(&mut self, key: &str, numbers: Range<usize>) {
+        self.many(&format!("CF.INSERT {key} ITEMS"), numbers);
+    }
+
+    /// Deletes these numbers, and returns how many were there.
+    pub fn delete(&mut self, key: &str, numbers: Range<usize>) -> i64 {
+        let mut deleted = 0;
+        for first in numbers.clone().step_by(1_000) {
+            let some = first..numbers.end.min(first + 1_000);
+            some.clone().for_each(|item| self.send_line(&format!("CF.DEL {key} {item}")).unwrap());
+            deleted += some.map(|_| self.receive().expect("a reply").integer()).sum::<i64>();
+        }
+        deleted
+    }
+
+    /// Whether all of these numbers are there.
+    pub fn has_all(&mut self, key: &str, numbers: Range<usize>) -> bool {
+        self.many(&format!("CF.MEXISTS {key}"), numbers).iter().all(|found| *found == 1)
     }
 
     /// Sends a command. Its reply is the next one that was not received yet.

@@ -1,13 +1,13 @@
 //! `CF.SCANDUMP` and `CF.LOADCHUNK`: a filter moves from server to server, from a laptop and back.
 
-use crate::client::{Client, Reply};
+use crate::client::{Client, Reply, items};
 use crate::files::{fill, state as state_of};
 use crate::replicas::{Random, check_equal, follow};
-use crate::server::{Server, each_client, each_server, items, long, rewrite_file};
+use crate::server::{Server, appending, each_client, each_server, long, rewrite_file};
 use koel::{ConcurrentCuckooFilter, StableHash};
 
 /// Dumps a key, as clients do.
-fn dump(client: &mut Client, key: &str) -> Vec<(i64, Vec<u8>)> {
+pub fn dump(client: &mut Client, key: &str) -> Vec<(i64, Vec<u8>)> {
     let (mut cursor, mut chunks) = (0, Vec::new());
     loop {
         let reply = client.ask(&format!("CF.SCANDUMP {key} {cursor}"));
@@ -41,10 +41,7 @@ fn every_filter_with_items_moves_to_another_server() {
             let key = key.text();
             let chunks = dump(&mut from, &key);
             // An empty one has no chunks, and moves as any key does.
-            let is_empty =
-                from.ask(&format!("CF.INFO {key}")).field("Number of items inserted").integer()
-                    == 0;
-            if is_empty {
+            if from.len(&key) == 0 {
                 assert!(chunks.is_empty(), "{key}");
                 let whole = from.ask(&format!("DUMP {key}"));
                 to.call(&[&"RESTORE", &key, &"0", &whole.bytes()]).ok();
@@ -90,11 +87,8 @@ fn an_empty_filter_has_nothing_to_dump() {
 #[test]
 fn a_filter_may_be_in_use_while_it_is_dumped() {
     each_client(|_, client| {
-        let items: Vec<_> = (0..400_000).map(|item| item.to_string()).collect();
-        for items in items[..200_000].chunks(10_000) {
-            client.ask(&format!("CF.INSERT a ITEMS {}", items.join(" ")));
-        }
-        let (mut cursor, mut more) = (0, items[200_000..].chunks(50_000));
+        client.insert("a", 0..200_000);
+        let (mut cursor, mut more) = (0, (200_000..400_000).step_by(50_000));
         loop {
             let reply = client.ask(&format!("CF.SCANDUMP a {cursor}"));
             cursor = reply.array()[0].integer();
@@ -104,14 +98,11 @@ fn a_filter_may_be_in_use_while_it_is_dumped() {
             client
                 .call(&[&"CF.LOADCHUNK", &"b", &cursor.to_string(), &reply.array()[1].bytes()])
                 .ok();
-            if let Some(items) = more.next() {
-                client.ask(&format!("CF.INSERT a ITEMS {}", items.join(" ")));
+            if let Some(first) = more.next() {
+                client.insert("a", first..first + 50_000);
             }
         }
-        for items in items[..200_000].chunks(10_000) {
-            let found = client.ask(&format!("CF.MEXISTS b {}", items.join(" ")));
-            assert!(found.array().iter().all(|found| found.integer() == 1));
-        }
+        assert!(client.has_all("b", 0..200_000));
     });
 }
 
@@ -141,9 +132,7 @@ fn positions_and_headers_are_checked() {
 #[test]
 fn half_a_filter_answers_nothing_and_the_whole_one_is_everywhere() {
     each_server(|kind| {
-        let settings =
-            ["--appendonly", "yes", "--appendfsync", "always", "--aof-use-rdb-preamble", "no"];
-        let mut server = Server::with(kind, &settings);
+        let mut server = Server::with(kind, &appending("no"));
         let mut client = server.client();
         let early = Server::with(kind, &["--appendonly", "yes"]);
         follow(&early, &server);
@@ -181,21 +170,21 @@ fn half_a_filter_answers_nothing_and_the_whole_one_is_everywhere() {
             assert!(replica.client().ask("TTL b").integer() > 0);
         }
         client.ask("PERSIST b");
-        let digest = client.ask("DEBUG DIGEST-VALUE a");
-        assert_eq!(client.ask("DEBUG DIGEST-VALUE b"), digest, "{kind:?}");
+        let digest = client.digest("a");
+        assert_eq!(client.digest("b"), digest, "{kind:?}");
         // A copy, a dump and a restart leave the chunks behind, so these sets are begun again.
         load(&mut client, "c", first);
         let dumped = client.ask("DUMP c");
         client.call(&[&"RESTORE", &"restored", &"0", &dumped.bytes()]).ok();
         server.kill_and_restart();
         let mut client = server.client();
-        assert_eq!(client.ask("DEBUG DIGEST-VALUE b"), digest, "{kind:?}: from the file");
+        assert_eq!(client.digest("b"), digest, "{kind:?}: from the file");
         for key in ["c", "copied", "restored"] {
             assert!(
                 client.ask(&format!("CF.EXISTS {key} 1")).error().contains("still being loaded")
             );
             load(&mut client, key, &chunks);
-            assert_eq!(client.ask(&format!("DEBUG DIGEST-VALUE {key}")), digest, "{kind:?}: {key}");
+            assert_eq!(client.digest(key), digest, "{kind:?}: {key}");
         }
     });
 }
@@ -218,8 +207,7 @@ fn a_file_of_koel_is_loaded_cut_anywhere_and_comes_back() {
         for (items, cut) in
             [(0, 100), (10, 64), (1_000, 999), (100_000, 77_777), (100_000, 1 << 24)]
         {
-            let mut server =
-                Server::with(kind, &["--appendonly", "yes", "--appendfsync", "always"]);
+            let mut server = Server::with(kind, &appending("yes"));
             let mut client = server.client();
             let (filter, file) = state(items);
             let chunks: Vec<_> = file.chunks(cut).collect();
@@ -228,9 +216,8 @@ fn a_file_of_koel_is_loaded_cut_anywhere_and_comes_back() {
             }
             server.kill_and_restart();
             client = server.client();
-            let info = client.ask("CF.INFO k");
-            assert_eq!(info.field("Number of items inserted").integer() as usize, items);
-            assert_eq!(info.field("Seed").text(), "7");
+            assert_eq!(client.len("k") as usize, items);
+            assert_eq!(client.ask("CF.INFO k").field("Seed").text(), "7");
             for item in 0..items {
                 let item = format!("https://{item}.example/");
                 assert_eq!(client.ask(&format!("CF.EXISTS k {item}")).integer(), 1, "{item}");
@@ -350,14 +337,8 @@ fn hot_items_keep_no_others_out() {
         let chunks = dump(client, "one");
         load(client, "other", &chunks);
         for key in ["one", "other"] {
-            let mut refused = Vec::new();
-            for start in (0..200_000).step_by(1_000) {
-                let items = start..start + 1_000;
-                let items: Vec<_> = items.map(|item| format!("{item}")).collect();
-                let added = client.ask(&format!("CF.INSERT {key} ITEMS {}", items.join(" ")));
-                let answers = items.into_iter().zip(added.array());
-                refused.extend(answers.filter(|it| it.1.integer() != 1).map(|(item, _)| item));
-            }
+            let added = client.many(&format!("CF.INSERT {key} ITEMS"), 0..200_000);
+            let refused: Vec<_> = (0..200_000).filter(|item| added[*item] != 1).collect();
             // With some seeds, an item looks like another copy of a hot one, which has as many as it may.
             assert!(refused.len() < 4, "{key}: {refused:?}");
             for item in refused {

@@ -1,7 +1,8 @@
 //! What was added survives: saves, append-only files, copies, dumps of single keys. What is damaged is refused.
 
 use crate::client::{Client, Reply};
-use crate::server::{Kind, Server, each_client, each_server, items, long, rewrite_file};
+use crate::replicas::Random;
+use crate::server::{Kind, Server, appending, each_client, each_server, long, rewrite_file};
 
 /// Keys of every kind and size.
 const KEYS: [(&str, &str, usize); 9] = [
@@ -19,10 +20,7 @@ const KEYS: [(&str, &str, usize); 9] = [
 pub fn fill(client: &mut Client) {
     for (key, options, items) in KEYS {
         client.ask(&format!("CF.RESERVE {key} {options}")).ok();
-        let items: Vec<_> = (0..items).map(|item| item.to_string()).collect();
-        for items in items.chunks(10_000) {
-            client.ask(&format!("CF.INSERT {key} ITEMS {}", items.join(" ")));
-        }
+        client.insert(key, 0..items);
         if key != "none" {
             assert_eq!(client.ask(&format!("CF.DEL {key} 3")).integer(), 1);
         }
@@ -72,15 +70,7 @@ fn a_saved_file_has_everything() {
 fn an_append_only_file_has_everything() {
     each_server(|kind| {
         for preamble in ["yes", "no"] {
-            let settings = [
-                "--appendonly",
-                "yes",
-                "--appendfsync",
-                "always",
-                "--aof-use-rdb-preamble",
-                preamble,
-            ];
-            let mut server = Server::with(kind, &settings);
+            let mut server = Server::with(kind, &appending(preamble));
             let mut client = server.client();
             fill(&mut client);
             // What was appended,
@@ -106,14 +96,14 @@ fn keys_are_dumped_restored_and_copied() {
         fill(client);
         let before = state(client);
         for (key, ..) in KEYS {
-            let digest = client.ask(&format!("DEBUG DIGEST-VALUE {key}"));
+            let digest = client.digest(key);
             let dump = client.ask(&format!("DUMP {key}"));
             assert_eq!(client.ask(&format!("COPY {key} copy")).integer(), 1);
-            assert_eq!(client.ask("DEBUG DIGEST-VALUE copy"), digest, "{kind:?}: {key}");
+            assert_eq!(client.digest("copy"), digest, "{kind:?}: {key}");
             client.ask("DEL copy");
             client.ask(&format!("DEL {key}"));
             client.call(&[&"RESTORE", &key, &"0", &dump.bytes()]).ok();
-            assert_eq!(client.ask(&format!("DEBUG DIGEST-VALUE {key}")), digest, "{kind:?}: {key}");
+            assert_eq!(client.digest(key), digest, "{kind:?}: {key}");
         }
         assert_eq!(state(client), before);
         check(client);
@@ -125,8 +115,7 @@ fn a_copy_lives_on_its_own() {
     each_client(|_, client| {
         for items in [5, 50_000] {
             client.ask("FLUSHALL").ok();
-            let items: Vec<_> = (0..items).map(|item| item.to_string()).collect();
-            client.ask(&format!("CF.INSERT a ITEMS {}", items.join(" ")));
+            client.insert("a", 0..items);
             client.ask("COPY a b");
             assert_eq!(client.ask("CF.DEL a 2").integer(), 1);
             assert_eq!(client.ask("CF.EXISTS b 2").integer(), 1);
@@ -150,17 +139,11 @@ fn crc64(bytes: &[u8]) -> u64 {
 fn damaged_dumps_are_refused_and_the_server_stays_up() {
     each_client(|kind, client| {
         client.ask("CF.INSERT few CAPACITY 100 ITEMS a b c");
-        let items = items(0..6_000);
-        client.ask(&format!("CF.INSERT shard ITEMS {items}"));
+        client.insert("shard", 0..6_000);
         client.ask("CF.RESERVE fixed 1000 EXPANSION 0").ok();
         client.ask("CF.ADD fixed a");
-        let mut random = 1_u64;
-        let mut next = move |below: usize| {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) as usize % below
-        };
+        let mut random = Random(1);
+        let mut next = move |below: usize| random.below(below as u64) as usize;
         for key in ["few", "shard", "fixed"] {
             let whole = client.ask(&format!("DUMP {key}")).bytes().to_vec();
             // Its end is the version of the format, and the checksum.

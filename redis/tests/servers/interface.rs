@@ -5,13 +5,14 @@
 //! tells of a command, or call a wrong function of the data type.
 
 use crate::client::{Client, Reply};
-use crate::server::{Kind, Server, each_client, each_server, module, rewrite_file};
+use crate::server::{
+    Kind, Server, appending, await_that, each_client, each_server, module, rewrite_file,
+};
 
 /// The version of Redis that this is, or that it is compatible with.
-fn version(client: &mut Client) -> (u32, u32) {
-    let info = client.ask("INFO server").text();
-    let version = info.lines().find_map(|line| line.strip_prefix("redis_version:"));
-    let mut numbers = version.expect("a version").split('.').map(|number| number.parse().unwrap());
+pub fn version(client: &mut Client) -> (u32, u32) {
+    let version = client.info("server", "redis_version");
+    let mut numbers = version.split('.').map(|number| number.parse().unwrap());
     (numbers.next().unwrap(), numbers.next().unwrap())
 }
 
@@ -93,33 +94,25 @@ fn servers_tell_all_fields_of_a_command() {
 #[test]
 fn every_callback_of_the_type_is_in_its_place() {
     each_server(|kind| {
-        let server = Server::with(
-            kind,
-            &["--appendonly", "yes", "--aof-use-rdb-preamble", "no", "--appendfsync", "always"],
-        );
+        let server = Server::with(kind, &appending("no"));
         let mut client = server.client();
         client.ask("CF.RESERVE large 30000000").ok();
         client.ask("CF.INSERT k ITEMS a b c");
-        let digest = client.ask("DEBUG DIGEST-VALUE k").array()[0].text();
+        let digest = client.digest("k");
         assert!(digest.bytes().any(|digit| digit != b'0'));
-        assert!(client.ask("MEMORY USAGE large").integer() > 50_000_000);
-        assert!((24..1_000).contains(&client.ask("MEMORY USAGE k").integer()));
+        assert!(client.memory("large") > 50_000_000 && (24..1_000).contains(&client.memory("k")));
         let dump = client.ask("DUMP k");
         client.call(&[&"RESTORE", &"loaded", &"0", &dump.bytes()]).ok();
         assert_eq!(client.ask("COPY k copy").integer(), 1);
         assert_eq!(client.ask("DEL k").integer(), 1);
         for key in ["loaded", "copy"] {
-            let same = client.ask(&format!("DEBUG DIGEST-VALUE {key}")).array()[0].text();
-            assert_eq!(same, digest, "{kind:?}: {key}");
+            assert_eq!(client.digest(key), digest, "{kind:?}: {key}");
         }
         // What takes long to free is freed in the background: `free_effort` tells. (The other one is `free` alone.)
         assert_eq!(client.ask("UNLINK large copy").integer(), 2);
-        crate::server::await_that("it is freed", || {
-            let info = client.ask("INFO memory").text();
-            info.lines().any(|line| line == "lazyfreed_objects:1")
-        });
+        await_that("it is freed", || client.info("memory", "lazyfreed_objects") == "1");
         rewrite_file(&mut client);
         client.ask("DEBUG LOADAOF").ok();
-        assert_eq!(client.ask("DEBUG DIGEST-VALUE loaded").array()[0].text(), digest, "{kind:?}");
+        assert_eq!(client.digest("loaded"), digest, "{kind:?}");
     });
 }

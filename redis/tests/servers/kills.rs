@@ -1,7 +1,7 @@
 //! What was acknowledged survives, however often the server or its child is killed.
 
-use crate::client::{Client, Reply};
-use crate::server::{Kind, Server, each_server, long};
+use crate::client::{Client, Reply, items};
+use crate::server::{Kind, Server, appending, each_server, long};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
@@ -16,10 +16,7 @@ const BATCH: usize = 10;
 /// Adds items from this one on until the server is gone. Returns the first that was not acknowledged.
 fn add_until_gone(mut client: Client, mut next: usize) -> usize {
     loop {
-        let items: Vec<_> = (next..next + BATCH).map(|item| item.to_string()).collect();
-        let mut command: Vec<&dyn crate::client::Argument> = vec![&"CF.INSERT", &"k", &"ITEMS"];
-        command.extend(items.iter().map(|item| item as &dyn crate::client::Argument));
-        match client.try_call(&command) {
+        match client.try_ask(&format!("CF.INSERT k ITEMS {}", items(next..next + BATCH))) {
             Ok(Reply::Array(answers)) => {
                 assert!(answers.iter().all(|answer| answer.integer() == 1));
                 next += BATCH;
@@ -32,15 +29,10 @@ fn add_until_gone(mut client: Client, mut next: usize) -> usize {
 
 /// Checks that all before this item are there, and at most one batch more.
 fn check(client: &mut Client, acknowledged: usize) {
-    let len = client.ask("CF.INFO k").field("Number of items inserted").integer() as usize;
+    let len = client.len("k") as usize;
     assert!((acknowledged..=acknowledged + BATCH).contains(&len), "{len} of {acknowledged}");
-    for first in (0..acknowledged).step_by(10_000) {
-        let items = first..acknowledged.min(first + 10_000);
-        let items: Vec<_> = items.map(|item| item.to_string()).collect();
-        let found = client.ask(&format!("CF.MEXISTS k {}", items.join(" ")));
-        let lost = found.array().iter().position(|found| found.integer() == 0);
-        assert_eq!(lost, None, "after {first}");
-    }
+    let lost = client.many("CF.MEXISTS k", 0..acknowledged).iter().position(|found| *found == 0);
+    assert_eq!(lost, None);
 }
 
 /// Kills the processes that the server has started, and returns whether there were any.
@@ -60,17 +52,7 @@ fn kill_children(server: &Server) -> bool {
 fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
     each_server(|kind: Kind| {
         for preamble in ["yes", "no"] {
-            let mut server = Server::with(
-                kind,
-                &[
-                    "--appendonly",
-                    "yes",
-                    "--appendfsync",
-                    "always",
-                    "--aof-use-rdb-preamble",
-                    preamble,
-                ],
-            );
+            let mut server = Server::with(kind, &appending(preamble));
             server.client().ask("CF.RESERVE k 100").ok();
             let mut next = 0;
             let (mut killed_children, rounds) = (0, kills() / 2);
@@ -91,9 +73,7 @@ fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
                 server.restart();
                 check(&mut server.client(), acknowledged);
                 // What came in without an answer is there, too, so begin after that.
-                let len =
-                    server.client().ask("CF.INFO k").field("Number of items inserted").integer();
-                next = len as usize;
+                next = server.client().len("k") as usize;
             }
             println!(
                 "checked: {rounds} kills of a server with an append-only file, {killed_children} of its child, {next} \
@@ -124,13 +104,8 @@ fn a_save_whose_child_is_killed_leaves_the_file_of_before() {
             }
         }
         assert_eq!(killed, kills());
-        server.kill();
-        server.restart();
-        let mut client = server.client();
-        assert_eq!(
-            client.ask("CF.MEXISTS k 1 2 3").array().iter().map(Reply::integer).sum::<i64>(),
-            3
-        );
+        server.kill_and_restart();
+        assert!(server.client().has_all("k", 1..4));
         println!("checked: {killed} kills of a server's child that saves: 0 files but the old one");
     });
 }

@@ -1,8 +1,13 @@
 //! A client cannot make the server take more memory than it has.
 
-use crate::client::Reply;
-use crate::server::{Server, await_that, each_client, each_server, items};
+use crate::client::{Client, Reply};
+use crate::server::{Server, await_that, each_client, each_server};
 use koel::StableHash;
+
+/// The memory that a server counts.
+fn used(client: &mut Client) -> i64 {
+    client.info("memory", "used_memory").parse().expect("a number")
+}
 
 #[test]
 fn what_there_is_no_memory_for_is_refused() {
@@ -26,7 +31,7 @@ fn a_large_filter_takes_no_pages_until_it_has_items() {
         let server = Server::start(kind);
         let mut client = server.client();
         client.ask("CF.RESERVE k 1000000000 EXPANSION 0 ERROR_RATE 0.01").ok();
-        let bytes = client.ask("MEMORY USAGE k").integer();
+        let bytes = client.memory("k");
         assert!(bytes > 1_000_000_000, "{bytes}");
         let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id()));
         let resident = status.expect("a process").lines().find_map(|line| {
@@ -34,9 +39,7 @@ fn a_large_filter_takes_no_pages_until_it_has_items() {
         });
         assert!(resident.expect("a size") < 200_000, "{resident:?} kB");
         // And is counted all the same.
-        let used = client.ask("INFO memory").text();
-        let used = used.lines().find_map(|line| line.strip_prefix("used_memory:"));
-        assert!(used.expect("a figure").parse::<i64>().expect("a number") > bytes);
+        assert!(used(&mut client) > bytes);
         client.ask("UNLINK k");
     });
 }
@@ -51,13 +54,9 @@ fn a_made_up_header_takes_no_memory() {
         let piece = reply.array()[1].bytes().to_vec();
         client.ask("DEL k");
         client.call(&[&"CF.LOADCHUNK", &"x", &"1", &piece]).ok();
-        assert!(client.ask("MEMORY USAGE x").integer() < 20_000_000);
+        assert!(client.memory("x") < 20_000_000);
         // A server may free what was deleted in another thread.
-        await_that("little memory is used", || {
-            let used = client.ask("INFO memory").text();
-            let used = used.lines().find_map(|line| line.strip_prefix("used_memory:"));
-            used.expect("a figure").parse::<i64>().expect("a number") < 50_000_000
-        });
+        await_that("little memory is used", || used(client) < 50_000_000);
         assert!(matches!(client.ask("CF.EXISTS x a"), Reply::Error(_)));
     });
 }
@@ -66,20 +65,12 @@ fn a_made_up_header_takes_no_memory() {
 fn a_hundred_thousand_small_keys_are_small() {
     each_server(|kind| {
         let server = Server::start(kind);
-        let mut client = server.client();
-        let mut used = || {
-            let info = client.ask("INFO memory").text();
-            let used = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
-            used.expect("a figure").parse::<i64>().expect("a number")
-        };
-        let (keys, mut other) = (10_000, server.client());
-        let empty = used();
-        (0..keys).for_each(|key| drop(other.ask(&format!("SET key:{key} {key}"))));
-        let before = used();
-        other.ask("FLUSHALL").ok();
-        let items = items(0..10);
-        (0..keys).for_each(|key| drop(other.ask(&format!("CF.INSERT key:{key} ITEMS {items}"))));
-        let each = (used() - empty - (before - empty)) / keys;
+        let (keys, mut client) = (10_000, server.client());
+        (0..keys).for_each(|key| drop(client.ask(&format!("SET key:{key} {key}"))));
+        let before = used(&mut client);
+        client.ask("FLUSHALL").ok();
+        (0..keys).for_each(|key| client.insert(&format!("key:{key}"), 0..10));
+        let each = (used(&mut client) - before) / keys;
         assert!(each <= 300, "{kind:?}: {each} bytes more than a key with a number");
     });
 }
@@ -88,11 +79,9 @@ fn a_hundred_thousand_small_keys_are_small() {
 fn a_key_of_some_thousand_items_takes_nine_bytes_for_each() {
     each_client(|kind, client| {
         for (count, most) in [(100, 1_200), (1_000, 9_500), (4_096, 38_000), (5_000, 140_000)] {
-            let all = items(0..count);
-            client.ask(&format!("CF.INSERT key ITEMS {all}"));
-            let found = client.ask(&format!("CF.MEXISTS key {all}"));
-            assert!(found.array().iter().all(|found| found.integer() == 1), "{kind:?}: {count}");
-            let bytes = client.ask("MEMORY USAGE key").integer();
+            client.insert("key", 0..count);
+            assert!(client.has_all("key", 0..count), "{kind:?}: {count}");
+            let bytes = client.memory("key");
             assert!(bytes <= most, "{kind:?}: {bytes} bytes for {count} items");
             client.ask("DEL key");
         }

@@ -1,7 +1,8 @@
 //! A replica has the same tables as its primary, whatever happens.
 
-use crate::client::{Client, Reply};
-use crate::server::{Kind, Server, await_that, each_server, items, long};
+use crate::client::{Client, Reply, items};
+use crate::replies::error;
+use crate::server::{Kind, Server, await_that, each_server, long};
 
 /// Numbers that look random, from a seed.
 pub struct Random(pub u64);
@@ -56,10 +57,7 @@ fn mixed(client: &mut Client, random: &mut Random, commands: usize) {
                 80..95 => format!("CF.DEL {key} {item}"),
                 _ => format!("CF.EXISTS {key} {item}"),
             };
-            let words: Vec<&str> = line.split(' ').collect();
-            let words: Vec<_> =
-                words.iter().map(|word| word as &dyn crate::client::Argument).collect();
-            client.send(&words).expect("it is sent");
+            client.send_line(&line).expect("it is sent");
         }
         for _ in 0..count {
             let reply = client.receive().expect("a reply");
@@ -137,15 +135,11 @@ fn what_is_given_back_is_given_back_everywhere() {
         let mut one = Server::with(kind, &["--appendonly", "yes", "--appendfsync", "no"]);
         let other = Server::start(kind);
         follow(&other, &one);
-        let items: Vec<_> = (0..200_000).map(|item| item.to_string()).collect();
         let mut client = one.client();
         client.ask("CF.RESERVE k 1000 SEED 1").ok();
-        client.ask(&format!("CF.INSERT k ITEMS {}", items.join(" ")));
-        for items in items[10_000..].chunks(1_000) {
-            items.iter().for_each(|item| client.send(&[&"CF.DEL", &"k", item]).expect("sent"));
-            items.iter().for_each(|_| assert_eq!(client.receive().expect("a reply").integer(), 1));
-        }
-        let large = client.ask("MEMORY USAGE k").integer();
+        client.insert("k", 0..200_000);
+        assert_eq!(client.delete("k", 10_000..200_000), 190_000);
+        let large = client.memory("k");
         client.ask("CF.COMPACT k").ok();
         let is_small = |server: &Server| {
             let reply = server.client().ask("MEMORY USAGE k");
@@ -153,13 +147,9 @@ fn what_is_given_back_is_given_back_everywhere() {
         };
         await_that("memory was given back", || is_small(&one) && is_small(&other));
         check_equal(&one, &other, "after a compaction");
-        let all = format!("CF.MEXISTS k {}", items[..10_000].join(" "));
-        assert!(client.ask(&all).array().iter().all(|found| found.integer() == 1));
-        let error = client.ask("CF.COMPACT k 0");
-        assert_eq!(
-            error,
-            crate::replies::error("wrong number of arguments for 'cf.compact' command")
-        );
+        assert!(client.has_all("k", 0..10_000));
+        let refused = client.ask("CF.COMPACT k 0");
+        assert_eq!(refused, error("wrong number of arguments for 'cf.compact' command"));
         let before = client.ask("DEBUG DIGEST");
         one.save_and_restart();
         assert_eq!(one.client().ask("DEBUG DIGEST"), before, "after a replay");
@@ -174,11 +164,7 @@ fn only_what_changed_something_is_replicated() {
         let mut watcher = server.client();
         watcher.ask("SYNC-NOT-A-COMMAND");
         let mut client = server.client();
-        let mut offset = || {
-            let info = client.ask("INFO replication").text();
-            let line = info.lines().find_map(|line| line.strip_prefix("master_repl_offset:"));
-            line.expect("an offset").parse::<u64>().expect("a number")
-        };
+        let mut offset = || client.info("replication", "master_repl_offset");
         // There is an offset only if there is a replica.
         let replica = Server::start(kind);
         follow(&replica, &server);

@@ -1,5 +1,6 @@
 //! One filter goes round all that read and write filters: the library, the module, the command, the wheel, and back.
 
+use crate::dumps::dump;
 use crate::server::{Server, each_server};
 use koel::{ConcurrentCuckooFilter, StableHash};
 use std::io::Write;
@@ -78,17 +79,8 @@ fn one_filter_goes_round_all_that_read_and_write_filters() {
         }
         items.push("by-the-module".into());
         assert_eq!(client.ask("CF.ADDNX one by-the-module").integer(), 1);
-        let (mut cursor, mut dumped) = (0, Vec::new());
-        loop {
-            let reply = client.ask(&format!("CF.SCANDUMP one {cursor}"));
-            let [next, chunk] = reply.array() else { panic!("{reply:?}") };
-            cursor = next.integer();
-            if cursor == 0 {
-                break;
-            }
-            dumped.extend_from_slice(chunk.bytes());
-        }
-        std::fs::write(&chunks, dumped).expect("a file");
+        let dumped: Vec<Vec<u8>> = dump(&mut client, "one").into_iter().map(|it| it.1).collect();
+        std::fs::write(&chunks, dumped.concat()).expect("a file");
 
         // To the command.
         let koel = command();

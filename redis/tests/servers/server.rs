@@ -60,10 +60,11 @@ pub fn each_client(test: impl Fn(Kind, &mut Client)) {
     each_server(|kind| test(kind, &mut Server::start(kind).client()));
 }
 
-/// These numbers as items, with spaces between.
-#[allow(dead_code, reason = "those of the cluster have other items")]
-pub fn items(numbers: std::ops::Range<usize>) -> String {
-    numbers.map(|item| item.to_string()).collect::<Vec<_>>().join(" ")
+/// The settings of a server that appends each change to a file, and syncs it; with a snapshot at its beginning, or not.
+#[allow(dead_code, reason = "those of the cluster have no such file")]
+pub fn appending(preamble: &str) -> [&str; 6] {
+    let settings = ["--appendonly", "yes", "--appendfsync", "always", "--aof-use-rdb-preamble"];
+    std::array::from_fn(|at| settings.get(at).copied().unwrap_or(preamble))
 }
 
 /// The module, which cargo has built beside this test.
@@ -144,7 +145,7 @@ impl Server {
 
     /// Saves and ends.
     pub fn save_and_stop(&mut self) {
-        let _ = self.client().try_call(&[&"SHUTDOWN", &"SAVE"]);
+        let _ = self.client().try_ask("SHUTDOWN SAVE");
         self.process.wait().expect("it has ended");
     }
 
@@ -156,7 +157,7 @@ impl Server {
 
     fn await_loaded(&self) {
         let start = Instant::now();
-        while !matches!(Client::connect(self.port).try_call(&[&"PING"]), Ok(Reply::Simple(_))) {
+        while !matches!(Client::connect(self.port).try_ask("PING"), Ok(Reply::Simple(_))) {
             assert!(start.elapsed() < Duration::from_secs(60), "it does not start: {}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -1,8 +1,9 @@
 //! What the commands do to a set, whatever their replies look like.
 
 use crate::client::{Client, Reply};
+use crate::dumps::dump;
 use crate::replies::error;
-use crate::server::{Server, each_client, each_server, items};
+use crate::server::{Server, each_client, each_server};
 
 fn fields(client: &mut Client, key: &str) -> Vec<(String, String)> {
     let info = client.ask(&format!("CF.INFO {key}"));
@@ -93,7 +94,6 @@ const OF_RUST: [&str; 9] =
 #[test]
 fn no_error_speaks_of_another_language() {
     each_client(|kind, client| {
-        let items = items(0..6_000);
         for (key, options) in [
             ("one", "1000 SEED 1"),
             ("seed", "1000 SEED 2"),
@@ -103,7 +103,7 @@ fn no_error_speaks_of_another_language() {
             ("window", "1000 SEED 1 FORGETAFTER 60"),
         ] {
             client.ask(&format!("CF.RESERVE {key} {options}")).ok();
-            client.ask(&format!("CF.INSERT {key} ITEMS {items}"));
+            client.insert(key, 0..6_000);
         }
         let mut errors = Vec::new();
         for line in [
@@ -120,17 +120,8 @@ fn no_error_speaks_of_another_language() {
             errors.push(client.ask(line).error().to_owned());
         }
         // Dumps in a wrong order, of two filters, damaged; and a file of another hash.
-        let mut pieces = |key: &str| {
-            let (mut cursor, mut pieces) = (0, Vec::new());
-            loop {
-                let reply = client.ask(&format!("CF.SCANDUMP {key} {cursor}"));
-                cursor = reply.array()[0].integer();
-                if cursor == 0 {
-                    return pieces;
-                }
-                pieces.push(reply.array()[1].bytes().to_vec());
-            }
-        };
+        let mut pieces =
+            |key| dump(client, key).into_iter().map(|part| part.1).collect::<Vec<Vec<u8>>>();
         let (first, other) = (pieces("capacity"), pieces("rate"));
         assert!(first.len() > 2, "more than a piece, and what follows it");
         let mut damaged = first[1].clone();
@@ -198,7 +189,7 @@ fn copies_are_counted_and_one_item_does_not_fill_the_memory() {
         assert_eq!(client.ask("CF.ADD dup same"), error("Maximum expansions reached"));
         assert_eq!(client.ask("CF.ADD dup other").integer(), 1);
         // One shard.
-        assert!(client.ask("MEMORY USAGE dup").integer() < 140_000);
+        assert!(client.memory("dup") < 140_000);
         for _ in 0..count {
             assert_eq!(client.ask("CF.DEL dup same").integer(), 1);
         }
@@ -210,29 +201,23 @@ fn copies_are_counted_and_one_item_does_not_fill_the_memory() {
 #[test]
 fn compact_forgets_the_deleted_and_frees_an_empty_filter() {
     each_client(|_, client| {
-        let items: Vec<_> = (0..100_000).map(|item| item.to_string()).collect();
-        client.ask(&format!("CF.INSERTNX k ITEMS {}", items.join(" ")));
-        let large = client.ask("MEMORY USAGE k").integer();
+        client.many("CF.INSERTNX k ITEMS", 0..100_000);
+        let large = client.memory("k");
         client.ask("CF.DEL k 17");
         client.ask("CF.COMPACT k").ok();
         assert_eq!(client.ask("CF.INFO k").field("Number of items deleted").integer(), 0);
-        assert_eq!(client.ask("MEMORY USAGE k").integer(), large);
+        assert_eq!(client.memory("k"), large);
         // False positives hid a few from being added.
-        let mut left = client.ask("CF.INFO k").field("Number of items inserted").integer();
-        for item in &items {
-            left -= client.ask(&format!("CF.DEL k {item}")).integer();
-        }
+        let left = client.len("k") - client.delete("k", 0..100_000);
         assert!(left.abs() < 500, "{left}");
-        while client.ask("CF.INFO k").field("Number of items inserted").integer() > 0 {
-            items.iter().for_each(|item| drop(client.ask(&format!("CF.DEL k {item}"))));
+        while client.len("k") > 0 {
+            client.delete("k", 0..100_000);
         }
         client.ask("CF.COMPACT k").ok();
-        assert!(client.ask("MEMORY USAGE k").integer() < 300);
+        assert!(client.memory("k") < 300);
         assert_eq!(client.ask("CF.ADD k a").integer(), 1);
-        assert_eq!(
-            client.ask("CF.COMPACT"),
-            error("wrong number of arguments for 'cf.compact' command")
-        );
+        let refused = client.ask("CF.COMPACT");
+        assert_eq!(refused, error("wrong number of arguments for 'cf.compact' command"));
     });
 }
 
@@ -243,17 +228,14 @@ fn merge_takes_over_what_others_have() {
             client.ask(&format!("CF.RESERVE {key} 1000 SEED 7")).ok();
         }
         client.ask("CF.INSERT a ITEMS 1 2 3");
-        let many = items(3..50_000);
-        client.ask(&format!("CF.INSERT b ITEMS {many}"));
+        client.insert("b", 3..50_000);
         client.ask("CF.MERGE a b c").ok();
         client.ask("CF.MERGE a a").ok();
         client.ask("CF.MERGE new a b").ok();
         client.ask("CF.MERGE c a a").ok();
         for key in ["a", "new", "c"] {
-            let found = client.ask(&format!("CF.MEXISTS {key} 1 2 {many}"));
-            assert!(found.array().iter().all(|found| found.integer() == 1), "{kind:?}: {key}");
-            let len =
-                client.ask(&format!("CF.INFO {key}")).field("Number of items inserted").integer();
+            assert!(client.has_all(key, 1..50_000), "{kind:?}: {key}");
+            let len = client.len(key);
             assert!((49_900..50_000).contains(&len), "{len}");
         }
         client.ask("CF.RESERVE other 1000 SEED 8").ok();
@@ -263,10 +245,10 @@ fn merge_takes_over_what_others_have() {
         client.ask("CF.RESERVE larger 100000 SEED 7").ok();
         client.ask("CF.RESERVE empty 1000 SEED 7").ok();
         client.ask("CF.RESERVE vaguer 1000 SEED 7 ERROR_RATE 0.1").ok();
-        client.ask(&format!("CF.INSERT vaguer ITEMS {}", items(3..5_003)));
+        client.insert("vaguer", 3..5_003);
         client.ask("CF.INSERT larger ITEMS x y z");
         client.ask("CF.INSERT b ITEMS new newer");
-        let before = client.ask("DEBUG DIGEST").text();
+        let before = client.digest("");
         for (line, why) in [
             ("CF.MERGE a other", "different seeds"),
             ("CF.MERGE a fixed", "grows"),
@@ -281,11 +263,7 @@ fn merge_takes_over_what_others_have() {
         ] {
             let reply = client.ask(line);
             assert!(reply.error().contains(why), "{line}: {reply:?}");
-            assert_eq!(
-                client.ask("DEBUG DIGEST").text(),
-                before,
-                "{kind:?}: {line} changed something"
-            );
+            assert_eq!(client.digest(""), before, "{kind:?}: {line} changed something");
         }
         // Few items can be taken over from either kind.
         client.ask("CF.RESERVE few 1000 SEED 7").ok();
@@ -296,13 +274,11 @@ fn merge_takes_over_what_others_have() {
         // A set of fixed size takes what it was made for, and all or nothing.
         for (key, from, to) in [("first", 0, 700), ("second", 300, 1_000), ("third", 1_000, 1_500)]
         {
-            client
-                .ask(&format!("CF.RESERVE {key} 1000 SEED 7 EXPANSION 0 ERROR_RATE 0.000001"))
-                .ok();
-            client.ask(&format!("CF.INSERT {key} ITEMS {}", items(from..to)));
+            let options = "SEED 7 EXPANSION 0 ERROR_RATE 0.000001";
+            client.ask(&format!("CF.RESERVE {key} 1000 {options}")).ok();
+            client.insert(key, from..to);
         }
-        let digest = |client: &mut Client| client.ask("DEBUG DIGEST").text();
-        let before = digest(client);
+        let before = client.digest("");
         for line in
             ["CF.MERGE first third", "CF.MERGE first second third", "CF.MERGE all first third"]
         {
@@ -313,15 +289,13 @@ fn merge_takes_over_what_others_have() {
         let reply = client.ask("CF.MERGE first vague");
         assert!(reply.error().contains("different rates"), "{reply:?}");
         client.ask("DEL vague");
-        assert_eq!(digest(client), before, "{kind:?}: a refused merge changed something");
+        assert_eq!(client.digest(""), before, "{kind:?}: a refused merge changed something");
         for line in ["CF.MERGE all first second", "CF.MERGE first second"] {
             client.ask(line).ok();
         }
         for key in ["first", "all"] {
-            let info = client.ask(&format!("CF.INFO {key}"));
-            assert_eq!(info.field("Number of items inserted").integer(), 1_000, "{kind:?}: {key}");
-            let found = client.ask(&format!("CF.MEXISTS {key} {}", items(0..1_000)));
-            assert!(found.array().iter().all(|found| found.integer() == 1), "{kind:?}: {key}");
+            assert_eq!(client.len(key), 1_000, "{kind:?}: {key}");
+            assert!(client.has_all(key, 0..1_000), "{kind:?}: {key}");
         }
     });
 }
@@ -343,27 +317,14 @@ fn the_rate_stays_as_told_while_it_grows() {
         for rate in [0.01_f64, 0.001, 0.0001] {
             let key = rate.to_string();
             client.ask(&format!("CF.RESERVE {key} 1000 ERROR_RATE {rate}")).ok();
-            let ask = |client: &mut Client, command: &str, from: usize| {
-                let items = items(from..from + 1_000);
-                let reply = client.ask(&format!("{command} {items}"));
-                reply.array().iter().filter(|answer| answer.integer() == 1).count()
-            };
-            for from in (0..300_000).step_by(1_000) {
-                ask(client, &format!("CF.INSERT {key} ITEMS"), from);
-            }
-            let found: usize = (0..300)
-                .map(|batch| ask(client, &format!("CF.MEXISTS {key}"), 1_000_000 + batch * 1_000))
-                .sum();
+            client.insert(&key, 0..300_000);
+            let absent = 1_000_000..1_300_000;
+            let found = client.many(&format!("CF.MEXISTS {key}"), absent).iter().sum::<i64>();
             // Four standard deviations above the expectation at most.
             let expected = 300_000.0 * rate;
-            assert!(
-                (found as f64) < expected + 4.0 * expected.sqrt(),
-                "{rate}: {found} of 300,000"
-            );
-            let lost = (0..300_000)
-                .step_by(1_000)
-                .find(|from| ask(client, &format!("CF.MEXISTS {key}"), *from) < 1_000);
-            assert_eq!(lost, None);
+            let most = expected + 4.0 * expected.sqrt();
+            assert!((found as f64) < most, "{rate}: {found} of 300,000");
+            assert!(client.has_all(&key, 0..300_000), "{rate}");
         }
     });
 }

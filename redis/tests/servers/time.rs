@@ -2,14 +2,13 @@
 
 use crate::client::Client;
 use crate::replicas::{check_equal, follow};
-use crate::server::{Kind, Server, await_that, each_client, each_server, items, long};
+use crate::server::{Kind, Server, await_that, each_client, each_server, long};
 use std::fs::File;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 fn found(client: &mut Client, key: &str, from: usize, count: usize) -> usize {
-    let reply = client.ask(&format!("CF.MEXISTS {key} {}", items(from..from + count)));
-    reply.array().iter().filter(|found| found.integer() == 1).count()
+    client.many(&format!("CF.MEXISTS {key}"), from..from + count).iter().sum::<i64>() as usize
 }
 
 #[test]
@@ -21,7 +20,7 @@ fn an_item_stays_as_long_as_told_and_goes_soon_after() {
         }
         let start = Instant::now();
         for key in ["growing", "fixed"] {
-            client.ask(&format!("CF.INSERTNX {key} ITEMS {}", items(0..10_000)));
+            client.many(&format!("CF.INSERTNX {key} ITEMS"), 0..10_000);
         }
         loop {
             let before = start.elapsed();
@@ -38,8 +37,7 @@ fn an_item_stays_as_long_as_told_and_goes_soon_after() {
         }
         assert!(start.elapsed() < Duration::from_secs(10), "{kind:?}: {:?}", start.elapsed());
         for key in ["growing", "fixed"] {
-            let info = client.ask(&format!("CF.INFO {key}"));
-            assert_eq!(info.field("Number of items inserted").integer(), 0);
+            assert_eq!(client.len(key), 0);
             assert_eq!(client.ask(&format!("CF.ADDNX {key} 1")).integer(), 1);
         }
     });
@@ -71,14 +69,13 @@ fn tables_of_replicas_are_equal_whenever_they_come() {
             let settings = ["--appendonly", "yes", "--appendfsync", "no"];
             let mut primary = Server::with(kind, &settings);
             let mut client = primary.client();
-            client
-                .ask(&format!("CF.RESERVE k 1000000{options} FORGETAFTER 4 ERROR_RATE 0.01"))
-                .ok();
+            let options = format!("{options} FORGETAFTER 4 ERROR_RATE 0.01");
+            client.ask(&format!("CF.RESERVE k 1000000{options}")).ok();
             let mut next = 0;
             let mut busy = |client: &mut Client, time: Duration| {
                 let start = Instant::now();
                 while start.elapsed() < time {
-                    client.ask(&format!("CF.INSERTNX k ITEMS {}", items(next..next + 500)));
+                    client.many("CF.INSERTNX k ITEMS", next..next + 500);
                     client.ask(&format!("CF.DEL k {next}"));
                     client.ask(&format!("CF.EXISTS k {}", next / 2));
                     next = (next + 500) % 600_000;
@@ -128,7 +125,7 @@ fn replicas_of_replicas_and_restarts_are_equal() {
         let mut busy = |client: &mut Client, time: Duration| {
             let start = Instant::now();
             while start.elapsed() < time {
-                client.ask(&format!("CF.INSERTNX k ITEMS {}", items(next..next + 500)));
+                client.many("CF.INSERTNX k ITEMS", next..next + 500);
                 next += 500;
             }
         };
@@ -162,7 +159,7 @@ fn a_replica_has_no_clock() {
         follow(&replica, &primary);
         let mut client = primary.client();
         client.ask("CF.RESERVE k 1000 FORGETAFTER 1").ok();
-        client.ask(&format!("CF.INSERT k ITEMS {}", items(0..100)));
+        client.insert("k", 0..100);
         client.ask("WAIT 1 0");
         std::thread::sleep(Duration::from_millis(2_500));
         // Nobody has asked the primary.
@@ -182,7 +179,7 @@ fn a_tick_goes_on_between_commands() {
         client.ask("SELECT 3").ok();
         // A tick of seven years, so that none is due but the one below.
         client.ask("CF.RESERVE k 40000000 EXPANSION 0 FORGETAFTER 3162240000").ok();
-        client.ask(&format!("CF.INSERTNX k ITEMS {}", items(0..50_000)));
+        client.many("CF.INSERTNX k ITEMS", 0..50_000);
         server.kill();
         let number = ((3_162_240_000u64.div_ceil(14) << 36) + 100_000).to_string();
         let length = number.len();
@@ -218,7 +215,7 @@ fn a_tick_goes_on_between_commands() {
 fn speed(client: &mut Client) -> usize {
     let (start, mut next) = (Instant::now(), 0);
     while start.elapsed() < Duration::from_millis(500) {
-        client.ask(&format!("CF.INSERT speed ITEMS {}", items(next..next + 2_000)));
+        client.insert("speed", next..next + 2_000);
         next += 2_000;
     }
     client.ask("DEL speed");
@@ -243,14 +240,14 @@ fn a_full_filter_takes_on_replicas_what_it_takes_here() {
         let mut late = None;
         while start.elapsed() < Duration::from_secs(6) || taken <= capacity || late.is_none() {
             assert!(start.elapsed() < Duration::from_secs(60), "{kind:?}: {taken} and {refused}");
-            let answers = client.ask(&format!("CF.INSERT k ITEMS {}", items(next..next + 2_000)));
-            let full = answers.array().iter().filter(|answer| answer.integer() == -1).count();
+            let answers = client.many("CF.INSERT k ITEMS", next..next + 2_000);
+            let full = answers.into_iter().filter(|answer| *answer == -1).count();
             (next, taken, refused) = (next + 2_000, taken + 2_000 - full, refused + full);
             // Of those that are there, some go before their time.
             for item in (next - 2_000..next).step_by(97) {
                 client.ask(&format!("CF.DEL k {}", item / 2));
             }
-            client.ask(&format!("CF.INSERTNX k ITEMS {}", items(next - 100..next + 100)));
+            client.many("CF.INSERTNX k ITEMS", next - 100..next + 100);
             if late.is_none() && refused > capacity / 10 && start.elapsed() > Duration::from_secs(3)
             {
                 let server = Server::start(kind);
@@ -260,9 +257,6 @@ fn a_full_filter_takes_on_replicas_what_it_takes_here() {
         }
         check_equal(&primary, &early, &format!("{kind:?}: early"));
         check_equal(&primary, &late.expect("it was full"), &format!("{kind:?}: late"));
-        let replica = early.client().ask("CF.INFO k");
-        let inserted =
-            |info: &crate::client::Reply| info.field("Number of items inserted").integer();
-        assert!(inserted(&replica) <= capacity as i64);
+        assert!(early.client().len("k") <= capacity as i64);
     });
 }

@@ -198,17 +198,8 @@ fn key(options: &Options, partition: u32) -> String {
 
 /// The checksum of zlib, gzip and PNG.
 pub fn crc32(bytes: &[u8]) -> u32 {
-    const TABLE: [u32; 256] = {
-        let mut table = [0; 256];
-        let mut at = 0;
-        while at < 256 * 8 {
-            let entry = if at % 8 == 0 { at as u32 / 8 } else { table[at / 8] };
-            table[at / 8] = (entry >> 1) ^ (0xedb8_8320 * (entry & 1));
-            at += 1;
-        }
-        table
-    };
-    !bytes.iter().fold(!0, |crc, byte| (crc >> 8) ^ TABLE[(crc as u8 ^ byte) as usize])
+    let by_bit = |crc: u32, _| (crc >> 1) ^ (0xedb8_8320 * (crc & 1));
+    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), by_bit))
 }
 
 /// What an error means for the items of its command.

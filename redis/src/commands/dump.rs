@@ -7,7 +7,7 @@ use crate::request::options::number;
 use crate::request::{limits, target};
 use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
-use crate::server::key::{Mode, Value, ValueMut};
+use crate::server::key::{Mode, Value};
 use crate::set::Set;
 use crate::set::assembly::Trouble;
 use crate::set::chunk::{self, Chunk};
@@ -28,7 +28,7 @@ impl Command for ScanDump {
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, cursor] = arguments else { return Err(Refusal::Arity) };
         let key = call.open(*name, Mode::Read);
-        let set = target::needed(call, *name, &key)?;
+        let set = target::needed(call, *name, key.value())?;
         let cursor = number(*cursor).ok_or(INVALID_POSITION)?;
         if cursor == 0 && set.is_empty() {
             // As RedisBloom: a dump that ends with this instead of an empty chunk had nothing in it.
@@ -70,29 +70,29 @@ impl Command for LoadChunk {
         let begun: [&[u8]; 3] = [name.bytes(), b"1", &half];
         let mut pushed = Pushed::Taken;
         match (key.value_mut(), Chunk::parse(bytes)) {
-            (ValueMut::Nothing, None) => {
+            (Value::Nothing, None) => {
                 return Err(match cursor {
                     1 => Refusal::Message(c"ERR Invalid header"),
                     _ => Refusal::Missing,
                 });
             }
-            (ValueMut::Nothing, Some(_)) => {
+            (Value::Nothing, Some(_)) => {
                 let mut set = Set::half();
                 limits::check_more(call, &set, bytes.len())?;
                 pushed = set.push(bytes).map_err(invalid)?;
                 key.put(set);
                 call.changed_as(*name, c"cuckoo.load", c"CF.LOADCHUNK", &begun);
             }
-            (ValueMut::Set(set), Some(Chunk::Half)) if set.is_half() => {
+            (Value::Set(set), Some(Chunk::Half)) if set.is_half() => {
                 *set = Set::half();
                 call.changed(*name, c"cuckoo.load");
             }
-            (ValueMut::Set(set), _) if set.is_half() => {
+            (Value::Set(set), _) if set.is_half() => {
                 limits::check_more(call, set, bytes.len())?;
                 pushed = set.push(bytes).map_err(invalid)?;
             }
             // What follows the last piece, with which the set was complete.
-            (ValueMut::Set(set), Some(Chunk::About(about))) => {
+            (Value::Set(set), Some(Chunk::About(about))) => {
                 if !set.describe(about) {
                     return Err(TAKEN);
                 }
@@ -100,7 +100,7 @@ impl Command for LoadChunk {
             }
             _ => return Err(TAKEN),
         }
-        if let (Pushed::Completed, ValueMut::Set(set)) = (pushed, key.value_mut()) {
+        if let (Pushed::Completed, Value::Set(set)) = (pushed, key.value_mut()) {
             let mut next = 0;
             let sent = set.each_chunk(|chunk| {
                 next += 1;

@@ -1,15 +1,12 @@
 //! `CF.INSERT` and `CF.INSERTNX`: many items.
 
+use crate::request::limits;
 use crate::request::options::{Wanted, capacity, check_capacity, is};
-use crate::request::{limits, target};
+use crate::request::target::{self, BATCH, hashes};
 use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value};
-use crate::set::{Set, about};
-use koel::Prehashed;
-
-/// The items that are done at once, with their hashes and answers on the stack.
-const BATCH: usize = 128;
+use crate::set::about;
 
 pub struct Insert;
 
@@ -20,13 +17,7 @@ impl Command for Insert {
     );
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
-        insert(call, arguments, Which::All, |set, hashes, answers| {
-            let mut added = [false; BATCH];
-            set.add_many(hashes, &mut added[..hashes.len()]);
-            for (answer, added) in answers.iter_mut().zip(added) {
-                *answer = if added { Answer::New } else { Answer::Full };
-            }
-        })
+        insert(call, arguments, Which::All)
     }
 }
 
@@ -37,17 +28,7 @@ impl Command for InsertNew {
         .told(Insert::ABOUT.complexity, c"Adds items to a filter, those that are not there");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
-        insert(call, arguments, Which::New, |set, hashes, answers| {
-            let mut added = [None; BATCH];
-            set.add_many_if_absent(hashes, &mut added[..hashes.len()]);
-            for (answer, added) in answers.iter_mut().zip(added) {
-                *answer = match added {
-                    Some(true) => Answer::New,
-                    Some(false) => Answer::There,
-                    None => Answer::Full,
-                };
-            }
-        })
+        insert(call, arguments, Which::New)
     }
 }
 
@@ -59,21 +40,8 @@ enum Which {
     New,
 }
 
-impl Which {
-    fn command(self) -> &'static About {
-        match self {
-            Which::All => &Insert::ABOUT,
-            Which::New => &InsertNew::ABOUT,
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
-    New,
-    There,
-    Full,
-}
+/// Whether an item was new, or nothing if there was no room for it.
+type Answer = Option<bool>;
 
 /// The arguments of either command.
 struct Arguments<'a> {
@@ -110,12 +78,7 @@ fn parse<'a>(arguments: &'a [Argument<'a>]) -> Result<Arguments<'a>, Refusal> {
     }
 }
 
-fn insert(
-    call: Context<'_>,
-    arguments: &[Argument<'_>],
-    which: Which,
-    act: impl Fn(&mut Set, &[Prehashed], &mut [Answer]),
-) -> Outcome {
+fn insert(call: Context<'_>, arguments: &[Argument<'_>], which: Which) -> Outcome {
     let Arguments { name, wanted, create, items } = parse(arguments)?;
     let mut key = call.open(name, Mode::Write);
     if !create && matches!(key.value(), Value::Nothing) {
@@ -129,25 +92,25 @@ fn insert(
         if !limits::has_room(call, set) {
             break;
         }
-        let mut hashes = [Prehashed(0); BATCH];
-        for (hash, item) in hashes.iter_mut().zip(batch) {
-            *hash = set.hash(item.bytes());
+        let hashes = &hashes(set, batch)[..batch.len()];
+        let answers = &mut [None; BATCH][..batch.len()];
+        match which {
+            Which::All => set.add_many(hashes, answers),
+            Which::New => set.add_many_if_absent(hashes, answers),
         }
-        let mut answers = [Answer::Full; BATCH];
-        let answers = &mut answers[..batch.len()];
-        act(set, &hashes[..batch.len()], answers);
         answers.iter().for_each(|answer| reply(call, which, *answer));
-        changed |= answers.contains(&Answer::New);
+        changed |= answers.contains(&Some(true));
         done += batch.len();
     }
-    items[done..].iter().for_each(|_| reply(call, which, Answer::Full));
+    items[done..].iter().for_each(|_| reply(call, which, None));
     if changed && done == items.len() {
         call.changed(name, c"cuckoo.insert");
     } else if changed {
         // Replicas have no such limit.
         let mut arguments = vec![name.bytes(), b"NOCREATE", b"ITEMS"];
         arguments.extend(items[..done].iter().map(|item| item.bytes()));
-        call.changed_as(name, c"cuckoo.insert", which.command().name, &arguments);
+        let command = if which == Which::All { Insert::ABOUT.name } else { InsertNew::ABOUT.name };
+        call.changed_as(name, c"cuckoo.insert", command, &arguments);
     }
     Ok(())
 }
@@ -155,14 +118,9 @@ fn insert(
 /// `CF.INSERTNX` answers by a number in both versions of the protocol, `CF.INSERT` only if an older client could
 /// not tell two answers apart.
 fn reply(call: Context<'_>, which: Which, answer: Answer) {
-    let number = match answer {
-        Answer::New => 1,
-        Answer::There => 0,
-        Answer::Full => -1,
-    };
-    if which == Which::All && (answer == Answer::New || call.flags().resp3()) {
-        call.reply_bool(answer == Answer::New);
+    if which == Which::All && (answer == Some(true) || call.flags().resp3()) {
+        call.reply_bool(answer == Some(true));
     } else {
-        call.reply_integer(number);
+        call.reply_integer(answer.map_or(-1, i64::from));
     }
 }

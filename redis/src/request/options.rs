@@ -36,14 +36,24 @@ pub fn check_capacity(
     if range.contains(&capacity) { Ok(capacity) } else { Err(Refusal::Message(out_of_range)) }
 }
 
+/// Parses the value of an option.
+fn parsed<T: FromStr>(option: &str, value: Argument<'_>) -> Result<T, Refusal> {
+    number(value).ok_or_else(|| Refusal::Text(format!("ERR Couldn't parse {option}")))
+}
+
 /// Parses the value of an option, which has to be in a range.
-pub fn in_range<T: FromStr + PartialOrd>(
-    argument: Argument<'_>,
-    range: RangeInclusive<T>,
-    (not_a_number, out_of_range): (&'static CStr, &'static CStr),
-) -> Result<T, Refusal> {
-    let value = number(argument).ok_or(Refusal::Message(not_a_number))?;
-    if range.contains(&value) { Ok(value) } else { Err(Refusal::Message(out_of_range)) }
+pub fn in_range(
+    option: &str,
+    value: Argument<'_>,
+    range: RangeInclusive<i64>,
+) -> Result<i64, Refusal> {
+    let value = parsed(option, value)?;
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    let (least, most) = range.into_inner();
+    let text = format!("ERR {option}: value must be in the range [{least}, {most}]");
+    Err(Refusal::Text(text))
 }
 
 pub const UNKNOWN: Refusal = Refusal::Message(c"ERR Unknown argument received");
@@ -65,27 +75,21 @@ impl Wanted {
         arguments: &'a [Argument<'a>],
     ) -> Result<&'a [Argument<'a>], Refusal> {
         let [name, rest @ ..] = arguments else { return Err(Refusal::Arity) };
-        let is_known = ["ERROR_RATE", "SEED", "FORGETAFTER"].iter().any(|known| is(*name, known));
-        if !is_known {
-            return Err(UNKNOWN);
-        }
+        let known = ["ERROR_RATE", "SEED", "FORGETAFTER"];
+        let option = known.into_iter().find(|known| is(*name, known)).ok_or(UNKNOWN)?;
         let [value, rest @ ..] = rest else { return Err(Refusal::Arity) };
-        if is(*name, "ERROR_RATE") {
-            let rate = number(*value).ok_or(Refusal::Message(c"ERR Couldn't parse ERROR_RATE"))?;
+        if option == "ERROR_RATE" {
+            let rate = parsed(option, *value)?;
             if !(rate > 0.0 && rate < 1.0) {
                 let error = c"ERR ERROR_RATE: value must be greater than 0 and less than 1";
                 return Err(Refusal::Message(error));
             }
             self.rate = Some(rate);
-        } else if is(*name, "SEED") {
-            let seed = number(*value).ok_or(Refusal::Message(c"ERR Couldn't parse SEED"))?;
-            self.seed = Some(seed);
+        } else if option == "SEED" {
+            self.seed = Some(parsed(option, *value)?);
         } else {
-            let errors = (
-                c"ERR Couldn't parse FORGETAFTER",
-                c"ERR FORGETAFTER: value must be in the range [1, 3162240000]",
-            );
-            self.forget_after = in_range(*value, 1..=Window::MAX_SECONDS, errors)?;
+            let most = Window::MAX_SECONDS as i64;
+            self.forget_after = in_range(option, *value, 1..=most)? as u64;
         }
         Ok(rest)
     }

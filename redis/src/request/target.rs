@@ -4,25 +4,26 @@ use crate::request::options::Wanted;
 use crate::request::{limits, time};
 use crate::server::command::Refusal;
 use crate::server::context::{Argument, Context};
-use crate::server::key::{Key, Value, ValueMut};
+use crate::server::key::{Key, Value};
 use crate::set::Set;
 use crate::set::about::About;
 use crate::set::errors;
-use koel::BuildError;
+use koel::{BuildError, Prehashed};
+use std::borrow::Borrow;
 use std::ffi::CStr;
 
-/// The set of a key that a command needs.
-pub fn needed<'k>(
+/// The set of a key that a command needs, or changes.
+pub fn needed<S: Borrow<Set>>(
     call: Context<'_>,
     name: Argument<'_>,
-    key: &'k Key<'_>,
-) -> Result<&'k Set, Refusal> {
-    match key.value() {
+    value: Value<S>,
+) -> Result<S, Refusal> {
+    match value {
         Value::Nothing => Err(Refusal::Missing),
         Value::Other => Err(Refusal::WrongType),
-        Value::Set(set) if set.is_half() => Err(Refusal::Half),
+        Value::Set(set) if set.borrow().is_half() => Err(Refusal::Half),
         Value::Set(set) => {
-            time::pass(call, name, set);
+            time::pass(call, name, set.borrow());
             Ok(set)
         }
     }
@@ -34,7 +35,7 @@ pub fn asked<'k>(
     name: Argument<'_>,
     key: &'k Key<'_>,
 ) -> Result<Option<&'k Set>, Refusal> {
-    match needed(call, name, key) {
+    match needed(call, name, key.value()) {
         Ok(set) => Ok(Some(set)),
         Err(Refusal::Half) => Err(Refusal::Half),
         Err(_) => Ok(None),
@@ -51,24 +52,19 @@ pub fn added_to<'k>(
     if matches!(key.value(), Value::Nothing) {
         make(call, name, key, wanted.about(), c"cuckoo.create")?;
     }
-    changed(call, name, key)
+    needed(call, name, key.value_mut())
 }
 
-/// The set that a command changes.
-pub fn changed<'k>(
-    call: Context<'_>,
-    name: Argument<'_>,
-    key: &'k mut Key<'_>,
-) -> Result<&'k mut Set, Refusal> {
-    match key.value_mut() {
-        ValueMut::Nothing => Err(Refusal::Missing),
-        ValueMut::Other => Err(Refusal::WrongType),
-        ValueMut::Set(set) if set.is_half() => Err(Refusal::Half),
-        ValueMut::Set(set) => {
-            time::pass(call, name, set);
-            Ok(set)
-        }
+/// The items that are done at once, with their hashes and answers on the stack.
+pub const BATCH: usize = 128;
+
+/// The hashes of so many items at most.
+pub fn hashes(set: &Set, items: &[Argument<'_>]) -> [Prehashed; BATCH] {
+    let mut hashes = [Prehashed(0); BATCH];
+    for (hash, item) in hashes.iter_mut().zip(items) {
+        *hash = set.hash(item.bytes());
     }
+    hashes
 }
 
 /// Makes the set of a key that has nothing. Replicas make the same one.

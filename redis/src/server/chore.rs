@@ -3,9 +3,9 @@
 //! A timer of the server comes back to one key after another, until their sets have nothing left to do. If a key has
 //! gone, or got another name, nobody goes on, until a command on the set [asks for that](Context::go_on) again.
 
-use crate::server::context::{Argument, Context, notify};
-use crate::server::failure::or_if_it_panics;
-use crate::server::key::{Key, Mode, Value};
+use crate::server::context::{Argument, Context, string};
+use crate::server::key::{Mode, Value};
+use crate::server::log::or_if_it_panics;
 use crate::server::raw;
 use crate::set::{Set, Shrunk};
 use std::collections::BTreeMap;
@@ -117,33 +117,30 @@ enum Left {
 ///
 /// The context is that of a call.
 unsafe fn pass_part(context: *mut raw::RedisModuleCtx, chore: &Chore, cursor: Option<u64>) -> Left {
-    // To open a key for writing is no use of it that the server counts or tells anybody.
-    let mode = raw::REDISMODULE_READ | raw::REDISMODULE_WRITE | raw::REDISMODULE_OPEN_KEY_NOTOUCH;
-    let (start, length) = (chore.name.as_ptr().cast(), chore.name.len());
     // SAFETY: the context is that of a call. The string is freed after the key is closed.
     unsafe {
         if raw::RedisModule_SelectDb.unwrap()(context, chore.database) != raw::REDISMODULE_OK {
             return Left::Nothing;
         }
-        let name = raw::RedisModule_CreateString.unwrap()(context, start, length);
-        let key = raw::RedisModule_OpenKey.unwrap()(context, name, mode);
-        let key = Key::new(key, Mode::Write);
-        let left = match key.value() {
-            Value::Set(set) if !set.pass_part() => Left::Some(cursor),
-            Value::Set(set) => {
-                let before = set.bytes();
-                let left = shrink(Context::new(context), chore, set, cursor);
-                if set.bytes() < before {
-                    notify(context, name, c"cuckoo.compact");
-                }
-                left
-            }
-            _ => Left::Nothing,
-        };
-        drop(key);
+        let name = string(context, &chore.name);
+        let left = part(Context::new(context), chore, Argument::new(name), cursor);
         raw::RedisModule_FreeString.unwrap()(context, name);
         left
     }
+}
+
+fn part(call: Context<'_>, chore: &Chore, name: Argument<'_>, cursor: Option<u64>) -> Left {
+    let key = call.open(name, Mode::Unnoticed);
+    let Value::Set(set) = key.value() else { return Left::Nothing };
+    if !set.pass_part() {
+        return Left::Some(cursor);
+    }
+    let before = set.bytes();
+    let left = shrink(call, chore, set, cursor);
+    if set.bytes() < before {
+        call.notify(name, c"cuckoo.compact");
+    }
+    left
 }
 
 /// Gives a part of a set's memory back, and tells the replicas, whose sets are equal.

@@ -1,7 +1,7 @@
 //! Commands: what the server has to know of each, and how it calls them.
 
 use crate::server::context::{Argument, Context, arguments};
-use crate::server::failure::or_if_it_panics;
+use crate::server::log::or_if_it_panics;
 use crate::server::raw;
 use std::ffi::{CStr, CString, c_int};
 use std::ptr::{null, null_mut};
@@ -21,6 +21,11 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// The same, but for a command that has words of its own for a key without a filter.
+    pub fn or(self, other: &'static CStr) -> Self {
+        if matches!(self, Refusal::Half) { self } else { Refusal::Message(other) }
+    }
+
     fn reply(self, context: Context<'_>) {
         context.reply_error(match self {
             Refusal::Arity => return context.reply_wrong_arity(),

@@ -1,6 +1,7 @@
 //! The settings: `CONFIG GET koel.*`.
 
 use crate::server::command::done;
+use crate::server::context::{Argument, string};
 use crate::server::raw;
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
 use std::ptr::null_mut;
@@ -79,18 +80,13 @@ unsafe extern "C" fn set_number(
     raw::REDISMODULE_OK
 }
 
-fn string(text: &str) -> *mut raw::RedisModuleString {
-    // SAFETY: the text is copied.
-    unsafe { raw::RedisModule_CreateString.unwrap()(null_mut(), text.as_ptr().cast(), text.len()) }
-}
-
 unsafe extern "C" fn get_rate(
     _name: *const c_char,
     _data: *mut c_void,
 ) -> *mut raw::RedisModuleString {
     // The server copies the string, and leaves it to us.
     static LAST: AtomicPtr<raw::RedisModuleString> = AtomicPtr::new(null_mut());
-    let text = string(&error_rate().to_string());
+    let text = string(null_mut(), error_rate().to_string().as_bytes());
     let before = LAST.swap(text, Ordering::Relaxed);
     if !before.is_null() {
         // SAFETY: it was made here, and the server has copied it.
@@ -105,12 +101,8 @@ unsafe extern "C" fn set_rate(
     _data: *mut c_void,
     error: *mut *mut raw::RedisModuleString,
 ) -> c_int {
-    let mut length = 0;
     // SAFETY: the string lives until this returns.
-    let text = unsafe {
-        let start = raw::RedisModule_StringPtrLen.unwrap()(new, &mut length);
-        std::slice::from_raw_parts(start.cast::<u8>(), length)
-    };
+    let text = unsafe { Argument::new(new) }.bytes();
     match std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok()) {
         Some(rate) if (1e-8..1.0).contains(&rate) => {
             ERROR_RATE.store(rate.to_bits(), Ordering::Relaxed);
@@ -118,7 +110,9 @@ unsafe extern "C" fn set_rate(
         }
         _ => {
             // SAFETY: the server frees the message.
-            unsafe { *error = string("the rate has to be from 0.00000001 to less than 1") };
+            unsafe {
+                *error = string(null_mut(), b"the rate has to be from 0.00000001 to less than 1")
+            };
             raw::REDISMODULE_ERR
         }
     }

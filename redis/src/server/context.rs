@@ -14,6 +14,13 @@ pub struct Argument<'a> {
 }
 
 impl<'a> Argument<'a> {
+    /// # Safety
+    ///
+    /// The string lives as long as `'a`, and is not changed meanwhile.
+    pub(super) unsafe fn new(raw: *mut raw::RedisModuleString) -> Self {
+        Argument { raw, call: PhantomData }
+    }
+
     pub fn bytes(self) -> &'a [u8] {
         let mut length = 0;
         // SAFETY: the string lives as long as the call, and is not changed meanwhile.
@@ -88,6 +95,9 @@ impl<'a> Context<'a> {
         let flags = match mode {
             Mode::Read => raw::REDISMODULE_READ,
             Mode::Write => raw::REDISMODULE_READ | raw::REDISMODULE_WRITE,
+            Mode::Unnoticed => {
+                raw::REDISMODULE_READ | raw::REDISMODULE_WRITE | raw::REDISMODULE_OPEN_KEY_NOTOUCH
+            }
         };
         // SAFETY: the call and the name live.
         unsafe {
@@ -99,12 +109,9 @@ impl<'a> Context<'a> {
     /// Tells who watches the key that it changed, and repeats the command on replicas and in the append-only
     /// file.
     pub fn changed(self, name: Argument<'_>, event: &CStr) {
-        // SAFETY: the call and the name live.
-        unsafe {
-            raw::RedisModule_SignalModifiedKey.unwrap()(self.raw, name.raw);
-            raw::RedisModule_ReplicateVerbatim.unwrap()(self.raw);
-        }
-        self.notify(name, event);
+        // SAFETY: the call lives.
+        unsafe { raw::RedisModule_ReplicateVerbatim.unwrap()(self.raw) };
+        self.touched(name, event);
     }
 
     /// The same, where what to replicate was told already.
@@ -116,37 +123,24 @@ impl<'a> Context<'a> {
 
     /// Publishes a keyspace event, to clients that the server's settings allow it.
     pub fn notify(self, name: Argument<'_>, event: &CStr) {
-        // SAFETY: the call and the name live.
-        unsafe { notify(self.raw, name.raw, event) };
+        let (class, event) = (raw::REDISMODULE_NOTIFY_GENERIC, event.as_ptr());
+        // SAFETY: the call and the name live, and the server copies the event.
+        unsafe { raw::RedisModule_NotifyKeyspaceEvent.unwrap()(self.raw, class, event, name.raw) };
     }
 
     /// The same, where another command does there what this one did here.
     pub fn changed_as(self, name: Argument<'_>, event: &CStr, command: &CStr, arguments: &[&[u8]]) {
-        // SAFETY: the call and the name live.
-        unsafe { raw::RedisModule_SignalModifiedKey.unwrap()(self.raw, name.raw) };
         self.replicate(command, arguments);
-        self.notify(name, event);
+        self.touched(name, event);
     }
 
     /// Does another command on replicas and in the append-only file, before those that follow.
     pub fn replicate(self, command: &CStr, arguments: &[&[u8]]) {
-        let string = |bytes: &&[u8]| {
-            // SAFETY: the bytes are copied.
-            unsafe {
-                raw::RedisModule_CreateString.unwrap()(self.raw, bytes.as_ptr().cast(), bytes.len())
-            }
-        };
-        let mut strings: Vec<_> = arguments.iter().map(string).collect();
+        let mut strings: Vec<_> = arguments.iter().map(|bytes| string(self.raw, bytes)).collect();
         // SAFETY: `v` stands for an array of strings and its length. They are copied.
         unsafe {
-            let replicate = raw::RedisModule_Replicate.unwrap();
-            replicate(
-                self.raw,
-                command.as_ptr(),
-                c"v".as_ptr(),
-                strings.as_mut_ptr(),
-                strings.len(),
-            );
+            let (replicate, all) = (raw::RedisModule_Replicate.unwrap(), strings.as_mut_ptr());
+            replicate(self.raw, command.as_ptr(), c"v".as_ptr(), all, strings.len());
             for string in strings {
                 raw::RedisModule_FreeString.unwrap()(self.raw, string);
             }
@@ -178,19 +172,13 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Publishes an event of a key.
-///
-/// # Safety
-///
-/// The call and the name live.
-pub(super) unsafe fn notify(
+/// A string of the server, which has to be freed.
+pub(super) fn string(
     context: *mut raw::RedisModuleCtx,
-    name: *mut raw::RedisModuleString,
-    event: &CStr,
-) {
-    let class = raw::REDISMODULE_NOTIFY_GENERIC;
-    // SAFETY: the server copies the event.
-    unsafe { raw::RedisModule_NotifyKeyspaceEvent.unwrap()(context, class, event.as_ptr(), name) };
+    bytes: &[u8],
+) -> *mut raw::RedisModuleString {
+    // SAFETY: the bytes are copied.
+    unsafe { raw::RedisModule_CreateString.unwrap()(context, bytes.as_ptr().cast(), bytes.len()) }
 }
 
 /// # Replies

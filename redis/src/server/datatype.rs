@@ -2,8 +2,7 @@
 //!
 //! A set is saved as its [chunks](crate::set::chunk), each a string, of which the last one says that it is.
 
-use crate::server::failure::{cannot_save, or_if_it_panics};
-use crate::server::log::log;
+use crate::server::log::{cannot_save, log, or_if_it_panics};
 use crate::server::raw;
 use crate::set::Set;
 use crate::set::assembly::Assembly;

@@ -10,6 +10,8 @@ use std::marker::PhantomData;
 pub enum Mode {
     Read,
     Write,
+    /// No use of the key that the server counts or tells anybody.
+    Unnoticed,
 }
 
 /// A key that a command has opened, until it is dropped.
@@ -20,19 +22,21 @@ pub struct Key<'a> {
 }
 
 /// What a key has.
-pub enum Value<'k> {
+pub enum Value<S> {
     Nothing,
     /// Something that is not a set of ours.
     Other,
-    Set(&'k Set),
+    Set(S),
 }
 
-/// The same, of a key that may be changed.
-pub enum ValueMut<'k> {
-    Nothing,
-    /// Something that is not a set of ours.
-    Other,
-    Set(&'k mut Set),
+impl<S> Value<S> {
+    fn map<T>(self, act: impl FnOnce(S) -> T) -> Value<T> {
+        match self {
+            Value::Nothing => Value::Nothing,
+            Value::Other => Value::Other,
+            Value::Set(set) => Value::Set(act(set)),
+        }
+    }
 }
 
 impl Key<'_> {
@@ -41,27 +45,19 @@ impl Key<'_> {
     /// The key was opened in this mode, in a call that lives as long as this type says. No other key of this
     /// name is in use.
     pub(super) unsafe fn new(raw: *mut raw::RedisModuleKey, mode: Mode) -> Self {
-        Key { raw, writable: mode == Mode::Write, call: PhantomData }
+        Key { raw, writable: mode != Mode::Read, call: PhantomData }
     }
 
-    pub fn value(&self) -> Value<'_> {
-        match self.set() {
-            Ok(None) => Value::Nothing,
-            Err(Other) => Value::Other,
-            // SAFETY: the set lives as long as the key has it, and nobody changes it meanwhile: the server runs
-            // one command at a time, and this one has the key.
-            Ok(Some(set)) => Value::Set(unsafe { &*set }),
-        }
+    pub fn value(&self) -> Value<&Set> {
+        // SAFETY: the set lives as long as the key has it, and nobody changes it meanwhile: the server runs one command
+        // at a time, and this one has the key.
+        self.set().map(|set| unsafe { &*set })
     }
 
-    pub fn value_mut(&mut self) -> ValueMut<'_> {
+    pub fn value_mut(&mut self) -> Value<&mut Set> {
         assert!(self.writable, "a key that is to be changed has been opened for that");
-        match self.set() {
-            Ok(None) => ValueMut::Nothing,
-            Err(Other) => ValueMut::Other,
-            // SAFETY: as above.
-            Ok(Some(set)) => ValueMut::Set(unsafe { &mut *set }),
-        }
+        // SAFETY: as above.
+        self.set().map(|set| unsafe { &mut *set })
     }
 
     /// Gives the key a set, instead of what it has.
@@ -75,7 +71,7 @@ impl Key<'_> {
         }
     }
 
-    fn set(&self) -> Result<Option<*mut Set>, Other> {
+    fn set(&self) -> Value<*mut Set> {
         // A missing key that was opened for reading is no key at all.
         // SAFETY: a value of our type is a set.
         unsafe {
@@ -84,20 +80,17 @@ impl Key<'_> {
                 false => raw::RedisModule_KeyType.unwrap()(self.raw),
             };
             if kind == raw::REDISMODULE_KEYTYPE_EMPTY {
-                Ok(None)
+                Value::Nothing
             } else if kind == raw::REDISMODULE_KEYTYPE_MODULE
                 && raw::RedisModule_ModuleTypeGetType.unwrap()(self.raw) == datatype::id()
             {
-                Ok(Some(raw::RedisModule_ModuleTypeGetValue.unwrap()(self.raw).cast()))
+                Value::Set(raw::RedisModule_ModuleTypeGetValue.unwrap()(self.raw).cast())
             } else {
-                Err(Other)
+                Value::Other
             }
         }
     }
 }
-
-/// The key has something else.
-struct Other;
 
 impl Drop for Key<'_> {
     fn drop(&mut self) {

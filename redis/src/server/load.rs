@@ -1,8 +1,7 @@
 //! What happens when the server loads the module.
 
 use crate::server::command::{self, Command};
-use crate::server::failure::or_if_it_panics;
-use crate::server::log::{log, note};
+use crate::server::log::{log, note, or_if_it_panics};
 use crate::server::{config, datatype, raw};
 use crate::set::totals;
 use std::ffi::{CStr, c_int};

@@ -1,7 +1,9 @@
-//! The log of the server.
+//! The log of the server, and what becomes of a failure where no client waits for an error.
 
 use crate::server::raw;
 use std::ffi::{CStr, CString};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
 
 /// Tells those who run the server.
 pub(super) fn log(context: *mut raw::RedisModuleCtx, message: &str) {
@@ -19,5 +21,26 @@ fn log_at(level: &CStr, context: *mut raw::RedisModuleCtx, message: &str) {
     unsafe {
         let log = raw::RedisModule_Log.unwrap();
         log(context, level.as_ptr(), c"%s".as_ptr(), message.as_ptr());
+    }
+}
+
+/// Does this, and returns the other value after a panic: unwinding must not reach the server.
+pub(super) fn or_if_it_panics<T>(otherwise: T, what: &str, act: impl FnOnce() -> T) -> T {
+    // A panic leaves a set as it was.
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| {
+        log(null_mut(), &format!("koel: {what} panicked; please report this"));
+        otherwise
+    })
+}
+
+/// Tells why a set was not saved. There is no way to tell the server; but in a child, which writes a file beside
+/// the one that there is, this ends it, so that one stays. (In the server itself, what is saved lacks its end, and
+/// is refused when it is loaded.)
+pub(super) fn cannot_save(error: &str) {
+    log(null_mut(), &format!("koel: cannot save a filter: {error}"));
+    // SAFETY: there is no call that this belongs to.
+    let flags = unsafe { raw::RedisModule_GetContextFlags.unwrap()(null_mut()) };
+    if flags & raw::REDISMODULE_CTX_FLAGS_IS_CHILD != 0 {
+        std::process::abort();
     }
 }

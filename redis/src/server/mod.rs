@@ -8,8 +8,7 @@
 //! * [`datatype`] saves, loads, copies and frees a set.
 //! * [`chore`] is what goes on between calls.
 //! * [`config`] has the settings.
-//! * [`failure`] is for those that no client waits for.
-//! * [`log`] is where the server tells those who run it.
+//! * [`log`] is where the server tells those who run it, also of failures that no client waits for.
 //! * [`alloc`] is the server's allocator.
 //! * [`raw`] is the module API itself.
 
@@ -23,7 +22,6 @@ pub mod command;
 pub mod config;
 pub mod context;
 mod datatype;
-mod failure;
 pub mod key;
 pub mod load;
 mod log;

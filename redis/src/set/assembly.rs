@@ -18,7 +18,7 @@ pub struct Assembly {
 
 /// What the chunks are of.
 #[derive(Default)]
-enum Part {
+pub enum Part {
     #[default]
     Nothing,
     /// A set that was saved before all of its chunks had come.
@@ -27,15 +27,6 @@ enum Part {
     Few(Few),
     /// The bytes of a file of koel, which only clients load.
     File(Vec<u8>),
-}
-
-/// What chunks are of, once all have come.
-#[allow(clippy::large_enum_variant, reason = "it lives for a moment")]
-pub enum Whole {
-    Half,
-    Few(About, Few),
-    /// With what it was made of, if the chunks tell that.
-    Filter(Filter, Option<About>),
 }
 
 /// Why a chunk was refused.
@@ -119,18 +110,9 @@ impl Assembly {
         }
     }
 
-    /// Returns what the chunks are of.
-    pub fn finish(self) -> Result<Whole, Trouble> {
-        let filter = match self.part {
-            Part::Nothing => return Err(Trouble::Misplaced),
-            Part::Half => return Ok(Whole::Half),
-            Part::Few(few) => {
-                return Ok(Whole::Few(self.about.ok_or(Trouble::Misplaced)?, few));
-            }
-            Part::Pieces(loader) => loader.finish()?,
-            Part::File(file) => Filter::read_from(file.as_slice())?,
-        };
-        Ok(Whole::Filter(filter, self.about))
+    /// Returns what the chunks are of, and what it was made of, if they tell that.
+    pub fn finish(self) -> (Part, Option<About>) {
+        (self.part, self.about)
     }
 
     pub fn bytes(&self) -> usize {

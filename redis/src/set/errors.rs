@@ -48,67 +48,53 @@ pub fn of_snapshot(error: &SnapshotError) -> String {
     text.into()
 }
 
-/// The reason why two sets cannot be merged.
+/// The reason why two sets cannot be merged: the reply, with its code.
 #[derive(Clone, Copy)]
-pub enum Apart {
-    Seed,
-    Half,
-    Kind,
-    Capacity,
-    Rate,
-    Window,
-    /// Together they have more items than fit into a set of fixed size.
-    TooMany,
-    NoRoom,
-    NoMemory,
-}
+pub struct Apart(&'static str);
 
 impl Apart {
-    pub fn of(error: &UnionError) -> Self {
-        match error.kind() {
-            UnionErrorKind::DifferentHasher => Apart::Seed,
-            UnionErrorKind::DifferentKind => Apart::Kind,
-            UnionErrorKind::DifferentSize => Apart::Capacity,
-            UnionErrorKind::DifferentLayout => Apart::Rate,
-            UnionErrorKind::DifferentWindow => Apart::Window,
-            UnionErrorKind::OutOfMemory => Apart::NoMemory,
-            _ => Apart::NoRoom,
-        }
-    }
-}
+    pub const SEED: Self = Apart(
+        "ERR the filters have different seeds; only filters with one seed can be merged (SEED n)",
+    );
+    pub const HALF: Self =
+        Apart("ERR one of the filters is still being loaded by CF.LOADCHUNK; it lacks chunks");
+    /// Together they have more items than fit into a set of fixed size.
+    pub const TOO_MANY: Self = Apart(
+        "ERR the filters have more items together than the destination was made for, which has a fixed size; nothing \
+         has changed",
+    );
+    pub const NO_ROOM: Self = Apart(
+        "ERR there is no room for all items of the other filters in the destination, which has some of them now",
+    );
+    pub const NO_MEMORY: Self = Apart(
+        "OOM there is no memory to merge the filters; the destination may have some of the items now",
+    );
 
-/// The reply, with its code.
-impl fmt::Display for Apart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Apart::Seed => {
-                "ERR the filters have different seeds; only filters with one seed can be merged (SEED n)"
-            }
-            Apart::Half => "ERR one of the filters is still being loaded by CF.LOADCHUNK; it lacks chunks",
-            Apart::Kind => {
+    pub fn of(error: &UnionError) -> Self {
+        Apart(match error.kind() {
+            UnionErrorKind::DifferentHasher => return Apart::SEED,
+            UnionErrorKind::OutOfMemory => return Apart::NO_MEMORY,
+            UnionErrorKind::DifferentKind => {
                 "ERR one of the filters grows, and the other does not; only filters of one kind can be merged \
                  (EXPANSION)"
             }
-            Apart::Capacity => {
+            UnionErrorKind::DifferentSize => {
                 "ERR the filters were made for different capacities; only filters of one capacity can be merged"
             }
-            Apart::Rate => {
+            UnionErrorKind::DifferentLayout => {
                 "ERR the filters were made for different rates; only filters of one rate can be merged (ERROR_RATE p)"
             }
-            Apart::Window => {
+            UnionErrorKind::DifferentWindow => {
                 "ERR the filters remember items for different times; only filters with one window can be merged \
                  (FORGETAFTER seconds)"
             }
-            Apart::TooMany => {
-                "ERR the filters have more items together than the destination was made for, which has a fixed size; \
-                 nothing has changed"
-            }
-            Apart::NoRoom => {
-                "ERR there is no room for all items of the other filters in the destination, which has some of them now"
-            }
-            Apart::NoMemory => {
-                "OOM there is no memory to merge the filters; the destination may have some of the items now"
-            }
+            _ => return Apart::NO_ROOM,
         })
+    }
+}
+
+impl fmt::Display for Apart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
     }
 }

@@ -76,35 +76,47 @@ impl Set {
         }
     }
 
-    /// Adds a copy of each item, and tells for each whether there was room.
-    pub fn add_many(&mut self, hashes: &[Prehashed], answers: &mut [bool]) {
-        let (Body::Filter(counted), true) = (&self.body, self.room() >= hashes.len() as u64) else {
-            return hashes.iter().zip(answers).for_each(|(hash, answer)| *answer = self.add(*hash));
-        };
-        batches(
-            hashes,
-            answers,
-            Ok(()),
-            |hashes, answers| counted.filter.insert_many_into(hashes, answers),
-            |answer| answer.is_ok(),
+    /// Adds a copy of each item: `Some(true)`, or `None` if there was no room.
+    pub fn add_many(&mut self, hashes: &[Prehashed], answers: &mut [Option<bool>]) {
+        self.in_batches(
+            (hashes, answers),
+            |set, hash| set.add(hash).then_some(true),
+            |filter, hashes, answers| {
+                let added = &mut [Ok(()); BATCH][..hashes.len()];
+                filter.insert_many_into(hashes, added);
+                answers
+                    .iter_mut()
+                    .zip(added)
+                    .for_each(|(to, from)| *to = from.is_ok().then_some(true));
+            },
         );
-        self.count_added(answers.iter().filter(|added| **added).count() as u64);
     }
 
     /// Adds each item that is not there, and tells for each whether it was not, or `None` if there was no
     /// room.
     pub fn add_many_if_absent(&mut self, hashes: &[Prehashed], answers: &mut [Option<bool>]) {
+        self.in_batches((hashes, answers), Set::add_if_absent, |filter, hashes, answers| {
+            let added = &mut [Ok(false); BATCH][..hashes.len()];
+            filter.insert_if_absent_many_into(hashes, added);
+            answers.iter_mut().zip(added).for_each(|(to, from)| *to = from.ok());
+        });
+    }
+
+    /// Adds items to a filter that has room for all of them, some at once with their answers on the stack; or else one
+    /// by one.
+    fn in_batches(
+        &mut self,
+        (hashes, answers): (&[Prehashed], &mut [Option<bool>]),
+        one: impl Fn(&mut Self, Prehashed) -> Option<bool>,
+        many: impl Fn(&Filter, &[Prehashed], &mut [Option<bool>]),
+    ) {
         let (Body::Filter(counted), true) = (&self.body, self.room() >= hashes.len() as u64) else {
             let each = hashes.iter().zip(answers);
-            return each.for_each(|(hash, answer)| *answer = self.add_if_absent(*hash));
+            return each.for_each(|(hash, answer)| *answer = one(self, *hash));
         };
-        batches(
-            hashes,
-            answers,
-            Ok(false),
-            |hashes, answers| counted.filter.insert_if_absent_many_into(hashes, answers),
-            |answer| answer.ok(),
-        );
+        for (hashes, answers) in hashes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+            many(&counted.filter, hashes, answers);
+        }
         self.count_added(answers.iter().filter(|added| **added == Some(true)).count() as u64);
     }
 
@@ -158,10 +170,10 @@ impl Set {
     /// Tells why the other set cannot be taken over, if it cannot.
     pub fn check_alike(&self, other: &Set) -> Result<(), Apart> {
         if self.is_half() || other.is_half() {
-            return Err(Apart::Half);
+            return Err(Apart::HALF);
         }
         if self.about.hasher != other.about.hasher {
-            return Err(Apart::Seed);
+            return Err(Apart::SEED);
         }
         let other = match &other.body {
             Body::Filter(other) => &other.filter,
@@ -171,7 +183,7 @@ impl Set {
         let checked = match &self.body {
             Body::Filter(own) => own.filter.check_union(other),
             _ => {
-                let own = self.about.build().map_err(|_| Apart::NoMemory)?;
+                let own = self.about.build().map_err(|_| Apart::NO_MEMORY)?;
                 own.check_union(other)
             }
         };
@@ -187,10 +199,10 @@ impl Set {
         if self.about.grows() {
             return others.iter().try_for_each(|other| self.merge_one(other));
         }
-        let mut merged = self.try_clone().ok_or(Apart::NoMemory)?;
+        let mut merged = self.try_clone().ok_or(Apart::NO_MEMORY)?;
         others.iter().try_for_each(|other| merged.merge_one(other))?;
         if merged.len() as u64 > self.about.capacity {
-            return Err(Apart::TooMany);
+            return Err(Apart::TOO_MANY);
         }
         *self = merged;
         Ok(())
@@ -198,27 +210,27 @@ impl Set {
 
     fn merge_one(&mut self, other: &Set) -> Result<(), Apart> {
         let other = match &other.body {
-            Body::Half(_) => return Err(Apart::Half),
+            Body::Half(_) => return Err(Apart::HALF),
             Body::Filter(other) => other,
             Body::Few(few) => {
                 let added = few.hashes().iter().all(|hash| self.add_if_absent(*hash).is_some());
                 let no_room = || match self.about.grows() {
-                    true => Apart::NoRoom,
-                    false => Apart::TooMany,
+                    true => Apart::NO_ROOM,
+                    false => Apart::TOO_MANY,
                 };
                 return added.then_some(()).ok_or_else(no_room);
             }
         };
         if let Body::Few(few) = &self.body {
             let filter = filter_of(&self.about, few);
-            self.body = Body::of(filter.ok_or(Apart::NoMemory)?);
+            self.body = Body::of(filter.ok_or(Apart::NO_MEMORY)?);
         }
-        let Body::Filter(own) = &mut self.body else { return Err(Apart::Half) };
+        let Body::Filter(own) = &mut self.body else { return Err(Apart::HALF) };
         let added = own.filter.union(&other.filter);
         // It may have made items younger.
         own.count.iter_mut().for_each(|count| *count = Count::of(&own.filter));
         added.map(drop).map_err(|error| match error.kind() {
-            UnionErrorKind::Full if !self.about.grows() => Apart::TooMany,
+            UnionErrorKind::Full if !self.about.grows() => Apart::TOO_MANY,
             _ => Apart::of(&error),
         })
     }
@@ -226,18 +238,3 @@ impl Set {
 
 /// The items that are passed to a filter at once, with answers on the stack.
 const BATCH: usize = 128;
-
-/// Passes items to a filter in batches, and answers in the words of a set.
-fn batches<A: Copy, B>(
-    hashes: &[Prehashed],
-    answers: &mut [B],
-    unanswered: A,
-    mut act: impl FnMut(&[Prehashed], &mut [A]),
-    answer: impl Fn(A) -> B,
-) {
-    for (hashes, answers) in hashes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
-        let mut batch = [unanswered; BATCH];
-        act(hashes, &mut batch[..hashes.len()]);
-        answers.iter_mut().zip(batch).for_each(|(to, from)| *to = answer(from));
-    }
-}

@@ -2,8 +2,8 @@
 //!
 //! Nothing here changes a set, but that a tick that is passing comes to its end: see [`time`](crate::set::time).
 
-use crate::set::about::About;
-use crate::set::assembly::{Assembly, Trouble, Whole};
+use crate::set::about::{About, Filter};
+use crate::set::assembly::{Assembly, Part, Trouble};
 use crate::set::count::Count;
 use crate::set::{Body, Counted, Set, chunk, filter_of, totals};
 use koel::SnapshotError;
@@ -110,10 +110,13 @@ impl Set {
 
     /// Makes a set of its chunks.
     pub fn of_chunks(chunks: Assembly) -> Result<Self, Trouble> {
-        let (filter, about) = match chunks.finish()? {
-            Whole::Half => return Ok(Set::half()),
-            Whole::Few(about, few) => return Ok(Set::of(about, Body::Few(few))),
-            Whole::Filter(filter, about) => (filter, about),
+        let (part, about) = chunks.finish();
+        let filter = match part {
+            Part::Nothing => return Err(Trouble::Misplaced),
+            Part::Half => return Ok(Set::half()),
+            Part::Few(few) => return Ok(Set::of(about.ok_or(Trouble::Misplaced)?, Body::Few(few))),
+            Part::Pieces(loader) => loader.finish()?,
+            Part::File(file) => Filter::read_from(file.as_slice())?,
         };
         let mut set = Set::of(About::of(&filter), Body::of(filter));
         match about {

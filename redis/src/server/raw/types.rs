@@ -43,39 +43,38 @@ pub type Unused = Option<unsafe extern "C" fn()>;
 
 pub type RedisModuleTimerID = u64;
 
-// What the module has the server call. A pointer to each may be null.
+/// What the module has the server call. A pointer to each may be null.
+macro_rules! callbacks {
+    ($($name:ident = fn $parameters:tt $(-> $returned:ty)?;)*) => {
+        $(pub type $name = Option<unsafe extern "C" fn $parameters $(-> $returned)?>;)*
+    };
+}
 
-pub type RedisModuleCmdFunc = Option<
-    unsafe extern "C" fn(
-        context: *mut RedisModuleCtx,
-        argv: *mut *mut RedisModuleString,
-        argc: c_int,
-    ) -> c_int,
->;
-pub type RedisModuleInfoFunc =
-    Option<unsafe extern "C" fn(info: *mut RedisModuleInfoCtx, for_crash_report: c_int)>;
-pub type RedisModuleTimerProc =
-    Option<unsafe extern "C" fn(context: *mut RedisModuleCtx, data: *mut c_void)>;
-pub type RedisModuleConfigGetNumericFunc =
-    Option<unsafe extern "C" fn(name: *const c_char, data: *mut c_void) -> c_longlong>;
-pub type RedisModuleConfigSetNumericFunc = Option<
-    unsafe extern "C" fn(
-        name: *const c_char,
-        new: c_longlong,
-        data: *mut c_void,
-        error: *mut *mut RedisModuleString,
-    ) -> c_int,
->;
-pub type RedisModuleConfigGetStringFunc =
-    Option<unsafe extern "C" fn(name: *const c_char, data: *mut c_void) -> *mut RedisModuleString>;
-pub type RedisModuleConfigSetStringFunc = Option<
-    unsafe extern "C" fn(
-        name: *const c_char,
-        new: *mut RedisModuleString,
-        data: *mut c_void,
-        error: *mut *mut RedisModuleString,
-    ) -> c_int,
->;
+type Ctx = *mut RedisModuleCtx;
+type Str = *mut RedisModuleString;
+type Text = *const c_char;
+type Data = *mut c_void;
+
+callbacks! {
+    RedisModuleCmdFunc = fn(context: Ctx, argv: *mut Str, argc: c_int) -> c_int;
+    RedisModuleInfoFunc = fn(info: *mut RedisModuleInfoCtx, for_crash_report: c_int);
+    RedisModuleTimerProc = fn(context: Ctx, data: Data);
+    RedisModuleConfigGetNumericFunc = fn(name: Text, data: Data) -> c_longlong;
+    RedisModuleConfigSetNumericFunc = fn(name: Text, new: c_longlong, data: Data, error: *mut Str) -> c_int;
+    RedisModuleConfigGetStringFunc = fn(name: Text, data: Data) -> Str;
+    RedisModuleConfigSetStringFunc = fn(name: Text, new: Str, data: Data, error: *mut Str) -> c_int;
+
+    // Of a data type.
+    RedisModuleTypeLoadFunc = fn(file: *mut RedisModuleIO, version: c_int) -> Data;
+    RedisModuleTypeSaveFunc = fn(file: *mut RedisModuleIO, value: Data);
+    RedisModuleTypeRewriteFunc = fn(file: *mut RedisModuleIO, key: Str, value: Data);
+    RedisModuleTypeMemUsageFunc = fn(value: *const c_void) -> usize;
+    RedisModuleTypeDigestFunc = fn(digest: *mut RedisModuleDigest, value: Data);
+    RedisModuleTypeFreeFunc = fn(value: Data);
+    RedisModuleTypeFreeEffortFunc = fn(key: Str, value: *const c_void) -> usize;
+    RedisModuleTypeCopyFunc = fn(from: Str, to: Str, value: *const c_void) -> Data;
+    RedisModuleTypeDefragFunc = fn(context: *mut RedisModuleDefragCtx, key: Str, value: *mut Data) -> c_int;
+}
 
 /// The version of [`RedisModuleTypeMethods`] that is declared here. A server reads the fields of the version that it is
 /// told and of those before. (Versions 4 and 5, of Redis 7.0 and 7.2, add variants of the callbacks.)
@@ -85,41 +84,21 @@ pub const REDISMODULE_TYPE_METHOD_VERSION: u64 = 3;
 #[repr(C)]
 pub struct RedisModuleTypeMethods {
     pub version: u64,
-    pub rdb_load:
-        Option<unsafe extern "C" fn(file: *mut RedisModuleIO, version: c_int) -> *mut c_void>,
-    pub rdb_save: Option<unsafe extern "C" fn(file: *mut RedisModuleIO, value: *mut c_void)>,
-    pub aof_rewrite: Option<
-        unsafe extern "C" fn(
-            file: *mut RedisModuleIO,
-            key: *mut RedisModuleString,
-            value: *mut c_void,
-        ),
-    >,
-    pub mem_usage: Option<unsafe extern "C" fn(value: *const c_void) -> usize>,
-    pub digest: Option<unsafe extern "C" fn(digest: *mut RedisModuleDigest, value: *mut c_void)>,
-    pub free: Option<unsafe extern "C" fn(value: *mut c_void)>,
+    pub rdb_load: RedisModuleTypeLoadFunc,
+    pub rdb_save: RedisModuleTypeSaveFunc,
+    pub aof_rewrite: RedisModuleTypeRewriteFunc,
+    pub mem_usage: RedisModuleTypeMemUsageFunc,
+    pub digest: RedisModuleTypeDigestFunc,
+    pub free: RedisModuleTypeFreeFunc,
     // Version 2.
     pub aux_load: Unused,
     pub aux_save: Unused,
     pub aux_save_triggers: c_int,
     // Version 3.
-    pub free_effort:
-        Option<unsafe extern "C" fn(key: *mut RedisModuleString, value: *const c_void) -> usize>,
+    pub free_effort: RedisModuleTypeFreeEffortFunc,
     pub unlink: Unused,
-    pub copy: Option<
-        unsafe extern "C" fn(
-            from: *mut RedisModuleString,
-            to: *mut RedisModuleString,
-            value: *const c_void,
-        ) -> *mut c_void,
-    >,
-    pub defrag: Option<
-        unsafe extern "C" fn(
-            context: *mut RedisModuleDefragCtx,
-            key: *mut RedisModuleString,
-            value: *mut *mut c_void,
-        ) -> c_int,
-    >,
+    pub copy: RedisModuleTypeCopyFunc,
+    pub defrag: RedisModuleTypeDefragFunc,
 }
 
 /// Which version of [`RedisModuleCommandInfo`] this is, and what steps the server takes in its tables.

@@ -43,7 +43,7 @@ fn what_is_counted_is_what_the_filter_has() {
         let (mut set, mut random) = (set(capacity, forget_after), Random(capacity));
         let first: Vec<Prehashed> =
             (0..capacity.saturating_sub(1_000)).map(|item| set.hash(&item.to_le_bytes())).collect();
-        set.add_many(&first, &mut vec![false; first.len()]);
+        set.add_many(&first, &mut vec![None; first.len()]);
         let mut tick = 1_000;
         for round in 0..if capacity > 10_000 { 200 } else { 5_000 } {
             let hashes: Vec<Prehashed> = (0..=random.below(300))
@@ -52,7 +52,7 @@ fn what_is_counted_is_what_the_filter_has() {
             match random.below(100) {
                 0..20 => _ = set.add(hashes[0]),
                 20..40 => _ = set.add_if_absent(hashes[0]),
-                40..45 => set.add_many(&hashes, &mut vec![false; hashes.len()]),
+                40..45 => set.add_many(&hashes, &mut vec![None; hashes.len()]),
                 45..60 => set.add_many_if_absent(&hashes, &mut vec![None; hashes.len()]),
                 60..90 => hashes.iter().take(5).for_each(|hash| _ = set.remove(*hash)),
                 90..92 => set = set.try_clone().expect("memory"),
@@ -85,7 +85,7 @@ fn to_add_takes_no_count_and_no_end_of_a_tick() {
     let mut set = set(700_000, 14);
     let hashes: Vec<Prehashed> =
         (0..700_001u64).map(|item| set.hash(&item.to_le_bytes())).collect();
-    set.add_many(&hashes[..700_000], &mut vec![false; 700_000]);
+    set.add_many(&hashes[..700_000], &mut vec![None; 700_000]);
     assert_eq!(COUNTED.get(), 1);
     let new = hashes[700_000];
     set.begin_tick(1_001);

@@ -1,25 +1,13 @@
 //! Writers do not undo each other's changes, and there is no deadlock.
 
-use crate::toy::{Kick, Model, NOT_ONCE, Toy, Winners};
+use crate::toy::{Kick, Model, Toy, Winners, all_there_once};
 use koel_under_loom::internals::{Bucket, Copies, Outcome, Path, Place, execute, kick};
-
-fn insert_first(toy: &Toy, [x, _]: &[Place; 2]) {
-    toy.insert(x);
-}
-
-fn insert_second(toy: &Toy, [_, y]: &[Place; 2]) {
-    toy.insert(y);
-}
-
-fn remove_first(toy: &Toy, [x, _]: &[Place; 2]) {
-    toy.remove(x);
-}
 
 #[test]
 fn two_inserts_into_one_bucket_both_stay() {
-    Model::new(50).run(
-        |toy: &Toy| [toy.item(0, 3, 0), toy.item(0, 5, 0)],
-        &[insert_first, insert_second],
+    Model::new(50).run::<Toy, [Place; 2]>(
+        |toy| [toy.item(0, 3, 0), toy.item(0, 5, 0)],
+        &[|toy, [x, _]| toy.insert(x), |toy, [_, y]| toy.insert(y)],
         |toy, items| {
             assert_eq!(items.map(|it| toy.copies(&it)), [1, 1], "an insert overwrote another");
         },
@@ -28,15 +16,15 @@ fn two_inserts_into_one_bucket_both_stay() {
 
 #[test]
 fn a_remove_and_an_insert_in_one_bucket_both_count() {
-    Model::new(45).run(
-        |toy: &Toy| {
+    Model::new(45).run::<Toy, [Place; 2]>(
+        |toy| {
             let [x, y] = [toy.item(0, 3, 0), toy.item(0, 5, 0)];
             toy.put(&x, 0);
             // Bucket 5 is as full as bucket 0, so the insert goes to bucket 0.
             toy.put(&toy.item(5, 6, 9), 5);
             [x, y]
         },
-        &[remove_first, insert_second],
+        &[|toy, [x, _]| toy.remove(x), |toy, [_, y]| toy.insert(y)],
         |toy, items| {
             let copies = items.map(|it| toy.copies(&it));
             assert_eq!(copies, [0, 1], "a removal or an insert was undone");
@@ -82,20 +70,11 @@ fn two_removes_of_one_copy_take_it_once() {
     );
 }
 
-fn first_kicks(toy: &Toy, [kick, _]: &[Kick; 2]) {
-    walk_or_kick(toy, kick);
-}
-
-fn second_kicks(toy: &Toy, [_, kick]: &[Kick; 2]) {
-    walk_or_kick(toy, kick);
-}
+const KICKERS: [fn(&Toy, &[Kick; 2]); 2] =
+    [|toy, [kick, _]| walk_or_kick(toy, kick), |toy, [_, kick]| walk_or_kick(toy, kick)];
 
 fn both_there_once(toy: &Toy, kicks: &[Kick; 2]) {
-    for kick in kicks {
-        for item in kick.moved.iter().chain([&kick.newcomer]) {
-            assert_eq!(toy.copies(item), 1, "{NOT_ONCE}");
-        }
-    }
+    kicks.iter().for_each(|kick| all_there_once(toy, kick));
 }
 
 /// Both kicks move the same item to the same lane.
@@ -112,7 +91,7 @@ fn two_kickers_on_one_path_lose_nothing() {
                 moved: moved.clone(),
             })
         },
-        &[first_kicks, second_kicks],
+        &KICKERS,
         both_there_once,
     );
 }
@@ -132,21 +111,21 @@ fn kickers_in_opposite_directions_do_not_wait_for_each_other() {
                 Kick { path: down, newcomer: toy.item(3, 2, 1), moved: vec![y] },
             ]
         },
-        &[first_kicks, second_kicks],
+        &KICKERS,
         both_there_once,
     );
 }
 
 #[test]
 fn removes_that_start_from_either_side_do_not_wait_for_each_other() {
-    Model::blocking(8, None).run(
-        |toy: &Toy| {
+    Model::blocking(8, None).run::<Toy, [Place; 2]>(
+        |toy| {
             let items = [toy.item(0, 3, 0), toy.item(3, 0, 1)];
             toy.put(&items[0], 0);
             toy.put(&items[1], 3);
             items
         },
-        &[remove_first, |toy, [_, y]| toy.remove(y)],
+        &[|toy, [x, _]| toy.remove(x), |toy, [_, y]| toy.remove(y)],
         |toy, items| assert!(items.iter().all(|item| toy.copies(item) == 0)),
     );
 }

@@ -7,16 +7,7 @@ use koel_under_loom::internals::{
 };
 
 /// Takes over a copy of a shard of depth 0 that has this item. Returns how many entries were counted.
-fn adopt(grove: &Grove, hash: Mixed) -> usize {
-    adopt_as(grove, place(hash, 0))
-}
-
-/// The same if nothing is known of the entry's place but its bucket: it belongs to both halves.
-fn adopt_vaguely(grove: &Grove, hash: Mixed) -> usize {
-    adopt_as(grove, vague(place(hash, 0)))
-}
-
-fn adopt_as(grove: &Grove, Place { first, fp, .. }: Place) -> usize {
+fn adopt(grove: &Grove, Place { first, fp, .. }: Place) -> usize {
     let mut words = [0; 8];
     words[first.0 as usize] = u64::from(fp.head());
     let lanes = grove.shard(Mixed(0)).0.lanes();
@@ -28,7 +19,8 @@ fn adopt_as(grove: &Grove, Place { first, fp, .. }: Place) -> usize {
     taken.added
 }
 
-/// The same item with a window that is exhausted.
+/// The same item with a window that is exhausted: nothing is known of its place but its bucket, so it belongs to both
+/// halves.
 fn vague(place: Place) -> Place {
     let anchor_and_one = place.fp.head() >> 16 << 16 | 1 << 15;
     Place { fp: Fingerprint::new(anchor_and_one).unwrap(), ..place }
@@ -44,7 +36,7 @@ fn lanes_in(grove: &Grove, half: u64, like: Mixed) -> usize {
 #[test]
 fn an_entry_that_comes_during_a_split_is_found() {
     let adopt: fn(&Grove, &Mixed) = |grove, item| {
-        assert_eq!(adopt(grove, *item), 1, "an absent entry was not added");
+        assert_eq!(adopt(grove, place(*item, 0)), 1, "an absent entry was not added");
     };
     Model::blocking(450, 3).run_each([0, 1], into_whole, &[split_root, adopt], there_once);
 }
@@ -52,7 +44,7 @@ fn an_entry_that_comes_during_a_split_is_found() {
 #[test]
 fn an_entry_that_belongs_to_both_halves_of_a_split_is_in_both() {
     let adopt: fn(&Grove, &Mixed) = |grove, item| {
-        assert_eq!(adopt_vaguely(grove, *item), 1, "an entry was not counted once");
+        assert_eq!(adopt(grove, vague(place(*item, 0))), 1, "an entry was not counted once");
     };
     let model = Model::blocking(450, 3);
     model.run_each([0], into_whole, &[split_root, adopt], |grove, item| {
@@ -67,7 +59,10 @@ fn an_entry_that_belongs_to_both_halves_of_a_split_is_in_both() {
 fn an_entry_and_its_item_are_there_once() {
     Model::blocking(27, 3).run::<Grove, Mixed>(
         |_| item(1, 1),
-        &[|grove, item| _ = grove.insert_if_absent(*item), |grove, item| _ = adopt(grove, *item)],
+        &[
+            |grove, item| _ = grove.insert_if_absent(*item),
+            |grove, item| _ = adopt(grove, place(*item, 0)),
+        ],
         |grove, item| {
             there_once(grove, item);
             assert_eq!(grove.room.items(), 1, "an item and its entry count as two");

@@ -103,7 +103,7 @@ impl Keys {
         Keys { rules, hash, scratch: Scratch::default(), field: Vec::new() }
     }
 
-    #[inline]
+    #[inline(always)] // once a line; the compiler does not by itself
     pub fn key<'a>(&'a mut self, line: &'a [u8]) -> Key<'a> {
         let (part, has_field) = self.rules.compared(line, &mut self.field);
         let (bytes, is_expected) = self.hash.comparison().key(part, &mut self.scratch);

@@ -357,12 +357,6 @@ impl Going {
         thread::sleep(Duration::from_millis(5));
     }
 
-    /// Waits until it has read more than this number of bytes.
-    pub fn has_read(&self, bytes: u64) {
-        let read = || self.proc("io", "rchar:").parse::<u64>().expect("a number");
-        wait_until("that it reads", || read() > bytes);
-    }
-
     /// Returns what the system says of it in a line of one of its files.
     pub fn proc(&self, file: &str, line: &str) -> String {
         let path = format!("/proc/{}/{file}", self.child.id());
@@ -390,9 +384,8 @@ impl Going {
     }
 
     /// Kills it, and waits for its end.
-    pub fn kill(self) -> (ExitStatus, String) {
-        self.signal(Signal::KILL);
-        self.wait()
+    pub fn kill(self) {
+        self.end_by(Signal::KILL);
     }
 
     /// Ends its input, and waits for its end, which is a success.

@@ -53,7 +53,6 @@ use crate::state::seen::Seen;
 use indicatif::HumanCount;
 use koel::files::{beside, folder_of};
 use koel::{PersistentHasher, StableHash};
-use koel_state::files::is_same;
 use koel_state::window::{Window, now};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
@@ -119,13 +118,11 @@ struct At {
 }
 
 impl Noting {
-    /// Prepares the note of a run. `None` if the output is not a regular file that was opened by its name, and that may
-    /// be read.
+    /// Prepares the note of a run. `None` if the output is not a regular file that was opened by its name.
     pub fn new(keeper: &Keeper, hash: &LineHash, sink: &Sink, rules: Rules) -> Option<Noting> {
         let (path, file) = sink.kept()?;
-        let output = File::open(path).ok()?;
-        let is_it = |about: &Metadata| file.metadata().is_ok_and(|file| is_same(about, &file));
-        let about = output.metadata().ok().filter(is_it)?;
+        let output = file.try_clone().ok()?;
+        let about = output.metadata().ok()?;
         // Not all file systems have locks.
         let _ = output.try_lock_shared();
         let note = Note {

@@ -57,10 +57,11 @@ impl<'a> Worker<'a> {
     /// Determines the answer for each line of a chunk, and sorts the lines by it.
     fn process(&mut self, chunk: &mut Chunk) {
         let Shared { operation, select, limit, sets_aside, writes, .. } = self.shared;
-        self.hashes.clear();
-        self.asked.clear();
-        let adds = matches!(operation, Operation::Add(_));
         self.pass_time();
+        let Worker { keys, hashes, asked, recent, .. } = self;
+        hashes.clear();
+        asked.clear();
+        let adds = matches!(operation, Operation::Add(_));
         let (mut not_urls, mut without_field) = (0, 0);
         let (mut last, mut last_was_no_url, mut last_had_no_field) = (&[][..], 0, 0);
         for (number, line) in chunk.iter().enumerate() {
@@ -69,21 +70,21 @@ impl<'a> Worker<'a> {
                 without_field += last_had_no_field;
                 continue;
             }
-            let key = self.keys.key(line);
+            let key = keys.key(line);
             (last, last_was_no_url, last_had_no_field) =
                 (line, u64::from(!key.is_expected), u64::from(!key.has_field));
             not_urls += last_was_no_url;
             without_field += last_had_no_field;
-            if !(adds && self.recent.met(key.hash.0)) {
-                self.hashes.push(key.hash);
-                self.asked.push(number as u32);
+            if !(adds && recent.met(key.hash.0)) {
+                hashes.push(key.hash);
+                asked.push(number as u32);
             }
         }
         if let Some(line) = &chunk.long {
             (not_urls, without_field) = (u64::from(!line.is_expected), u64::from(!line.has_field));
-            if !(adds && self.recent.met(line.hash.0)) {
-                self.hashes.push(line.hash);
-                self.asked.push(0);
+            if !(adds && recent.met(line.hash.0)) {
+                hashes.push(line.hash);
+                asked.push(0);
             }
         }
         (chunk.not_urls, chunk.without_field) = (not_urls, without_field);

@@ -83,7 +83,7 @@ fn every_change_is_a_keyspace_event() {
             other => panic!("{other:?}"),
         };
         let (cursor, piece) = dump(&mut client, 0);
-        client.call(&[&"CF.LOADCHUNK", &"d", &cursor.to_string(), &piece]).ok();
+        client.load_chunk("d", cursor, &piece).ok();
         for _ in 0..2 {
             let event = listener.receive().expect("an event");
             assert_eq!(event.array()[2].text(), "__keyevent@0__:cuckoo.load", "{kind:?}");

@@ -152,6 +152,11 @@ impl Client {
         self.send(command).and_then(|()| self.receive()).expect("the server answers")
     }
 
+    /// Loads a chunk of a set.
+    pub fn load_chunk(&mut self, key: &str, cursor: i64, chunk: &[u8]) -> Reply {
+        self.call(&[&"CF.LOADCHUNK", &key, &cursor.to_string(), &chunk])
+    }
+
     /// How many items a set says that it has.
     pub fn len(&mut self, key: &str) -> i64 {
         self.ask(&format!("CF.INFO {key}")).field("Number of items inserted").integer()

@@ -26,7 +26,7 @@ pub fn dump(client: &mut Client, key: &str) -> Vec<(i64, Vec<u8>)> {
 
 fn load(client: &mut Client, key: &str, chunks: &[(i64, Vec<u8>)]) {
     for (cursor, chunk) in chunks {
-        client.call(&[&"CF.LOADCHUNK", &key, &cursor.to_string(), chunk]).ok();
+        client.load_chunk(key, *cursor, chunk).ok();
     }
 }
 
@@ -95,9 +95,7 @@ fn a_filter_may_be_in_use_while_it_is_dumped() {
             if cursor == 0 {
                 break;
             }
-            client
-                .call(&[&"CF.LOADCHUNK", &"b", &cursor.to_string(), &reply.array()[1].bytes()])
-                .ok();
+            client.load_chunk("b", cursor, reply.array()[1].bytes()).ok();
             if let Some(first) = more.next() {
                 client.insert("a", first..first + 50_000);
             }
@@ -154,7 +152,7 @@ fn half_a_filter_answers_nothing_and_the_whole_one_is_everywhere() {
         let (cursor, mut broken) = rest[0].clone();
         broken[5_000] ^= 1;
         for (chunk, spoils) in [(&rest.last().expect("chunks").1, false), (&broken, true)] {
-            let reply = client.call(&[&"CF.LOADCHUNK", &"b", &cursor.to_string(), chunk]);
+            let reply = client.load_chunk("b", cursor, chunk);
             assert_eq!(reply.error().contains("begin again"), spoils, "{reply:?}");
         }
         load(&mut client, "b", first);
@@ -212,7 +210,7 @@ fn a_file_of_koel_is_loaded_cut_anywhere_and_comes_back() {
             let (filter, file) = state(items);
             let chunks: Vec<_> = file.chunks(cut).collect();
             for (number, chunk) in chunks.iter().enumerate() {
-                client.call(&[&"CF.LOADCHUNK", &"k", &(number + 1).to_string(), chunk]).ok();
+                client.load_chunk("k", number as i64 + 1, chunk).ok();
             }
             server.kill_and_restart();
             client = server.client();
@@ -246,14 +244,14 @@ fn a_damaged_file_is_refused_at_its_end_and_can_be_begun_again() {
         let mut damaged = file.clone();
         damaged[100_000] ^= 1;
         for (number, chunk) in damaged.chunks(50_000).enumerate() {
-            let reply = client.call(&[&"CF.LOADCHUNK", &"k", &(number + 1).to_string(), &chunk]);
+            let reply = client.load_chunk("k", number as i64 + 1, chunk);
             if (number + 1) * 50_000 < file.len() {
                 reply.ok();
             } else {
                 assert!(reply.error().contains("Invalid chunk"), "{reply:?}");
             }
         }
-        client.call(&[&"CF.LOADCHUNK", &"k", &"1", &file]).ok();
+        client.load_chunk("k", 1, &file).ok();
         assert_eq!(client.ask("CF.EXISTS k https://17.example/").integer(), 1);
     });
 }
@@ -283,7 +281,7 @@ fn damaged_chunks_are_refused_and_the_server_stays_up() {
                             _ => chunk[at] ^= 1 << random.below(8),
                         }
                     }
-                    let reply = client.call(&[&"CF.LOADCHUNK", &"x", &cursor.to_string(), &chunk]);
+                    let reply = client.load_chunk("x", *cursor, &chunk);
                     refused |= matches!(reply, Reply::Error(_));
                     assert!(!matches!(&reply, Reply::Error(text) if text.contains("internal")));
                 }
@@ -310,7 +308,7 @@ fn odd_files_of_koel_are_saved_again_as_they_were_loaded() {
         patient.write_to(&mut files[1]).expect("memory");
         timeless.write_to(&mut files[2]).expect("memory");
         for (number, file) in files.iter().enumerate() {
-            client.call(&[&"CF.LOADCHUNK", &format!("k{number}"), &"1", file]).ok();
+            client.load_chunk(&format!("k{number}"), 1, file).ok();
         }
         let before = client.ask("DEBUG DIGEST");
         server.save_and_restart();

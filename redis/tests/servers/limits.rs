@@ -53,7 +53,7 @@ fn a_made_up_header_takes_no_memory() {
         let reply = client.ask("CF.SCANDUMP k 0");
         let piece = reply.array()[1].bytes().to_vec();
         client.ask("DEL k");
-        client.call(&[&"CF.LOADCHUNK", &"x", &"1", &piece]).ok();
+        client.load_chunk("x", 1, &piece).ok();
         assert!(client.memory("x") < 20_000_000);
         // A server may free what was deleted in another thread.
         await_that("little memory is used", || used(client) < 50_000_000);
@@ -131,7 +131,7 @@ fn few(capacity: u64, expansion: u64, forget_after: u64) -> Vec<u8> {
 #[test]
 fn a_made_up_set_of_few_items_takes_no_memory() {
     each_client(|kind, client| {
-        client.call(&[&"CF.LOADCHUNK", &"x", &"1", &few(1_000, 1, 0)]).ok();
+        client.load_chunk("x", 1, &few(1_000, 1, 0)).ok();
         assert_eq!(client.ask("CF.ADDNX x a").integer(), 1);
         for (capacity, expansion, forget_after) in [
             (1 << 47, 0, 0),
@@ -142,7 +142,7 @@ fn a_made_up_set_of_few_items_takes_no_memory() {
             (0, 1, 0),
         ] {
             let chunk = few(capacity, expansion, forget_after);
-            let reply = client.call(&[&"CF.LOADCHUNK", &"y", &"1", &chunk]);
+            let reply = client.load_chunk("y", 1, &chunk);
             assert!(matches!(reply, Reply::Error(_)), "{kind:?}: {capacity}");
         }
         assert_eq!(client.ask("EXISTS y").integer(), 0);

@@ -75,7 +75,7 @@ fn one_filter_goes_round_all_that_read_and_write_filters() {
         let server = Server::start(kind);
         let mut client = server.client();
         for part in file.chunks(300_001) {
-            client.call(&[&"CF.LOADCHUNK", &"one", &"1", &part.to_vec()]).ok();
+            client.load_chunk("one", 1, part).ok();
         }
         items.push("by-the-module".into());
         assert_eq!(client.ask("CF.ADDNX one by-the-module").integer(), 1);
@@ -109,7 +109,7 @@ fn one_filter_goes_round_all_that_read_and_write_filters() {
         assert!((0..ITEMS).all(|number| filter.contains(&item(number))));
         for piece in filter.pieces(200_000) {
             let piece = piece.expect("memory").as_bytes().to_vec();
-            client.call(&[&"CF.LOADCHUNK", &"two", &"1", &piece]).ok();
+            client.load_chunk("two", 1, &piece).ok();
         }
         let reply = client.ask(&format!("CF.MEXISTS two {}", items.join(" ")));
         assert!(reply.array().iter().all(|found| found.integer() == 1));

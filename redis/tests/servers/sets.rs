@@ -137,8 +137,7 @@ fn no_error_speaks_of_another_language() {
             vec![&unlike],
         ] {
             client.ask("DEL k");
-            let last =
-                chunks.iter().map(|chunk| client.call(&[&"CF.LOADCHUNK", &"k", &"1", *chunk]));
+            let last = chunks.iter().map(|chunk| client.load_chunk("k", 1, chunk));
             errors.push(last.last().expect("a chunk").error().to_owned());
         }
         let wrong: Vec<_> =

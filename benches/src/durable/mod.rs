@@ -12,6 +12,7 @@ pub use sets::item;
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{Rounds, publish, read_csv, write, write_csv};
 use crate::kit::machine::about;
+use crate::kit::waits::watch;
 use report::Found;
 use sets::{Group, KINDS, Kind, Maker, named, redis_server};
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -264,18 +265,11 @@ fn on_disk(folder: &Path) -> u64 {
 
 /// Does something while the folder is watched, and returns the most that it took on disk as well.
 fn watched<T>(folder: &Path, work: impl FnOnce() -> T) -> (T, u64) {
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let watch = scope.spawn(|| {
-            let mut most = 0;
-            while !is_over.load(Relaxed) {
-                most = most.max(on_disk(folder));
-                sleep(Duration::from_millis(20));
-            }
-            most
-        });
-        let done = work();
-        is_over.store(true, Relaxed);
-        (done, watch.join().expect("no watch panics").max(on_disk(folder)))
-    })
+    let most = AtomicU64::new(0);
+    let look = |_| {
+        most.fetch_max(on_disk(folder), Relaxed);
+        sleep(Duration::from_millis(20));
+    };
+    let (_, _, done) = watch((1, 0), look, work);
+    (done, most.into_inner().max(on_disk(folder)))
 }

@@ -16,7 +16,7 @@ impl<L: Lease> Shard<'_, L> {
     /// Looks into one bucket after the other, each with its own version.
     pub(super) fn look_at_one_by_one(self, place: Place) -> Option<bool> {
         for bucket in [place.first, place.second] {
-            let seen = self.table.stripes().see(self.stripe(bucket));
+            let seen = self.table.stripes.see(self.stripe(bucket));
             if !self.lanes().matching(self.read(bucket), place.fp).is_empty() {
                 return Some(true);
             }
@@ -58,7 +58,7 @@ impl<L: Lease> Shard<'_, L> {
         let [first, second] = [place.first, place.second].map(|it| self.read_unlocked(it));
         let (bucket, _) = self.emptier_of(place, first.heads, second.heads);
         let locked = self.lock_one(bucket)?;
-        if self.holds(first, second, place.fp) {
+        if self.found_in(first, second, place.fp) {
             return Ok(Some(false));
         }
         Ok(self.fill_locked(&locked, bucket, place.fp).then_some(true))

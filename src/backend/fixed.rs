@@ -45,7 +45,7 @@ impl Fixed {
 
     /// Returns its shards as roots, which are never split.
     fn roots(&self) -> Roots {
-        Roots { count: self.table.geometry().shards(), stagger: Stagger::NONE }
+        Roots { count: self.table.geometry.shards(), stagger: Stagger::NONE }
     }
 
     #[inline]
@@ -54,13 +54,13 @@ impl Fixed {
     }
 
     fn shards(&self) -> impl Iterator<Item = Shard<'_>> {
-        (0..self.table.geometry().shards()).map(|shard| Shard::new(&self.table, shard))
+        (0..self.table.geometry.shards()).map(|shard| Shard::new(&self.table, shard))
     }
 }
 
 impl Storage for Fixed {
     fn geometry(&self) -> &Geometry {
-        self.table.geometry()
+        &self.table.geometry
     }
 
     fn capacity(&self) -> usize {
@@ -80,7 +80,7 @@ impl Storage for Fixed {
     }
 
     fn items(&self) -> usize {
-        self.table.stripes().all_items().try_into().unwrap_or(0)
+        self.table.stripes.all_items().try_into().unwrap_or(0)
     }
 
     fn items_by_stamp(&self) -> ByStamp {
@@ -113,7 +113,7 @@ impl Storage for Fixed {
     }
 
     fn segments(&self) -> usize {
-        self.table.stripes().count()
+        self.table.stripes.count()
     }
 
     fn sweep(&self, segments: Range<usize>, now: Moment) {
@@ -192,7 +192,7 @@ impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
 
     #[inline(always)]
     fn spot(self, hash: Mixed) -> Spot {
-        self.0.table.geometry().spot(hash, WIDE)
+        self.0.table.geometry.spot(hash, WIDE)
     }
 
     #[inline(always)]
@@ -221,7 +221,7 @@ impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
 
     #[inline]
     fn locate(self, hash: Mixed) -> Located<'a, Self> {
-        let geometry = self.0.table.geometry();
+        let geometry = &self.0.table.geometry;
         let (index, place) = geometry.locate_mixed(hash, WIDE);
         let (base, lease) =
             (index * geometry.buckets() as usize, Permanent { is_wide: Known::<WIDE> });
@@ -234,7 +234,7 @@ impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
         (shard, Place { first, second, fp }): Located<'a, Self>,
         act: impl FnOnce(Self, Located<'a, Self>) -> A,
     ) -> A {
-        act_again(self, (&self.0.table, shard.base(), shard.lease()), first, second, fp, act)
+        act_again(self, (&self.0.table, shard.base, shard.lease), first, second, fp, act)
     }
 
     fn relocate(self, _: Self::Lease, lapsed: Infallible) -> Located<'a, Self> {

@@ -30,11 +30,9 @@ pub mod union;
 use crate::backend::fixed::{Fixed, FixedShards};
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::sharded::shards::GrowingShards;
-use crate::backend::shards::{
-    Age, Count, Insert, InsertIfAbsent, InsertOrRefresh, Loaded, Operation, Refresh, Remove, Shards,
-};
+use crate::backend::shards::{Loaded, Operation, Shards};
 use crate::backend::storage::Storage;
-use crate::error::{BuildError, Full};
+use crate::error::BuildError;
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::Layout;
 use crate::stats::Stats;
@@ -148,56 +146,12 @@ impl Backend {
         on_shards!(self, shards => _ = shards.fetch(hash));
     }
 
-    #[inline]
-    pub fn count(&self, hash: Mixed) -> usize {
-        self.perform(hash, Count)
-    }
-
-    #[inline]
-    pub fn insert(&self, hash: Mixed) -> Result<(), Full> {
-        self.perform(hash, Insert)
-    }
-
-    #[inline]
-    pub fn insert_if_absent(&self, hash: Mixed) -> Result<bool, Full> {
-        self.perform(hash, InsertIfAbsent)
-    }
-
     /// Adds a copy of an item that was in the filter before: by however many moves, and however many copies there are.
     /// No other thread has the filter.
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    pub fn insert_exhaustively(&self, hash: Mixed) -> Result<(), Full> {
-        let refused = match self.insert(hash) {
-            Ok(()) => return Ok(()),
-            Err(refused) => refused,
-        };
-        let inserted = on_shards!(self, shards => shards.insert_exhaustively(hash));
-        if inserted { Ok(()) } else { Err(refused) }
-    }
-
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    #[inline]
-    pub fn insert_if_still_absent(&self, hash: Mixed) -> Result<bool, Full> {
-        self.perform(hash, crate::backend::shards::InsertIfStillAbsent)
-    }
-
-    #[inline]
-    pub fn remove(&self, hash: Mixed) -> bool {
-        self.perform(hash, Remove)
-    }
-
-    #[inline]
-    pub fn refresh(&self, hash: Mixed) -> bool {
-        self.perform(hash, Refresh)
-    }
-
-    #[inline]
-    pub fn insert_or_refresh(&self, hash: Mixed) -> Result<bool, Full> {
-        self.perform(hash, InsertOrRefresh)
-    }
-
-    pub fn age(&self, hash: Mixed) -> Option<u64> {
-        self.perform(hash, Age)
+    pub fn insert_exhaustively(&self, hash: Mixed) -> bool {
+        self.perform(hash, shards::Insert).is_ok()
+            || on_shards!(self, shards => shards.insert_exhaustively(hash))
     }
 }
 

@@ -35,7 +35,7 @@ fn ask_again<'a, S: Shards<'a>, A>(
         let (shard, place) = shards.relocate(lease, lapsed);
         match ask(shard, place) {
             Ok(answer) => return answer,
-            Err(again) => (lease, lapsed) = (shard.lease(), again),
+            Err(again) => (lease, lapsed) = (shard.lease, again),
         }
     }
 }
@@ -56,7 +56,7 @@ fn place_again<'a, S: Shards<'a>, A>(
         };
         match ask(shard, place) {
             Ok(answer) => return Ok(answer),
-            Err(again) => (lease, refusal) = (shard.lease(), again),
+            Err(again) => (lease, refusal) = (shard.lease, again),
         }
     }
 }
@@ -166,13 +166,13 @@ pub trait Shards<'a>: Copy + Send + Sync {
 
     #[inline(always)]
     fn count(self, (shard, place): Located<'a, Self>) -> usize {
-        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::count);
+        let again = |lapsed| ask_again(self, shard.lease, lapsed, Shard::count);
         shard.count(place).unwrap_or_else(again)
     }
 
     #[inline(always)]
     fn remove(self, (shard, place): Located<'a, Self>) -> bool {
-        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::remove);
+        let again = |lapsed| ask_again(self, shard.lease, lapsed, Shard::remove);
         shard.remove(place).unwrap_or_else(again)
     }
 
@@ -195,7 +195,7 @@ pub trait Shards<'a>: Copy + Send + Sync {
     fn insert_any(self, at: Located<'a, Self>) -> Result<(), Full> {
         let (shard, place) = at;
         let add = |shard, place| kick(shard, place, Copies::Add).map(|_| ());
-        add(shard, place).or_else(|refusal| place_again(self, shard.lease(), refusal, add))
+        add(shard, place).or_else(|refusal| place_again(self, shard.lease, refusal, add))
     }
 
     #[inline(always)]
@@ -229,25 +229,25 @@ pub trait Shards<'a>: Copy + Send + Sync {
     fn insert_if_absent_again(self, at: Located<'a, Self>) -> Result<bool, Full> {
         let (shard, place) = at;
         let add = |shard, place| kick(shard, place, Copies::UnlessPresent);
-        add(shard, place).or_else(|refusal| place_again(self, shard.lease(), refusal, add))
+        add(shard, place).or_else(|refusal| place_again(self, shard.lease, refusal, add))
     }
 
     #[inline(always)]
     fn refresh(self, (shard, place): Located<'a, Self>) -> bool {
-        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::refresh);
+        let again = |lapsed| ask_again(self, shard.lease, lapsed, Shard::refresh);
         shard.refresh(place).unwrap_or_else(again)
     }
 
     #[inline(always)]
     fn insert_or_refresh(self, (shard, place): Located<'a, Self>) -> Result<bool, Full> {
-        let again = |refusal| place_again(self, shard.lease(), refusal, Shard::insert_or_refresh);
+        let again = |refusal| place_again(self, shard.lease, refusal, Shard::insert_or_refresh);
         shard.insert_or_refresh(place).or_else(again)
     }
 
     /// Returns the age in ticks of the copy of the item that a removal takes.
     #[inline]
     fn age(self, (shard, place): Located<'a, Self>) -> Option<u64> {
-        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::age);
+        let again = |lapsed| ask_again(self, shard.lease, lapsed, Shard::age);
         shard.age(place).unwrap_or_else(again)
     }
 }

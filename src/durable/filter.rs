@@ -3,6 +3,7 @@
 //! A batch is sorted by streams. Each stream is locked for some hundred items at a time.
 
 use crate::backend::on_shards;
+use crate::backend::shards::{Count, InsertIfStillAbsent};
 use crate::durable::checkpoint::Shared;
 use crate::durable::error::DurableError;
 use crate::durable::keeper::Keeper;
@@ -132,7 +133,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     #[must_use]
     pub fn count<K: Key + ?Sized>(&self, item: &K) -> usize {
         let hash = self.mixed(item);
-        let count = self.shared.filter.backend().count(hash);
+        let count = self.shared.filter.backend().perform(hash, Count);
         self.until_recorded(hash);
         count
     }
@@ -145,7 +146,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     pub fn insert<K: Key + ?Sized>(&self, item: &K) -> Result<(), DurableError> {
         let hash = self.mixed(item);
         let filter = self.shared.filter.backend();
-        self.change(hash, || filter.insert(hash).map(|()| ((), Some(Change::Added))))
+        self.change(hash, || filter.perform(hash, Insert).map(|()| ((), Some(Change::Added))))
     }
 
     /// Adds the item if it is not in the filter yet, and returns `true` if it was new.
@@ -166,7 +167,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
             return Ok(false);
         }
         self.change(hash, || {
-            filter.insert_if_still_absent(hash).map(|new| (new, new.then_some(Change::Added)))
+            filter.perform(hash, InsertIfStillAbsent).map(|new| (new, new.then_some(Change::Added)))
         })
     }
 
@@ -184,7 +185,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
             return Ok(false);
         }
         self.change(hash, || {
-            let removed = filter.remove(hash);
+            let removed = filter.perform(hash, Remove);
             Ok((removed, removed.then_some(Change::Removed)))
         })
     }
@@ -198,7 +199,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         let hash = self.mixed(item);
         let filter = self.shared.filter.backend();
         self.change(hash, || {
-            let is_in = filter.refresh(hash);
+            let is_in = filter.perform(hash, Refresh);
             Ok((is_in, (is_in && self.forgets).then_some(Change::Refreshed)))
         })
     }
@@ -212,7 +213,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         let hash = self.mixed(item);
         let filter = self.shared.filter.backend();
         self.change(hash, || {
-            let new = filter.insert_or_refresh(hash)?;
+            let new = filter.perform(hash, InsertOrRefresh)?;
             let refreshed = self.forgets.then_some(Change::Refreshed);
             Ok((new, if new { Some(Change::Added) } else { refreshed }))
         })

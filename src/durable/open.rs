@@ -1,6 +1,7 @@
 //! From a state and its journals to a filter: which journals are replayed, as [`checkpoint`](super::checkpoint) says,
 //! and how.
 
+use crate::backend::shards::{Insert, Refresh, Remove};
 use crate::durable::checkpoint::{
     Journaled, Journals, Shared, journal_after, journals_of, save_state,
 };
@@ -275,7 +276,7 @@ fn replay_one<S: PersistentHasher + Sync>(
         std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(run))));
         // By now, other streams have removed their items that were in the way.
         for Replayed { refused, .. } in &mut *streams {
-            refused.retain(|(hash, _)| filter.backend().insert_exhaustively(*hash).is_err());
+            refused.retain(|(hash, _)| !filter.backend().insert_exhaustively(*hash));
         }
         let of_all = std::mem::replace(&mut *of_all.lock(), Ok(None));
         match of_all? {
@@ -310,19 +311,19 @@ fn replay_stream<S: PersistentHasher>(
         match change {
             Change::Follows => *is_broken = hash.0 > *before,
             Change::Added => {
-                if let Err(full) = backend.insert(hash) {
+                if let Err(full) = backend.perform(hash, Insert) {
                     refused.push((hash, full));
                 }
             }
             Change::Removed => {
                 // The oldest copy goes, as it did before. An item that was refused has no copy.
-                if !backend.remove(hash)
+                if !backend.perform(hash, Remove)
                     && let Some(at) = refused.iter().position(|(other, _)| other.0 == hash.0)
                 {
                     let _ = refused.swap_remove(at);
                 }
             }
-            Change::Refreshed => drop(backend.refresh(hash)),
+            Change::Refreshed => drop(backend.perform(hash, Refresh)),
             Change::Ticked | Change::TickedTo | Change::Cleared => {
                 change_of_all = Some((change, hash));
             }

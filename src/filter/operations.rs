@@ -1,5 +1,8 @@
 //! The operations on one item, and ticks.
 
+use crate::backend::shards::{
+    Age, Count, Insert, InsertIfAbsent, InsertOrRefresh, Refresh, Remove,
+};
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::hash::{Key, Prehashed};
@@ -68,7 +71,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[inline]
     pub fn insert<K: Key + ?Sized>(&self, item: &K) -> Result<(), Full> {
-        self.backend.insert(self.mixed(item))
+        self.backend.perform(self.mixed(item), Insert)
     }
 
     /// Adds the item if it is not in the filter yet, and returns `true` if it was new.
@@ -88,7 +91,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[inline]
     pub fn insert_if_absent<K: Key + ?Sized>(&self, item: &K) -> Result<bool, Full> {
-        self.backend.insert_if_absent(self.mixed(item))
+        self.backend.perform(self.mixed(item), InsertIfAbsent)
     }
 
     /// Returns `true` if the filter contains the item.
@@ -132,7 +135,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     #[inline]
     #[must_use]
     pub fn count<K: Key + ?Sized>(&self, item: &K) -> usize {
-        self.backend.count(self.mixed(item))
+        self.backend.perform(self.mixed(item), Count)
     }
 
     /// Removes one copy of the item, and returns `true` if there was one.
@@ -149,7 +152,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[inline]
     pub fn remove<K: Key + ?Sized>(&self, item: &K) -> bool {
-        self.backend.remove(self.mixed(item))
+        self.backend.perform(self.mixed(item), Remove)
     }
 
     /// Returns which of `parts` equal parts of all hashes this item's hash is in: from 0 to `parts - 1`, or 0
@@ -414,7 +417,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     #[must_use]
     pub fn age<K: Key + ?Sized>(&self, item: &K) -> Option<u64> {
         self.backend().ticking()?;
-        self.backend().age(self.mixed(item))
+        self.backend.perform(self.mixed(item), Age)
     }
 
     /// Keeps the item from expiring, as if it had been inserted now, and returns `true`, if the filter
@@ -430,7 +433,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn refresh<K: Key + ?Sized>(&self, item: &K) -> bool {
-        self.backend().refresh(self.mixed(item))
+        self.backend.perform(self.mixed(item), Refresh)
     }
 
     /// Adds the item and returns `true` if the filter does not contain it, and
@@ -453,6 +456,6 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn insert_or_refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, Full> {
-        self.backend().insert_or_refresh(self.mixed(item))
+        self.backend.perform(self.mixed(item), InsertOrRefresh)
     }
 }

@@ -11,11 +11,13 @@
 //! * [`batches`]: many items at once, on one thread or on all
 //! * [`progress`]: which operations take locks, and what they may wait for
 //!
-//! For those who read the source:
+//! For readers of the source:
 //!
 //! * [`design`]: the decisions, and the measurements behind them
 //! * [`kick`](mod@crate::kick): how a lookup stays right while items move
+//! * [`sweep`](mod@crate::sweep): how items expire while other threads use the filter
 //! * [`split`](mod@crate::split): how a lookup stays right while a shard is split
+//! * [`join`](mod@crate::join): and while two shards are joined
 //! * [`format`](mod@crate::format): a saved filter, byte by byte, as a file or in pieces
 
 #[doc = include_str!("rates.md")]

@@ -206,7 +206,7 @@ impl Lanes {
     /// A lane that differs from it only in the stamp is less than one unit, so subtracting one makes its top bit 1. The
     /// lane above may then seem to match as well, but no other does, and this asks only whether there is one.
     #[inline(always)]
-    pub fn either_holds(self, words: [u64; 2], fp: Fingerprint) -> bool {
+    pub fn either_matches(self, words: [u64; 2], fp: Fingerprint) -> bool {
         let heads = !(self.ones * u64::from(fp.head()));
         let [first, second] = words.map(|word| {
             // The bits in which they are the same. `same + units` is `differ - units`, all of its bits flipped.
@@ -218,7 +218,7 @@ impl Lanes {
 
     /// Whether a lane of either wide bucket holds `fp`, in the same way.
     #[inline(always)]
-    pub fn either_holds_whole(self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
+    pub fn either_matches_whole(self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
         let [head, tail] = [fp.head(), fp.tail()].map(|value| !(self.ones * u64::from(value)));
         let held = |heads: u64, tails: u64| {
             let same = (heads ^ head) & (tails ^ tail | self.stamps);

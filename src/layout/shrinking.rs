@@ -291,18 +291,18 @@ impl Shrinking {
 
     /// Whether a lane of either narrow bucket matches an item.
     #[inline(always)]
-    pub fn either_holds(&self, [first, second]: [u64; 2], fp: Fingerprint) -> bool {
+    pub fn either_matches(&self, [first, second]: [u64; 2], fp: Fingerprint) -> bool {
         !self.matching(first, fp).or(self.matching(second, fp)).is_empty()
     }
 
     /// Whether a lane of either wide bucket matches an item, by its anchor and by
     /// [`matching_tail`](Self::matching_tail).
     #[inline(always)]
-    pub fn either_holds_whole(&self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
+    pub fn either_matches_whole(&self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
         let ones = self.lanes.ones();
         let [head, tail] = [fp.head(), fp.tail()].map(|value| !(ones * u64::from(value)));
         let held = |heads: u64, tails: u64| {
-            // The bits in which they are the same, or need not be: see `Lanes::either_holds_whole`.
+            // The bits in which they are the same, or need not be: see `Lanes::either_matches_whole`.
             let same = (heads ^ head) & (tails ^ tail | self.flipped(tails) | self.stamps);
             same & !same.wrapping_add(ones)
         };

@@ -34,7 +34,7 @@ pub trait Lease: Copy {
     /// Returns the lanes of the shard's table.
     #[inline]
     fn lanes(&self, table: &Table) -> Lanes {
-        table.geometry().lanes()
+        table.geometry.lanes()
     }
 
     /// Returns the first word of a bucket. The shard begins at bucket `base` of the table.
@@ -65,7 +65,13 @@ pub trait Lease: Copy {
 
     /// Whether a lane of two buckets matches an item with this fingerprint. (The second words of narrow buckets are
     /// zero.)
-    fn either_holds(self, lanes: Lanes, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool;
+    fn either_matches(
+        self,
+        lanes: Lanes,
+        heads: [u64; 2],
+        tails: [u64; 2],
+        fp: Fingerprint,
+    ) -> bool;
 
     /// Returns the lanes of a first word that match an item with this fingerprint: in a wide bucket, by its
     /// head alone.
@@ -167,7 +173,7 @@ impl<W: Into<bool> + Copy> Lease for Permanent<W> {
 
     #[inline(always)]
     fn version<'t>(&'t self, table: &'t Table, base: usize, bucket: Bucket) -> &'t AtomicU64 {
-        table.stripes().version(Table::stripe_of(base + bucket.0 as usize))
+        table.stripes.version(Table::stripe_of(base + bucket.0 as usize))
     }
 
     #[inline]
@@ -191,10 +197,16 @@ impl<W: Into<bool> + Copy> Lease for Permanent<W> {
     }
 
     #[inline(always)]
-    fn either_holds(self, lanes: Lanes, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
+    fn either_matches(
+        self,
+        lanes: Lanes,
+        heads: [u64; 2],
+        tails: [u64; 2],
+        fp: Fingerprint,
+    ) -> bool {
         match self.is_wide() {
-            false => lanes.either_holds(heads, fp),
-            true => lanes.either_holds_whole(heads, tails, fp),
+            false => lanes.either_matches(heads, fp),
+            true => lanes.either_matches_whole(heads, tails, fp),
         }
     }
 

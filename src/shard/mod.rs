@@ -53,17 +53,17 @@ use crate::table::{Table, load};
 
 #[derive(Clone, Copy)]
 pub struct Shard<'a, L = Permanent> {
-    table: &'a Table,
+    pub table: &'a Table,
     /// The table's index of the shard's first bucket.
-    base: usize,
-    lease: L,
+    pub base: usize,
+    pub lease: L,
 }
 
 impl<'a> Shard<'a> {
     /// Returns a shard that keeps its items for good.
     pub fn new(table: &'a Table, index: usize) -> Self {
         let lease = Permanent { is_wide: table.is_wide() };
-        Shard::leased(table, index * table.geometry().buckets() as usize, lease)
+        Shard::leased(table, index * table.geometry.buckets() as usize, lease)
     }
 }
 
@@ -72,17 +72,6 @@ impl<'a, L: Lease> Shard<'a, L> {
     pub fn leased(table: &'a Table, base: usize, lease: L) -> Self {
         debug_assert!(table.is_wide() == lease.is_wide());
         Shard { table, base, lease }
-    }
-
-    /// Returns the table's index of the shard's first bucket.
-    #[inline]
-    pub fn base(self) -> usize {
-        self.base
-    }
-
-    #[inline]
-    pub fn lease(self) -> L {
-        self.lease
     }
 
     #[inline]
@@ -105,7 +94,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Returns the other bucket of an item that is in `bucket` as `fp`.
     #[inline]
     pub fn alternate(self, bucket: Bucket, fp: Fingerprint) -> Bucket {
-        self.lease.alternate(self.table.geometry(), bucket, fp)
+        self.lease.alternate(&self.table.geometry, bucket, fp)
     }
 
     /// Returns the lanes of a bucket that match the item.
@@ -167,7 +156,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     }
 
     pub fn buckets(self) -> impl Iterator<Item = Bucket> {
-        (0..self.table.geometry().buckets()).map(Bucket)
+        (0..self.table.geometry.buckets()).map(Bucket)
     }
 
     #[inline]
@@ -199,27 +188,27 @@ impl<'a, L: Lease> Shard<'a, L> {
 
     pub fn own_stripes(self) -> impl Iterator<Item = usize> + use<L> {
         let first = Table::stripe_of(self.base);
-        first..first + self.table.geometry().stripes() as usize
+        first..first + self.table.geometry.stripes() as usize
     }
 
     pub fn items(self, stripe: usize) -> i32 {
-        self.table.stripes().items(stripe)
+        self.table.stripes.items(stripe)
     }
 
     pub fn set_items(self, locked: &impl Locks, stripe: usize, items: i32) {
-        self.table.stripes().set_items(locked, stripe, items);
+        self.table.stripes.set_items(locked, stripe, items);
     }
 
     #[inline]
     pub fn add_items(self, locked: &impl Locks, bucket: Bucket, change: i32) {
-        self.table.stripes().add_items(locked, self.stripe(bucket), change);
+        self.table.stripes.add_items(locked, self.stripe(bucket), change);
     }
 
     // Locks.
 
     #[inline]
     pub fn lock_one(self, bucket: Bucket) -> Result<LockGuard<'a>, L::Lapsed> {
-        let locked = self.table.stripes().lock(self.stripe(bucket));
+        let locked = self.table.stripes.lock(self.stripe(bucket));
         self.lease.check().map(|()| locked)
     }
 
@@ -227,7 +216,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn lock(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
         let both = [self.stripe(place.first), self.stripe(place.second)];
-        let locked = self.table.stripes().lock_two(both);
+        let locked = self.table.stripes.lock_two(both);
         self.lease.check().map(|()| locked)
     }
 
@@ -235,12 +224,12 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// is no event (see [`check_alone`](Lease::check_alone)).
     pub fn lock_before_split(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
         let both = [self.stripe(place.first), self.stripe(place.second)];
-        let locked = self.table.stripes().lock_two(both);
+        let locked = self.table.stripes.lock_two(both);
         self.lease.check_alone().map(|()| locked)
     }
 
     pub fn lock_many<const N: usize>(self, which: &StripeSet<N>) -> Result<Many<'a, N>, L::Lapsed> {
-        let locked = self.table.stripes().lock_many(which);
+        let locked = self.table.stripes.lock_many(which);
         self.lease.check()?;
         self.sweep_moved(&locked, which.iter());
         Ok(locked)
@@ -249,7 +238,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Locks every stripe of the shard.
     pub fn lock_all(self) -> Result<Many<'a, SHARD_STRIPES>, L::Lapsed> {
         let all = self.own_stripes().collect();
-        let locked = self.table.stripes().lock_many(&all);
+        let locked = self.table.stripes.lock_many(&all);
         self.lease.check_alone()?;
         self.sweep_moved(&locked, all.iter());
         Ok(locked)
@@ -265,6 +254,6 @@ impl<'a, L: Lease> Shard<'a, L> {
     where
         'a: 'l,
     {
-        self.table.stripes().write_section(locked, which)
+        self.table.stripes.write_section(locked, which)
     }
 }

@@ -218,7 +218,7 @@ mod tests {
             let shard = Shard::new(&table, 0);
             let mut hashes = (0..).map(|item: u64| item << 20 | seed);
             loop {
-                let (_, place) = table.geometry().locate(hashes.next().expect("no end"));
+                let (_, place) = table.geometry.locate(hashes.next().expect("no end"));
                 let mut nodes = ArrayVec::new();
                 let near = find_near(shard, place);
                 let end = search(shard, place, &mut nodes);

@@ -130,7 +130,7 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Marks all stripes as swept in this tick. The caller holds all locks of the shard.
     pub fn mark_swept(&self, locked: &impl Locks, now: Moment) {
-        self.own_stripes().for_each(|stripe| self.table.stripes().set_swept(locked, stripe, now));
+        self.own_stripes().for_each(|stripe| self.table.stripes.set_swept(locked, stripe, now));
     }
 
     #[cold]
@@ -142,7 +142,7 @@ impl<L: Lease> Shard<'_, L> {
         now: Moment,
     ) {
         for stripe in stripes {
-            if !self.table.stripes().is_swept(stripe, now) {
+            if !self.table.stripes.is_swept(stripe, now) {
                 self.erase(locked, stripe, now, |words| self.lease.expiring(words, now));
             }
         }
@@ -154,7 +154,7 @@ impl<L: Lease> Shard<'_, L> {
     pub fn sweep_both(&self, place: Place) -> Result<(), L::Lapsed> {
         let both = [place.first, place.second].map(|bucket| self.stripe(bucket));
         let now = self.now();
-        if both.iter().all(|stripe| self.table.stripes().is_swept(*stripe, now)) {
+        if both.iter().all(|stripe| self.table.stripes.is_swept(*stripe, now)) {
             return Ok(());
         }
         let locked = self.lock(place)?;
@@ -170,7 +170,7 @@ impl<L: Lease> Shard<'_, L> {
         if !self.is_ticking() {
             return Ok(());
         }
-        let (stripes, now) = (self.table.stripes(), self.now());
+        let (stripes, now) = (&self.table.stripes, self.now());
         for stripe in self.own_stripes().filter(|stripe| !stripes.is_swept(*stripe, now)) {
             let locked = stripes.lock(stripe);
             self.lease.check()?;
@@ -194,7 +194,7 @@ impl<L: Lease> Shard<'_, L> {
         is_in_use: impl FnOnce() -> bool,
         uncounted: impl FnMut(&[u64]) -> i32,
     ) {
-        let stripes = self.table.stripes();
+        let stripes = &self.table.stripes;
         let locked = stripes.lock(stripe);
         if !is_in_use() {
             stripes.set_swept(&locked, stripe, now);
@@ -210,7 +210,7 @@ impl<L: Lease> Shard<'_, L> {
         now: Moment,
         mut uncounted: impl FnMut(&[u64]) -> i32,
     ) {
-        let (lanes, stripes) = (self.lanes(), self.table.stripes());
+        let (lanes, stripes) = (self.lanes(), &self.table.stripes);
         let which: StripeSet<1> = [stripe].into_iter().collect();
         let _moving = self.is_wide().then(|| self.write_section(locked, &which));
         if !self.is_wide() {

@@ -47,8 +47,7 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Invalidates all readers that have begun.
     fn invalidate_all_readers(self, locked: &impl Locks) {
-        self.own_stripes()
-            .for_each(|stripe| self.table.stripes().invalidate_readers(locked, stripe));
+        self.own_stripes().for_each(|stripe| self.table.stripes.invalidate_readers(locked, stripe));
     }
 
     /// Copies the words of all buckets as they are at one moment. Returns the number of items that the stripes count
@@ -103,6 +102,6 @@ impl<L: Lease> Shard<'_, L> {
     /// Returns the buckets of one of the shard's stripes.
     pub fn buckets_of(self, stripe: usize) -> impl Iterator<Item = Bucket> {
         let first = ((stripe - Table::stripe_of(self.base)) as u32) * STRIPE_BUCKETS;
-        (first..(first + STRIPE_BUCKETS).min(self.table.geometry().buckets())).map(Bucket)
+        (first..(first + STRIPE_BUCKETS).min(self.table.geometry.buckets())).map(Bucket)
     }
 }

@@ -100,7 +100,7 @@ impl<L: Lease> Shard<'_, L> {
     pub fn insert_if_absent_locked(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
         let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
-        if self.holds(first, second, place.fp) {
+        if self.found_in(first, second, place.fp) {
             return Ok(Some(false));
         }
         let (bucket, _) = self.emptier_of(place, first.heads, second.heads);
@@ -195,7 +195,7 @@ impl<L: Lease> Shard<'_, L> {
     fn invalidate_readers(&self, locked: &impl Locks, place: Place) {
         let both = [place.first, place.second];
         for bucket in both {
-            self.table.stripes().invalidate_readers(locked, self.stripe(bucket));
+            self.table.stripes.invalidate_readers(locked, self.stripe(bucket));
         }
     }
 }

@@ -410,10 +410,10 @@ impl<S> SnapshotFile<S> {
         let second = buckets.words(place.second, lanes.words())?;
         let (heads, tails) = ([first.heads, second.heads], [first.tails, second.tails]);
         Ok(match &self.matcher {
-            Matcher::Fixed if lanes.is_wide() => lanes.either_holds_whole(heads, tails, place.fp),
-            Matcher::Fixed => lanes.either_holds(heads, place.fp),
-            Matcher::Narrow(shrinking, _) => shrinking.either_holds(heads, place.fp),
-            Matcher::Wide(shrinking, _) => shrinking.either_holds_whole(heads, tails, place.fp),
+            Matcher::Fixed if lanes.is_wide() => lanes.either_matches_whole(heads, tails, place.fp),
+            Matcher::Fixed => lanes.either_matches(heads, place.fp),
+            Matcher::Narrow(shrinking, _) => shrinking.either_matches(heads, place.fp),
+            Matcher::Wide(shrinking, _) => shrinking.either_matches_whole(heads, tails, place.fp),
         })
     }
 

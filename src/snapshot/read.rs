@@ -432,7 +432,7 @@ impl Gathered {
         let mut bring = |table: &Table, shard: usize, block: &mut Block| {
             let Some(shift) = age_shift(block.time, time) else { return Ok(false) };
             if words.is_empty() {
-                words = zeros(table.geometry().words())?;
+                words = zeros(table.geometry.words())?;
             }
             read_shard(table, shard, &mut words);
             *block = Block { depth: block.depth, ..reader.older(&mut words, shift) };
@@ -524,7 +524,7 @@ mod tests {
         let mut fill_up_to = |most: usize| {
             while count < most {
                 let item = items.next().expect("an item");
-                filter.insert(Mixed::of(item)).expect("memory");
+                filter.perform(Mixed::of(item), crate::backend::shards::Insert).expect("memory");
                 count += 1;
             }
         };

@@ -90,16 +90,16 @@ mod pages {
 /// The size of a huge page.
 pub const HUGE: usize = 2 << 20;
 
-pub use words::{Words, zeroed};
+pub use words::{TableWords, zeroed};
 
 /// The words of a table.
 #[cfg(any(loom, shuttle))]
 mod words {
     use crate::sync::AtomicU64;
 
-    pub type Words = Box<[AtomicU64]>;
+    pub type TableWords = Box<[AtomicU64]>;
 
-    pub fn zeroed(count: usize, _: bool) -> Option<Words> {
+    pub fn zeroed(count: usize, _: bool) -> Option<TableWords> {
         Some((0..count).map(|_| AtomicU64::new(0)).collect())
     }
 }
@@ -120,28 +120,28 @@ mod words {
     use std::ops::Deref;
     use std::ptr::NonNull;
 
-    /// Words that are allocated together.
-    pub struct Words {
+    /// TableWords that are allocated together.
+    pub struct TableWords {
         start: NonNull<AtomicU64>,
         layout: Layout,
     }
 
-    // SAFETY: `Words` owns its words as a box of them does, and shares them only as a slice.
+    // SAFETY: `TableWords` owns its words as a box of them does, and shares them only as a slice.
     #[allow(unsafe_code)]
-    unsafe impl Send for Words {}
+    unsafe impl Send for TableWords {}
     // SAFETY: as above.
     #[allow(unsafe_code)]
-    unsafe impl Sync for Words {}
+    unsafe impl Sync for TableWords {}
 
     /// The usual size of a page.
     const PAGE: usize = 4 << 10;
 
     /// Allocates zeros. The system provides their memory when it is first written. Only if they are needed soon, and
     /// fill pages, huge or small, they begin at one, and are written at once.
-    pub fn zeroed(count: usize, soon: bool) -> Option<Words> {
+    pub fn zeroed(count: usize, soon: bool) -> Option<TableWords> {
         let layout = Layout::array::<AtomicU64>(count).ok()?;
         if count == 0 {
-            return Some(Words { start: NonNull::dangling(), layout });
+            return Some(TableWords { start: NonNull::dangling(), layout });
         }
         let fills = |page: &usize| soon && layout.size().is_multiple_of(*page);
         let Some(page) = [HUGE, PAGE].into_iter().find(fills) else {
@@ -149,7 +149,7 @@ mod words {
             #[allow(unsafe_code)]
             let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
             prefer_huge_pages(start, layout.size());
-            return Some(Words { start: start.cast(), layout });
+            return Some(TableWords { start: start.cast(), layout });
         };
         let layout = layout.align_to(page).ok()?;
         // SAFETY: the size is not zero.
@@ -161,7 +161,7 @@ mod words {
         unsafe {
             start.write_bytes(0, layout.size());
         }
-        Some(Words { start: start.cast(), layout })
+        Some(TableWords { start: start.cast(), layout })
     }
 
     /// Asks for huge pages for these bytes, if they can fill one. None of them should have been written yet.
@@ -188,7 +188,7 @@ mod words {
     #[cfg(not(all(target_os = "linux", not(miri))))]
     fn prefer_huge_pages(_: NonNull<u8>, _: usize) {}
 
-    impl Deref for Words {
+    impl Deref for TableWords {
         type Target = [AtomicU64];
 
         #[inline]
@@ -204,7 +204,7 @@ mod words {
         }
     }
 
-    impl Drop for Words {
+    impl Drop for TableWords {
         fn drop(&mut self) {
             if self.layout.size() > 0 {
                 // SAFETY: the memory was allocated with this layout.

@@ -20,23 +20,30 @@ pub mod stripe;
 pub mod ticking;
 
 use crate::layout::bucket::Fingerprint;
-use crate::layout::geometry::{Bucket, Geometry, STRIPE_BUCKETS, Spot};
+use crate::layout::geometry::{Geometry, STRIPE_BUCKETS, Spot};
 use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::sync::{AtomicU64, Ordering, read_owned};
-use crate::table::memory::{Words, give_back, prefetch, zeroed};
+use crate::table::memory::{TableWords, give_back, prefetch, zeroed};
 use crate::table::stripe::{Locks, SeenVersion, Stripes};
 use crate::table::ticking::Ticking;
 use std::ops::Range;
 use std::panic::RefUnwindSafe;
 
 pub struct Table {
-    geometry: Geometry,
-    words: Words,
-    stripes: Stripes,
+    pub geometry: Geometry,
+    words: TableWords,
+    pub stripes: Stripes,
     /// The time, in a fixed filter that forgets. It is boxed so that no field of the table itself ever
     /// changes: the compiler then need not reload fields that it has loaded.
     ticking: Option<Box<Ticking>>,
 }
+
+/// As many words as a shard of a growing filter has buckets: all its words, or half of them if its buckets are wide. The
+/// compiler knows this size, so an index into a shard needs no bounds check.
+pub type ShardWords = [AtomicU64; GROWING_BUCKETS as usize];
+
+/// The versions of such a shard.
+pub type ShardVersions = [AtomicU64; (GROWING_BUCKETS / STRIPE_BUCKETS) as usize];
 
 /// Reads a word.
 #[inline]
@@ -74,16 +81,6 @@ impl Table {
         let words = zeroed(words, soon).ok_or(bytes)?;
         let stripes = Stripes::new(segments).ok_or(bytes)?;
         Ok(Table { geometry, words, stripes, ticking: None })
-    }
-
-    #[inline]
-    pub fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    #[inline]
-    pub fn stripes(&self) -> &Stripes {
-        &self.stripes
     }
 
     /// Makes this the table of a fixed filter. If the filter forgets, the table keeps the time.
@@ -127,8 +124,6 @@ impl Table {
         self.geometry.lanes().is_wide()
     }
 
-    // Words. The stripe of a word is that of its bucket.
-
     // Lookups in a fixed filter.
 
     /// Prefetches what a lookup at this spot reads.
@@ -147,10 +142,8 @@ impl Table {
     /// and then both words once more: they are in the cache now, and if they are the same, the item is not in them
     /// either.
     ///
-    /// The version of one stripe is enough. An expiry in a bucket changes the version of that bucket's stripe only.
-    /// Suppose that a copy expires in the second bucket, after another copy arrived in the first too late for the
-    /// lookup to see it: then this version does not hold. If instead a copy had expired in the first bucket when the
-    /// lookup read it, the lookup sees the copy that had arrived in the second.
+    /// The version is that of the bucket that is read last, because a tick may erase a copy there
+    /// ([sweeps](mod@crate::shard::sweep#is-a-lookup-right)).
     #[inline(always)]
     pub fn look(&self, (first, second, fp): Spot) -> Option<bool> {
         let one = &self.words[first];
@@ -158,7 +151,7 @@ impl Table {
             return self.look_around_hole(first, second, fp);
         };
         let peeked = [load(one), load(other)];
-        if self.geometry.lanes().either_holds(peeked, fp) {
+        if self.geometry.lanes().either_matches(peeked, fp) {
             return Some(true);
         }
         let seen = self.stripes.see(Self::stripe_of(second));
@@ -181,10 +174,10 @@ impl Table {
             return self.look_around_hole_wide(first, second, fp);
         };
         if lanes.forgets() {
-            return self.look_in_time(first, second, fp);
+            return self.look_wide_forgetting(first, second, fp);
         }
         let seen = self.stripes.see(Self::stripe_of(second));
-        let found = self.either_holds([one, other], fp);
+        let found = self.either_matches([one, other], fp);
         seen.still_holds().then_some(found)
     }
 
@@ -194,23 +187,25 @@ impl Table {
         self.look_wide((first, self.geometry.out_of_hole(first, second), fp))
     }
 
-    /// Does the same where items expire: these lookups read the versions of both stripes, since they read the buckets
-    /// in two steps.
+    /// Does the same where items expire. These lookups read the versions of both stripes, because an expiry changes only
+    /// that of its own ([sweeps](mod@crate::shard::sweep#is-a-lookup-right)).
     #[inline(never)]
-    fn look_in_time(&self, first: usize, second: usize, fp: Fingerprint) -> Option<bool> {
+    fn look_wide_forgetting(&self, first: usize, second: usize, fp: Fingerprint) -> Option<bool> {
         let buckets = self.words.as_chunks().0;
         let seen = [second, first].map(|bucket| self.stripes.see(Self::stripe_of(bucket)));
-        let found = self.either_holds([&buckets[first], &buckets[second]], fp);
+        let found = self.either_matches([&buckets[first], &buckets[second]], fp);
         seen.into_iter().all(SeenVersion::still_holds).then_some(found)
     }
 
     /// Whether a lane of either wide bucket holds `fp`. First words are read before second ones.
     #[inline(always)]
-    fn either_holds(&self, buckets: [&[AtomicU64; 2]; 2], fp: Fingerprint) -> bool {
+    fn either_matches(&self, buckets: [&[AtomicU64; 2]; 2], fp: Fingerprint) -> bool {
         let heads = buckets.map(|[heads, _]| load(heads));
         let tails = buckets.map(|[_, tails]| load_second(tails));
-        self.geometry.lanes().either_holds_whole(heads, tails, fp)
+        self.geometry.lanes().either_matches_whole(heads, tails, fp)
     }
+
+    // Words. The stripe of a word is that of its bucket.
 
     #[inline]
     pub fn word(&self, word: usize) -> &AtomicU64 {
@@ -235,6 +230,15 @@ impl Table {
     pub fn give_back(&self, shards: Range<usize>) -> usize {
         let words = self.geometry.words();
         give_back(&self.words[shards.start * words..shards.end * words])
+    }
+
+    /// Returns the words and versions of the growing filter's shard that begins at this bucket, if the table has all of
+    /// them.
+    pub fn parts_of_shard(&self, base: usize) -> Option<(&[ShardWords], &ShardVersions)> {
+        let each = self.geometry.lanes().words();
+        let words = self.words.get(base * each..)?.as_chunks().0.get(..each)?;
+        let versions = self.stripes.versions_from(Self::stripe_of(base))?;
+        Some((words, versions.first_chunk()?))
     }
 
     fn stripe_of_word(&self, word: usize) -> usize {
@@ -281,65 +285,6 @@ impl Table {
     }
 }
 
-/// The numbers of buckets and stripes in a shard of a growing filter.
-const BUCKETS: usize = GROWING_BUCKETS as usize;
-const STRIPES: usize = BUCKETS / STRIPE_BUCKETS as usize;
-
-/// As many words as a shard of a growing filter has buckets: all its words, or half of them if its buckets are wide.
-pub type ShardWords = [AtomicU64; BUCKETS];
-
-/// The versions of such a shard.
-pub type Versions = [AtomicU64; STRIPES];
-
-/// The part of a growing filter's shard that lookups read: its words and its versions.
-///
-/// All shards of a growing filter have the same size, which the compiler knows. So an index within a shard needs no
-/// bounds check here, and no offset. (For a shard with wide buckets, all words have to be here. A
-/// [site](crate::backend::growing::site) checks that once.)
-#[derive(Clone, Copy)]
-pub struct LookupView<'a> {
-    /// One array of words, or two of wide buckets.
-    words: &'a [ShardWords],
-    versions: &'a Versions,
-}
-
-impl<'a> LookupView<'a> {
-    #[inline(always)]
-    pub fn new(words: &'a [ShardWords], versions: &'a Versions) -> Self {
-        LookupView { words, versions }
-    }
-
-    /// Returns the words and versions of a table from this bucket on, if there are enough of them.
-    pub fn find(table: &Table, base: usize) -> Option<(&[ShardWords], &Versions)> {
-        let each = table.geometry().lanes().words();
-        let words = table.words.get(base * each..)?.as_chunks().0.get(..each)?;
-        let versions = table.stripes().versions_from(Table::stripe_of(base))?;
-        Some((words, versions.first_chunk()?))
-    }
-
-    /// Returns the first word of a bucket.
-    #[inline(always)]
-    pub fn heads(self, bucket: Bucket, is_wide: bool) -> &'a AtomicU64 {
-        let index = bucket.0 as usize % BUCKETS;
-        match is_wide {
-            false => &self.words[0][index],
-            true => &self.words.as_flattened()[2 * index],
-        }
-    }
-
-    /// Reads the second word of a wide bucket.
-    #[inline(always)]
-    pub fn read_second(self, bucket: Bucket) -> u64 {
-        load(&self.words.as_flattened()[2 * (bucket.0 as usize % BUCKETS) + 1])
-    }
-
-    /// Returns the version of the bucket's stripe.
-    #[inline(always)]
-    pub fn version(self, bucket: Bucket) -> &'a AtomicU64 {
-        &self.versions[Table::stripe_of(bucket.0 as usize) % STRIPES]
-    }
-}
-
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
@@ -348,7 +293,7 @@ mod tests {
     #[test]
     fn words_are_replaced_in_pieces_where_something_changes() {
         let table = Table::new(Geometry::new(Lanes::of_bits(16), 1, 300)).expect("memory");
-        let locked = table.stripes().lock(0);
+        let locked = table.stripes.lock(0);
         (0..300).for_each(|word| table.write(&locked, word, word as u64));
         let mut next = 0;
         table.replace::<128>(&locked, 0..300, |words| {

@@ -27,7 +27,7 @@ struct Batch {
 
 impl Batch {
     fn of(toy: &Toy, hashes: Vec<u64>) -> Self {
-        let located = hashes.iter().map(|&hash| toy.table().geometry().locate(hash));
+        let located = hashes.iter().map(|&hash| toy.table().geometry.locate(hash));
         let places = located.filter(|(shard, _)| *shard == 0).map(|(_, place)| place).collect();
         Batch { hashes, places, winners: Winners::default() }
     }
@@ -35,7 +35,7 @@ impl Batch {
 
 /// Returns two items of the first shard, with one of the second shard between them.
 fn three(toy: &Toy) -> Vec<u64> {
-    let geometry = toy.table().geometry();
+    let geometry = &toy.table().geometry;
     let (a, _) = hash_in(geometry, 0, 0);
     let (b, _) = hash_in(geometry, 0, a + 1);
     let (other, _) = hash_in(geometry, 1, 0);
@@ -93,8 +93,8 @@ impl Operation for Kick {
 fn a_reader_finds_what_a_batch_moves() {
     Model::new(70).shards(2).run::<Toy, (Vec<u64>, Path, Place)>(
         |toy| {
-            let (hash, newcomer) = hash_in(toy.table().geometry(), 0, 1);
-            let (other, _) = hash_in(toy.table().geometry(), 1, 0);
+            let (hash, newcomer) = hash_in(&toy.table().geometry, 0, 1);
+            let (other, _) = hash_in(&toy.table().geometry, 1, 0);
             let from = newcomer.first.0;
             let x = toy.item(from ^ 3, from, 0);
             toy.put(&x, from);
@@ -105,7 +105,7 @@ fn a_reader_finds_what_a_batch_moves() {
         &[
             |toy, (hashes, path, _)| {
                 let mut answers = [Outcome::Stale; 2];
-                let newcomer = toy.table().geometry().locate(hashes[1]).1;
+                let newcomer = toy.table().geometry.locate(hashes[1]).1;
                 KICK.set(Some((newcomer, path.clone())));
                 write_batch(toy.shards(), &prehashed(hashes), &mut answers, Kick);
                 assert_eq!(answers, [Outcome::Placed; 2]);

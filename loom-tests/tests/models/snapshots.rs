@@ -42,7 +42,7 @@ fn copy(toy: &Toy) -> Saved {
 }
 
 fn times_in(toy: &Toy, copy: &Saved, item: &Place) -> usize {
-    let lanes = toy.table().geometry().lanes();
+    let lanes = toy.table().geometry.lanes();
     let both = [item.first, item.second];
     both.iter().map(|bucket| lanes.matching(copy.word(*bucket), item.fp).len()).sum()
 }
@@ -98,7 +98,7 @@ fn a_copy_counts_what_is_in_it_while_items_come_and_go() {
                 let times = |item| times_in(toy, &copy, item);
                 assert!(times(goes) <= 1 && times(comes) <= 1, "an item is copied twice");
                 assert_eq!(times(stays), 1, "an item that stays is not in the copy once");
-                let lanes = toy.table().geometry().lanes();
+                let lanes = toy.table().geometry.lanes();
                 let taken: usize = copy.buckets.iter().map(|word| lanes.taken(*word).len()).sum();
                 assert_eq!(copy.items, taken as i64, "a copy does not count its lanes");
             },

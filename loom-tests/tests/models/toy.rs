@@ -52,7 +52,7 @@ impl<const WIDE: bool, const FORGETS: bool> Toy<WIDE, FORGETS> {
     /// different `number`s have different fingerprints, even if their buckets differ.
     pub fn item(&self, first: u32, second: u32, number: usize) -> Place {
         let (first, second) = (Bucket(first), Bucket(second));
-        let geometry = self.table().geometry();
+        let geometry = &self.table().geometry;
         let fps = (1..).filter_map(|it| Fingerprint::new(it * geometry.lanes().unit_of_heads()));
         let mut fps = fps.filter(|fp| geometry.alternate(first, *fp) == second);
         Place { first, second, fp: fps.nth(number).unwrap() }
@@ -82,7 +82,7 @@ impl<const WIDE: bool, const FORGETS: bool> Toy<WIDE, FORGETS> {
     /// Returns the path on which these items move, in order from the newcomer's side. Each item
     /// leaves the bucket given with it, and the last one moves to `end`.
     pub fn path(&self, moves: &[(&Place, u32)], end: u32) -> Path {
-        let lanes = self.table().geometry().lanes();
+        let lanes = self.table().geometry.lanes();
         let step = |(place, bucket): &(&Place, u32)| {
             let bucket = Bucket(*bucket);
             let word = self.shard().read(bucket);
@@ -183,7 +183,7 @@ impl<const WIDE: bool, const FORGETS: bool> World for Toy<WIDE, FORGETS> {
     }
 
     fn check(&self) {
-        let stripes = self.table().stripes();
+        let stripes = &self.table().stripes;
         let taken = |bucket| 2 - self.empty_lanes(bucket) as i32;
         let items: i32 = self.shard().own_stripes().map(|it| self.shard().items(it)).sum();
         let lanes = (0..BUCKETS).map(taken).sum();

@@ -58,7 +58,7 @@ struct List {
 pub type ShardsOfDepth = [Gauge; MAX_LEVELS];
 
 pub struct Directory {
-    roots: Roots,
+    pub roots: Roots,
     lists: AppendList<List>,
     /// In a box, since a fixed filter takes as much room as this.
     shards_of_depth: Box<ShardsOfDepth>,
@@ -70,8 +70,8 @@ pub struct Directory {
 #[derive(Clone, Copy)]
 pub struct SeenEntry<'a> {
     slot: &'a Slot,
-    entry: Entry,
-    hash: Mixed,
+    pub entry: Entry,
+    pub hash: Mixed,
 }
 
 impl Directory {
@@ -99,11 +99,6 @@ impl Directory {
         let list = List::of(level, roots.count << level, entries)?;
         let (lists, changes) = (AppendList::new(list), Mutex::new(()));
         Some(Directory { roots, lists, shards_of_depth, changes })
-    }
-
-    #[inline]
-    pub fn roots(&self) -> Roots {
-        self.roots
     }
 
     /// Returns the entries in the list of a level, if there is one.
@@ -141,7 +136,7 @@ impl Directory {
         let slot = &list.slots[position.range_of(list.each)];
         // Acquire: pairs with `store`. A reader of the entry sees the words of the upper half, and a reader of `SPLIT`
         // finds the list that came before it.
-        let entry = Entry::of_word(slot.load(Ordering::Acquire));
+        let entry = Entry(slot.load(Ordering::Acquire));
         (entry != SPLIT).then_some(SeenEntry { slot, entry, hash })
     }
 
@@ -209,7 +204,7 @@ impl Directory {
             self.store(level, (2 * index + 1, depth + 1), upper);
         }
         if let Some(slot) = self.list(depth).get(index) {
-            slot.store(SPLIT.word(), Ordering::Release);
+            slot.store(SPLIT.0, Ordering::Release);
         }
         self.shards_of_depth[lower.depth() as usize % MAX_LEVELS].add(2);
         self.shards_of_depth[depth as usize % MAX_LEVELS].add(-1);
@@ -233,8 +228,8 @@ impl Directory {
         let each = 1 << (level - depth);
         let slots = self.list(level).get(each * index..each * (index + 1));
         for slot in slots.unwrap_or(&[]) {
-            // Release: pairs with `look_up_at` and `holds`.
-            slot.store(entry.word(), Ordering::Release);
+            // Release: pairs with `look_up_at` and `is_unchanged`.
+            slot.store(entry.0, Ordering::Release);
         }
     }
 
@@ -293,13 +288,13 @@ impl List {
 
     /// Returns the entries to a caller that holds the lock of the changes.
     fn entries(&self) -> impl Iterator<Item = Entry> {
-        self.slots.iter().map(|slot| Entry::of_word(slot.load(Ordering::Relaxed)))
+        self.slots.iter().map(|slot| Entry(slot.load(Ordering::Relaxed)))
     }
 
     fn of(level: u32, count: usize, entries: impl Iterator<Item = Entry>) -> Option<Self> {
         let mut slots = Vec::new();
         slots.try_reserve_exact(count).ok()?;
-        slots.extend(entries.map(|entry| Slot::new(entry.word())));
+        slots.extend(entries.map(|entry| Slot::new(entry.0)));
         Some(List { slots: slots.into(), each: 1 << level })
     }
 }
@@ -310,30 +305,20 @@ impl<'a> SeenEntry<'a> {
         self.entry.depth()
     }
 
-    #[inline]
-    pub fn entry(self) -> Entry {
-        self.entry
-    }
-
-    #[inline]
-    pub fn hash(self) -> Mixed {
-        self.hash
-    }
-
     /// Whether the entry is unchanged, or the same again.
     #[inline]
-    pub fn holds(self) -> bool {
+    pub fn is_unchanged(self) -> bool {
         // Acquire: the entry may be the same as before because of a split and a join. Then the reader's last load of
         // the version sees that of the join.
-        self.slot.load(Ordering::Acquire) == self.entry.word()
+        self.slot.load(Ordering::Acquire) == self.entry.0
     }
 
     /// The same for a caller that holds a lock of the shard; the entry changes only under all of its locks. (To loom
     /// this read is no event. An event here would hide the other threads' reads from the entry that the caller goes on
     /// to store.)
     #[inline]
-    pub fn holds_alone(self) -> bool {
-        read_owned_pointer(self.slot) == self.entry.word()
+    pub fn is_unchanged_alone(self) -> bool {
+        read_owned_pointer(self.slot) == self.entry.0
     }
 }
 

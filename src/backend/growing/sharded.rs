@@ -138,7 +138,7 @@ impl Sharded {
 
     #[inline]
     fn site<'a>(&'a self, seen: SeenEntry<'a>) -> &'a Site {
-        self.shared.tables.at(seen.entry())
+        self.shared.tables.at(seen.entry)
     }
 
     #[inline]
@@ -158,8 +158,8 @@ impl Sharded {
         is_wide: W,
     ) -> Leased<'a, W> {
         let site = self.site(seen);
-        let view = site.view(is_wide.into());
-        let lease = UntilSplit { seen, shared: &self.shared, view, is_wide };
+        let (words, versions) = site.memory(is_wide.into());
+        let lease = UntilSplit { seen, shared: &self.shared, words, versions, is_wide };
         Shard::leased(site.table(), site.base(), lease)
     }
 
@@ -171,14 +171,14 @@ impl Sharded {
         position: Position,
         is_wide: W,
     ) -> (Leased<'a, W>, Place) {
-        let (hash, depth) = (seen.hash(), seen.depth());
+        let (hash, depth) = (seen.hash, seen.depth());
         let place = self.shared.shrinking.place(hash, position.in_root, depth, is_wide.into());
         (self.leased(seen, is_wide), place)
     }
 
     #[inline]
     fn position(&self, hash: Mixed) -> Position {
-        self.directory.roots().position(hash)
+        self.directory.roots.position(hash)
     }
 
     /// Splits a full shard, unless another thread has split it or made room in it since.
@@ -189,7 +189,7 @@ impl Sharded {
     #[cold]
     #[inline(never)]
     fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
-        let (seen, shrinking) = (shard.lease().seen, &self.shared.shrinking);
+        let (seen, shrinking) = (shard.lease.seen, &self.shared.shrinking);
         let site = self.site(seen);
         {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of the
@@ -227,7 +227,7 @@ impl Sharded {
 
     /// Splits a shard. The caller holds all its locks, and the `splits` of void items for reading.
     fn split_locked(&self, shard: Leased<'_>, locked: &impl Locks) -> Result<(), Full> {
-        let seen = shard.lease().seen;
+        let seen = shard.lease.seen;
         let (site, depth) = (self.site(seen), seen.depth() + 1);
         let shrinking = &self.shared.shrinking;
         let (new, new_locked) = self.allocate(depth)?;
@@ -279,7 +279,7 @@ impl Sharded {
         let limit = Full::new(FullKind::LimitReached);
         let entries = self.directory.missing_bytes(depth);
         let most = MAX_ENTRIES * (self.shared.tables.shards() + 1);
-        if self.directory.roots().count << depth > most {
+        if self.directory.roots.count << depth > most {
             return Err(Full::new(FullKind::NoRoomNearby));
         }
         let left = self.max_bytes().checked_sub(self.bytes() + entries).ok_or(limit)?;

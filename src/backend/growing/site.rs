@@ -10,7 +10,7 @@ use crate::layout::stamps::Moment;
 use crate::shard::Shard;
 use crate::shard::whole::fill;
 use crate::sync::Gauge;
-use crate::table::{LookupView, ShardWords, Table, Versions};
+use crate::table::{ShardVersions, ShardWords, Table};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct Site {
     table: Arc<Table>,
     /// The first of as many [`ShardWords`] as a bucket has words, which are adjacent.
     words: NonNull<ShardWords>,
-    versions: NonNull<Versions>,
+    versions: NonNull<ShardVersions>,
     words_of_a_bucket: u32,
     /// The shard's number in the table.
     number: u32,
@@ -65,7 +65,7 @@ impl Site {
         let mut figures = Vec::<Gauge>::new();
         figures.try_reserve_exact(FIGURES).ok()?;
         figures.resize_with(FIGURES, Gauge::default);
-        let (words, versions) = LookupView::find(table, number * GROWING_BUCKETS as usize)?;
+        let (words, versions) = table.parts_of_shard(number * GROWING_BUCKETS as usize)?;
         Some(Site {
             words: NonNull::from(words).cast(),
             versions: NonNull::from(versions),
@@ -81,9 +81,9 @@ impl Site {
         geometry.shards() * (size_of::<Site>() + FIGURES * size_of::<Gauge>())
     }
 
-    /// Returns the memory that lookups read.
+    /// Returns the memory that lookups read: one array of words, or two of wide buckets, and the versions.
     #[inline(always)]
-    pub fn view(&self, is_wide: bool) -> LookupView<'_> {
+    pub fn memory(&self, is_wide: bool) -> (&[ShardWords], &ShardVersions) {
         // Tells the compiler that all later indices are in bounds.
         let count = if is_wide { 2 } else { 1 };
         assert!(!is_wide || self.words_of_a_bucket == 2, "a shard of wide buckets");
@@ -93,7 +93,7 @@ impl Site {
         #[allow(unsafe_code)]
         unsafe {
             let words = std::slice::from_raw_parts(self.words.as_ptr(), count);
-            LookupView::new(words, self.versions.as_ref())
+            (words, self.versions.as_ref())
         }
     }
 
@@ -217,7 +217,7 @@ const DEPTH: usize = 63;
 
 /// The site of a shard and the shard's depth, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry(*mut Site);
+pub struct Entry(pub *mut Site);
 
 impl Entry {
     /// Stands in place of an entry.
@@ -227,16 +227,6 @@ impl Entry {
     pub fn new(site: &Site, depth: u32) -> Self {
         let site = std::ptr::from_ref(site).cast_mut();
         Entry(site.map_addr(|address| address | depth as usize & DEPTH))
-    }
-
-    #[inline]
-    pub fn of_word(word: *mut Site) -> Self {
-        Entry(word)
-    }
-
-    #[inline]
-    pub fn word(self) -> *mut Site {
-        self.0
     }
 
     #[inline]

@@ -74,9 +74,9 @@ impl Tables {
     /// Uses this table as the first, with its first `shards` shards in use, in a filter that began with
     /// `roots` shards.
     pub fn restore(roots: usize, table: Table, shards: usize) -> Result<Self, usize> {
-        let geometry = table.geometry().with_shards(roots);
+        let geometry = table.geometry.with_shards(roots);
         let bytes = Gauge::new();
-        bytes.set(Self::bytes(table.geometry()) as u64);
+        bytes.set(Self::bytes(&table.geometry) as u64);
         let sites = AppendList::new(sites_of(table)?);
         let [in_use, never_used, first_spare, given_back] = [const { Gauge::new() }; 4];
         let tables =
@@ -134,7 +134,7 @@ impl Tables {
 
     pub fn items(&self) -> i64 {
         let tables = self.sites.all().filter_map(|sites| sites.first().map(Site::table));
-        tables.map(|table| table.stripes().all_items()).sum()
+        tables.map(|table| table.stripes.all_items()).sum()
     }
 
     /// Returns the memory that the tables take. What the system has is not a part of it.
@@ -288,8 +288,8 @@ impl Tables {
 
 /// Makes the sites of a table's shards. The error is the number of bytes that could not be allocated.
 fn sites_of(table: Table) -> Result<Sites, usize> {
-    let bytes = Tables::bytes(table.geometry());
-    let (shards, table) = (table.geometry().shards(), Arc::new(table));
+    let bytes = Tables::bytes(&table.geometry);
+    let (shards, table) = (table.geometry.shards(), Arc::new(table));
     let mut sites = Vec::new();
     sites.try_reserve_exact(shards).map_err(|_| bytes)?;
     for number in 0..shards {

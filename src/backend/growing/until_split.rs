@@ -6,13 +6,12 @@ use crate::backend::growing::tables::Tables;
 use crate::backend::growing::void::VoidItems;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
-use crate::layout::shrinking::MergeMatches;
-use crate::layout::shrinking::Shrinking;
+use crate::layout::shrinking::{GROWING_BUCKETS, MergeMatches, Shrinking};
 use crate::layout::stamps::Moment;
 use crate::shard::lease::{Lease, Removing};
 use crate::sync::AtomicU64;
 use crate::table::ticking::{Clock, Ticking};
-use crate::table::{LookupView, Table};
+use crate::table::{ShardVersions, ShardWords, Table, load};
 
 /// The lease of a shard that may be split. It is valid for as long as the directory's entry of the shard is
 /// unchanged.
@@ -20,7 +19,10 @@ use crate::table::{LookupView, Table};
 pub struct UntilSplit<'a, W = bool> {
     pub(super) seen: SeenEntry<'a>,
     pub(super) shared: &'a Shared,
-    pub(super) view: LookupView<'a>,
+    /// One array of words, or two of wide buckets. (That a shard of wide buckets has both is checked once, by its
+    /// [site](crate::backend::growing::site).)
+    pub(super) words: &'a [ShardWords],
+    pub(super) versions: &'a ShardVersions,
     /// Whether the shard's buckets are wide: a value, or [`Known`](crate::shard::lease::Known).
     pub(super) is_wide: W,
 }
@@ -55,27 +57,31 @@ impl<W: Into<bool> + Copy> Lease for UntilSplit<'_, W> {
 
     #[inline(always)]
     fn heads<'t>(&'t self, _: &'t Table, _: usize, bucket: Bucket) -> &'t AtomicU64 {
-        self.view.heads(bucket, self.is_wide.into())
+        let index = bucket.0 as usize % GROWING_BUCKETS as usize;
+        match self.is_wide.into() {
+            false => &self.words[0][index],
+            true => &self.words.as_flattened()[2 * index],
+        }
     }
 
     #[inline(always)]
     fn read_second(&self, _: &Table, _: usize, bucket: Bucket) -> u64 {
-        self.view.read_second(bucket)
+        load(&self.words.as_flattened()[2 * (bucket.0 as usize % GROWING_BUCKETS as usize) + 1])
     }
 
     #[inline(always)]
     fn version<'t>(&'t self, _: &'t Table, _: usize, bucket: Bucket) -> &'t AtomicU64 {
-        self.view.version(bucket)
+        &self.versions[Table::stripe_of(bucket.0 as usize) % self.versions.len()]
     }
 
     #[inline]
     fn check(self) -> Result<(), WasSplit> {
-        if self.seen.holds() { Ok(()) } else { Err(WasSplit) }
+        if self.seen.is_unchanged() { Ok(()) } else { Err(WasSplit) }
     }
 
     #[inline]
     fn check_alone(self) -> Result<(), WasSplit> {
-        if self.seen.holds_alone() { Ok(()) } else { Err(WasSplit) }
+        if self.seen.is_unchanged_alone() { Ok(()) } else { Err(WasSplit) }
     }
 
     #[inline]
@@ -106,10 +112,10 @@ impl<W: Into<bool> + Copy> Lease for UntilSplit<'_, W> {
     }
 
     #[inline(always)]
-    fn either_holds(self, _: Lanes, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
+    fn either_matches(self, _: Lanes, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
         match self.is_wide() {
-            false => self.shared.shrinking.either_holds(heads, fp),
-            true => self.shared.shrinking.either_holds_whole(heads, tails, fp),
+            false => self.shared.shrinking.either_matches(heads, fp),
+            true => self.shared.shrinking.either_matches_whole(heads, tails, fp),
         }
     }
 
@@ -145,6 +151,6 @@ impl<W: Into<bool> + Copy> Lease for UntilSplit<'_, W> {
 
 impl<'a, W> UntilSplit<'a, W> {
     fn site(self) -> &'a Site {
-        self.shared.tables.at(self.seen.entry())
+        self.shared.tables.at(self.seen.entry)
     }
 }

@@ -1,4 +1,4 @@
-//! Void lanes: entries that have no bits left, and how many items they stand for.
+//! Void lanes, which have no bits left, and the number of items that they stand for.
 //!
 //! A split sends a lane to one half by the next bit of its hash. A [void](crate::layout::shrinking) lane has no such
 //! bit, so it goes to both halves. From then on there may be more void lanes than items of theirs, and nothing tells

@@ -74,8 +74,8 @@ fn item<const WIDE: bool>(table: &Table, number: u32, twin: bool) -> Place {
         false => Fingerprint::new(number).expect("not zero"),
         true => Fingerprint::nth(number / 2).with_tail(u64::from(number % 2)),
     };
-    let first = Bucket(fp.head() * 3 % table.geometry().buckets());
-    let second = table.geometry().alternate(first, fp);
+    let first = Bucket(fp.head() * 3 % table.geometry.buckets());
+    let second = table.geometry.alternate(first, fp);
     let (first, second) = if twin { (second, first) } else { (first, second) };
     Place { first, second, fp }
 }
@@ -119,7 +119,7 @@ fn histories_are_linearizable<const WIDE: bool>(
         for fp in 100..100 + others {
             let _ = shard_of(&table).insert(item::<WIDE>(&table, fp, false));
         }
-        let others = table.stripes().all_items() as usize;
+        let others = table.stripes.all_items() as usize;
         type Histories = Vec<Vec<(usize, Action<Operation>)>>;
         let histories: Arc<Mutex<Histories>> =
             Arc::new(Mutex::new(vec![Vec::new(); items as usize]));
@@ -154,7 +154,7 @@ fn histories_are_linearizable<const WIDE: bool>(
             copies
         };
         let left: usize = (0..items).map(count).sum();
-        let items = table.stripes().all_items() as usize;
+        let items = table.stripes.all_items() as usize;
         assert_eq!(items, others + left, "the item count does not match the contents");
     };
     let long = std::env::var_os("KOEL_LONG_TESTS").is_some();

@@ -47,7 +47,7 @@ impl Sharded {
 
     /// Returns the number of shards that splits have added.
     pub fn splits(&self) -> usize {
-        self.shared.tables.shards() - self.directory.roots().count
+        self.shared.tables.shards() - self.directory.roots.count
     }
 }
 
@@ -69,7 +69,7 @@ impl Sharded {
         if hash == 0 {
             let shards = self.directory.shards();
             let end = |shard| self.directory.end(shard).map(|hash| hash.0);
-            LISTED.set(shards.map(|shard| (shard.hash().0, shard.entry(), end(shard))).collect());
+            LISTED.set(shards.map(|shard| (shard.hash.0, shard.entry, end(shard))).collect());
         }
         let found = LISTED.with_borrow(|list| list.iter().find(|it| it.0 == hash).copied());
         let (_, entry, end) = found.expect("a shard");

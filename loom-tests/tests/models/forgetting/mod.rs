@@ -271,7 +271,7 @@ fn an_item_that_came_again_is_found_while_a_whole_tick_passes() {
 /// Whoever writes after a tick began does what it would do if the tick had passed.
 #[test]
 fn an_item_that_expired_is_new_while_the_tick_passes() {
-    let place = |toy: &Narrow, hash| toy.table().geometry().locate_mixed(hash, false).1;
+    let place = |toy: &Narrow, hash| toy.table().geometry.locate_mixed(hash, false).1;
     Model::blocking(20, 3).run::<Narrow, Mixed>(
         move |toy| {
             let item = place(toy, Mixed::of(7));

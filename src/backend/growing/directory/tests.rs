@@ -37,13 +37,13 @@ fn every_hash_has_a_shard_and_the_shards_come_in_order() {
     let tables = tables();
     let entry = |depth, number| entry(&tables, depth, number);
     let directory = three_roots(&tables);
-    let shards: Vec<Entry> = directory.shards().map(SeenEntry::entry).collect();
+    let shards: Vec<Entry> = directory.shards().map(|seen| seen.entry).collect();
     let expected = [entry(0, 0), entry(1, 1), entry(2, 3), entry(2, 4), entry(0, 2)];
     assert_eq!(shards, expected);
     let mut last = 0;
     for step in 0..=60_000 {
         let seen = directory.look_up(Mixed(step * (u64::MAX / 60_000)));
-        let at = shards.iter().position(|shard| *shard == seen.entry()).expect("known");
+        let at = shards.iter().position(|shard| *shard == seen.entry).expect("known");
         assert!(at == last || at == last + 1);
         last = at;
     }
@@ -59,7 +59,7 @@ fn an_old_list_is_right_about_what_it_has() {
     let first = directory.look_up(Mixed(0));
     directory.replace(first, entry(1, 0), entry(1, 5));
     directory.replace(directory.look_up(Mixed(u64::MAX)), entry(1, 2), entry(1, 6));
-    assert!(!first.holds());
+    assert!(!first.is_unchanged());
     assert_eq!(directory.shallowest(), 1);
 }
 
@@ -76,7 +76,7 @@ fn the_least_depth_is_known_without_a_look_at_the_entries() {
         let shard = directory.look_up(Mixed(seed));
         let depth = shard.depth() + 1;
         directory.deepen(depth).expect("memory");
-        let lower = Entry::new(tables.at(shard.entry()), depth);
+        let lower = Entry::new(tables.at(shard.entry), depth);
         directory.replace(shard, lower, entry(&tables, depth, number));
     }
     assert!(directory.shallowest() > 0);

@@ -224,7 +224,7 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
     #[inline(always)]
     fn spot(self, hash: Mixed) -> Self::Spot {
         let (shard, place) = self.locate(hash);
-        (shard.lease().seen, place)
+        (shard.lease.seen, place)
     }
 
     #[inline(always)]
@@ -273,7 +273,7 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
     }
 
     fn relocate(self, lease: UntilSplit<'a, Known<WIDE>>, _: WasSplit) -> Located<'a, Self> {
-        self.locate(lease.seen.hash())
+        self.locate(lease.seen.hash)
     }
 
     #[inline(always)]
@@ -282,7 +282,7 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
         (shard, _): Located<'a, Self>,
         act: impl FnOnce(Self, Located<'a, Self>) -> A,
     ) -> A {
-        act_again(self, shard.lease().seen.hash(), act)
+        act_again(self, shard.lease.seen.hash, act)
     }
 
     fn admit(self, (mut shard, mut place): Located<'a, Self>) -> Result<Located<'a, Self>, Full> {
@@ -297,7 +297,7 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
             if is_refused {
                 return Err(Full::new(FullKind::TooManyCopies));
             }
-            (shard, place) = self.locate(shard.lease().seen.hash());
+            (shard, place) = self.locate(shard.lease.seen.hash);
         }
         Ok((shard, place))
     }
@@ -307,17 +307,17 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
         lease: UntilSplit<'a, Known<WIDE>>,
         _: FullKind,
     ) -> Result<Located<'a, Self>, Full> {
-        let position = self.0.position(lease.seen.hash());
+        let position = self.0.position(lease.seen.hash);
         let (shard, place) = self.0.located(lease.seen, position, WIDE);
         self.0.split(shard, place)?;
-        Ok(self.locate(lease.seen.hash()))
+        Ok(self.locate(lease.seen.hash))
     }
 
     #[inline(always)]
     fn fetch(self, hash: Mixed) -> (SeenEntry<'a>, Place) {
         let (shard, place) = self.locate(hash);
         shard.prefetch(place);
-        (shard.lease().seen, place)
+        (shard.lease.seen, place)
     }
 
     #[inline(always)]
@@ -344,7 +344,7 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
         // The parts are ranges of the least depth, so no deeper shard is in two parts. Parts as large as the
         // largest shard are small enough.
         let most = self.0.buckets() / SHARD_BUCKETS as usize;
-        Parts::at_most(most, self.0.directory.roots(), self.0.directory.shallowest())
+        Parts::at_most(most, self.0.directory.roots, self.0.directory.shallowest())
     }
 
     #[inline]

@@ -14,6 +14,7 @@ use crate::kit::figures::{Rounds, rate};
 use crate::kit::machine::{about, all_cores, share, timed};
 use crate::kit::memory::{read_lines, words};
 use crate::kit::table::Table;
+use crate::kit::{ABSENT, BATCH};
 use koel::{ConcurrentCuckooFilter, Prehashed};
 use rayon::ThreadPoolBuilder;
 use std::hint::black_box;
@@ -23,13 +24,8 @@ use std::time::{Duration, Instant};
 
 type Filter = ConcurrentCuckooFilter;
 
-/// The first absent key: the keys `0..n` are inserted, keys from here on are not. The filter mixes the hashes it is
-/// given, so consecutive numbers go to unrelated buckets.
-const ABSENT: u64 = 1 << 40;
-/// Keys in a batch of lookups.
-const BATCH: usize = 1 << 16;
-
-/// A filter, and how many keys fill it.
+/// A filter, and how many keys fill it, from 0 on. It mixes the hashes it is given, so consecutive numbers go to unrelated
+/// buckets.
 struct Bench {
     filter: Filter,
     bytes: usize,

@@ -9,6 +9,7 @@ use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{Rounds, rate};
 use crate::kit::machine::{about, cpu_time};
 use crate::kit::memory::of_process;
+use crate::kit::scattered;
 use crate::kit::table::Table;
 use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotFile, StableHash};
 use std::fs::{self, File};
@@ -24,9 +25,6 @@ type Opened = SnapshotFile<StableHash>;
 /// How many processes have one filter, and how many lookups each makes.
 const PROCESSES: usize = 8;
 const LOOKUPS: u64 = 1 << 20;
-
-/// The first key that is in no filter.
-pub const ABSENT: u64 = 1 << 40;
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let test = arguments.test;
@@ -188,11 +186,6 @@ impl Answers {
 
 fn count(answers: &[bool]) -> usize {
     answers.iter().filter(|found| **found).count()
-}
-
-/// Returns a number that looks random.
-pub fn scattered(number: u64) -> u64 {
-    number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
 }
 
 /// Some of the keys of a filter in a random order.

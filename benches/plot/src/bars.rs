@@ -2,7 +2,7 @@
 
 use crate::plot::{Bar, Bars};
 use crate::scale::{Scale, has_place};
-use crate::svg::{Anchor, Drawing, FAINT, INK, PAPER, fitted, widest, width_of};
+use crate::svg::{Drawing, END, FAINT, INK, PAPER, START, fitted, widest, width_of};
 
 const SIZE: u32 = 13;
 /// The height of a bar, and that of a bar and what is below it.
@@ -60,7 +60,7 @@ impl Sizes {
             let lines = row.cells.iter().map(Vec::len).max().unwrap_or(0).max(1) as f64;
             let middle = y + (LINE * lines - LINE + BAR) / 2.0;
             let name = fitted(&row.name, SIZE, self.names);
-            drawing.text((begin - 10.0, middle + 4.5), SIZE, Anchor::End, INK, &name);
+            drawing.text((begin - 10.0, middle + 4.5), SIZE, END, INK, &name);
             for (at, (cell, scale)) in row.cells.iter().zip(&scales).enumerate() {
                 let width = column - GAP;
                 let place =
@@ -138,7 +138,7 @@ impl Place {
         }
         let colour = if value.is_some() { INK } else { FAINT };
         let label = fitted(&bar.label, SIZE, self.x + self.width - end - before);
-        drawing.text((end + before, y + 12.0), SIZE, Anchor::Start, colour, &label);
+        drawing.text((end + before, y + 12.0), SIZE, START, colour, &label);
     }
 
     /// Draws a line from the least that was measured to the most, and returns where it ends.

@@ -2,7 +2,7 @@
 
 use crate::plot::{Chart, Charts, Curve, Mark, Style};
 use crate::scale::{Scale, has_place};
-use crate::svg::{Anchor, Drawing, FAINT, GRID, INK, fitted, widest, width_of};
+use crate::svg::{Drawing, END, FAINT, GRID, INK, MIDDLE, fitted, widest, width_of};
 
 const TICK: u32 = 12;
 /// The distance between two charts.
@@ -72,7 +72,7 @@ impl Area {
             let (_, at) = self.point((self.x.low, *value));
             drawing.line((left, at), (right, at), GRID);
             let name = fitted(name, TICK, self.ticks);
-            drawing.text((left - 8.0, at + 4.0), TICK, Anchor::End, FAINT, &name);
+            drawing.text((left - 8.0, at + 4.0), TICK, END, FAINT, &name);
         }
         let mut last = f64::NEG_INFINITY;
         for (value, name) in &self.x.ticks {
@@ -82,13 +82,13 @@ impl Area {
             // Names that would touch are left out.
             let half = width_of(&name, TICK) / 2.0;
             if at - half > last + 4.0 {
-                drawing.text((at, bottom + 19.0), TICK, Anchor::Middle, FAINT, &name);
+                drawing.text((at, bottom + 19.0), TICK, MIDDLE, FAINT, &name);
                 last = at + half;
             }
         }
         drawing.line((left, bottom), (right, bottom), FAINT);
         let label = fitted(&chart.x.label, TICK, self.width);
-        drawing.text((left + self.width / 2.0, bottom + 38.0), TICK, Anchor::Middle, INK, &label);
+        drawing.text((left + self.width / 2.0, bottom + 38.0), TICK, MIDDLE, INK, &label);
         let label = fitted(&chart.y.label, TICK, self.height + 60.0);
         let place = (left - self.ticks - 18.0, top + self.height / 2.0);
         drawing.text_upwards(place, TICK, INK, &label);

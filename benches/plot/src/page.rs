@@ -1,7 +1,7 @@
 //! The page: the title, the rows below each other, the legend and the notes.
 
 use crate::plot::{Entry, Mark, Plot, Row, Style};
-use crate::svg::{Anchor, Drawing, FAINT, INK, fitted, width_of};
+use crate::svg::{Drawing, FAINT, INK, START, fitted, width_of};
 use crate::{bars, chart};
 
 const MARGIN: f64 = 24.0;
@@ -54,7 +54,7 @@ impl Plot {
 fn lines(drawing: &mut Drawing, lines: &[String], mut y: f64, width: f64) -> f64 {
     for line in lines {
         y += 20.0;
-        drawing.text((MARGIN, y), SIZE, Anchor::Start, FAINT, &fitted(line, SIZE, width));
+        drawing.text((MARGIN, y), SIZE, START, FAINT, &fitted(line, SIZE, width));
     }
     y
 }
@@ -82,7 +82,7 @@ fn legend(drawing: &mut Drawing, entries: &[Entry], top: f64, width: f64, in_a_l
         sample(drawing, (x, y), &style, entry.hollow);
         let before = before_name(entry);
         let name = fitted(&entry.name, SIZE, step - before - GAP);
-        drawing.text((x + before, y + 4.5), SIZE, Anchor::Start, INK, &name);
+        drawing.text((x + before, y + 4.5), SIZE, START, INK, &name);
         x += step;
     }
     y

@@ -11,12 +11,10 @@ pub const PAPER: &str = "#ffffff";
 /// How much wider bold letters are.
 const BOLD: f64 = 1.06;
 
-#[derive(Clone, Copy)]
-pub enum Anchor {
-    Start,
-    Middle,
-    End,
-}
+/// Which end of a text is at its place.
+pub const START: &str = "start";
+pub const MIDDLE: &str = "middle";
+pub const END: &str = "end";
 
 #[derive(Default)]
 pub struct Drawing {
@@ -24,27 +22,27 @@ pub struct Drawing {
 }
 
 impl Drawing {
-    pub fn text(&mut self, at: (f64, f64), size: u32, anchor: Anchor, colour: &str, words: &str) {
+    pub fn text(&mut self, at: (f64, f64), size: u32, anchor: &str, colour: &str, words: &str) {
         self.words(at, size, anchor, colour, "", words);
     }
 
     /// Adds as much of a heading as fits.
     pub fn heading(&mut self, at: (f64, f64), size: u32, words: &str, room: f64) {
         let words = fitted(words, size, room / BOLD);
-        self.words(at, size, Anchor::Start, INK, " font-weight=\"bold\"", &words);
+        self.words(at, size, START, INK, " font-weight=\"bold\"", &words);
     }
 
     /// Adds text that runs upwards.
     pub fn text_upwards(&mut self, at: (f64, f64), size: u32, colour: &str, words: &str) {
         let turned = format!(" transform=\"rotate(-90 {:.1} {:.1})\"", at.0, at.1);
-        self.words(at, size, Anchor::Middle, colour, &turned, words);
+        self.words(at, size, MIDDLE, colour, &turned, words);
     }
 
     fn words(
         &mut self,
         (x, y): (f64, f64),
         size: u32,
-        anchor: Anchor,
+        anchor: &str,
         colour: &str,
         more: &str,
         words: &str,
@@ -52,11 +50,6 @@ impl Drawing {
         if words.is_empty() {
             return;
         }
-        let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
-        };
         let (colour, words) = (escaped(colour), escaped(words));
         self.add(format!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\" \
@@ -211,7 +204,7 @@ mod tests {
     #[test]
     fn markup_and_control_characters_are_no_part_of_the_drawing() {
         let mut drawing = Drawing::default();
-        drawing.text((0.0, 0.0), 12, Anchor::Start, "\"/><a", "<b>&\0</b>");
+        drawing.text((0.0, 0.0), 12, START, "\"/><a", "<b>&\0</b>");
         let svg = drawing.finish(10.0, 10.0);
         assert!(svg.contains("fill=\"&quot;/>&lt;a\">&lt;b>&amp; &lt;/b></text>"), "{svg}");
     }

@@ -7,6 +7,7 @@ mod speed;
 
 pub use speed::growing;
 
+use crate::kit::ABSENT;
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{median, publish, rate, read_csv, write, write_csv};
 use crate::kit::machine::about;
@@ -107,9 +108,6 @@ struct Steps {
     /// The first key. Each repetition has its own keys.
     first_key: u64,
 }
-
-/// Keys from here on are in no set.
-const ABSENT: u64 = 1 << 40;
 
 impl Steps {
     fn to(power: u32, test: bool, repetition: u64) -> Steps {

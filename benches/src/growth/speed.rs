@@ -4,15 +4,12 @@
 
 use crate::kit::figures::{Rounds, rate};
 use crate::kit::table::Table;
+use crate::kit::{ABSENT, BATCH};
 use koel::{ConcurrentCuckooFilter, Prehashed};
 use std::time::Instant;
 
 type Filter = ConcurrentCuckooFilter;
 
-/// The first key that is in no filter.
-const ABSENT: u64 = 1 << 40;
-/// Keys in a batch of lookups.
-const BATCH: usize = 1 << 16;
 /// The largest number of lookups in a measurement.
 const LOOKUPS: u64 = 1 << 22;
 

@@ -7,3 +7,13 @@ pub mod machine;
 pub mod memory;
 pub mod table;
 pub mod waits;
+
+/// Keys from here on are in no set.
+pub const ABSENT: u64 = 1 << 40;
+/// The number of keys in a batch of lookups.
+pub const BATCH: usize = 1 << 16;
+
+/// Returns a number that looks random.
+pub fn scattered(number: u64) -> u64 {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
+}

@@ -147,13 +147,13 @@ impl<const GROWS: bool> Peer for Koel<GROWS> {
 }
 
 /// Implements [`Peer`] or [`Sequential`]: its name and rate, whether it grows, how it is built, and how it inserts,
-/// finds, claims and removes.
+/// finds, claims and removes; and what else it has.
 macro_rules! set {
     (
         $trait:ident, $peer:ty, [&$($mutable:tt)?], $name:expr, $rate:expr, $grows:expr,
         |$items:ident| $build:expr, |$a:ident, $b:ident| $insert:expr,
         |$c:ident, $d:ident| $contains:expr, |$e:ident, $f:ident| $claim:expr,
-        |$g:pat_param, $h:pat_param| $remove:expr
+        |$g:pat_param, $h:pat_param| $remove:expr $(, { $($more:tt)* })?
     ) => {
         impl $trait for $peer {
             const RATE: f64 = $rate;
@@ -191,6 +191,8 @@ macro_rules! set {
                 let ($g, $h) = (self, key);
                 $remove
             }
+
+            $($($more)*)?
         }
     };
 }
@@ -260,51 +262,30 @@ set!(
     |set, key| Some(set.remove(&key).is_some())
 );
 
-/// A filter in a mapped file, behind a lock for readers and writers. The file has no name any more, so it goes with the
-/// filter.
+/// A filter in a mapped file, and the bytes of that, behind a lock for readers and writers. The file has no name any more,
+/// so it goes with the filter.
 pub struct InFile(cuckoofilter_mmap::ConcurrentCuckooFilter<u64>, usize);
 
-impl Peer for InFile {
-    const RATE: f64 = RATE;
-    const GROWS: bool = false;
-
-    fn name() -> String {
-        "cuckoofilter-mmap".into()
-    }
-
-    fn build(items: u64) -> Self {
+// Its insert looks into one of the two buckets only, so it may take what is there for new.
+set!(
+    Peer, InFile, [&], "cuckoofilter-mmap", RATE, false,
+    |items| {
         let folder = tempfile::tempdir().expect("a folder for the file");
         let builder = cuckoofilter_mmap::CuckooFilter::<u64>::builder(slots_for(items));
         let filter = builder.build(folder.path().join("filter")).expect("a file");
         let bytes = filter.capacity() * 2;
         InFile(cuckoofilter_mmap::ConcurrentCuckooFilter::new(filter), bytes)
+    },
+    |set, key| set.0.insert(&key).is_ok(),
+    |set, key| set.0.contains(&key),
+    |set, key| if set.contains(key) { Some(false) } else { set.0.insert(&key).ok() },
+    |set, key| set.0.delete(&key).ok(),
+    {
+        fn mapped(&self) -> usize {
+            self.1
+        }
     }
-
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.0.insert(&key).is_ok()
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-
-    /// Its insert looks into one of the two buckets only, so it may take what is there for new.
-    #[inline]
-    fn claim(&self, key: u64) -> Option<bool> {
-        if self.contains(key) { Some(false) } else { self.0.insert(&key).ok() }
-    }
-
-    #[inline]
-    fn remove(&self, key: u64) -> Option<bool> {
-        self.0.delete(&key).ok()
-    }
-
-    fn mapped(&self) -> usize {
-        self.1
-    }
-}
+);
 
 /// A single-threaded filter that takes hashes. Its operations return what those of a [`Peer`] do.
 pub trait Sequential {

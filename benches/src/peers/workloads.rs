@@ -7,7 +7,7 @@
 
 use super::sets::{Shared, hash_of};
 use crate::kit::machine::{all_cores, share, timed};
-use crate::kit::memory;
+use crate::kit::{ABSENT, BATCH, memory};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -26,14 +26,10 @@ pub const WORKLOADS: [&str; 12] = [
     "bulk miss",
 ];
 
-/// Keys from here on are in no set.
-const ABSENT: u64 = 1 << 40;
 /// Keys from here on come in place of others.
 const CHURNED: u64 = 1 << 42;
 /// Keys from here on are those of the crawl. They are in no other workload.
 const CRAWLED: u64 = 1 << 44;
-/// The number of keys in a batch of lookups.
-const CHUNK: usize = 65_536;
 
 /// The size of a run.
 pub struct Plan {
@@ -288,7 +284,7 @@ fn in_bulk<P: Shared>(plan: &Plan, samples: &mut Vec<Sample>) {
     let absent: Vec<u64> = there.iter().map(|key| key + ABSENT).collect();
     look(plan, samples, ["bulk hit", "bulk miss"], fill.checks.refused, |thread, first| {
         let keys = if first == ABSENT { &absent } else { &there };
-        keys[slice(keys, thread)].chunks(CHUNK).map(|chunk| peer.contains_many(chunk)).sum()
+        keys[slice(keys, thread)].chunks(BATCH).map(|chunk| peer.contains_many(chunk)).sum()
     });
 }
 

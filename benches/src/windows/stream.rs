@@ -4,6 +4,7 @@ use super::sets::{Forgetful, WINDOW, absent, key};
 use crate::kit::figures::{Rounds, median, rate};
 use crate::kit::machine::{share, timed};
 use crate::kit::memory::Watch;
+use crate::kit::scattered;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -119,7 +120,6 @@ impl Stream {
             let (put, _) = count(self.keys, threads, |item| set.put(key(tick, item)));
             if is_measured {
                 // Keys of the last six ticks, in an order that is none.
-                let scattered = |item: u64| item.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
                 let lookups = LOOKUPS * self.keys;
                 let old = |item: u64| {
                     let at = scattered(item);

@@ -106,12 +106,12 @@ impl Seen {
                             match reply {
                                 // What was in doubt stays new, whatever is answered now.
                                 0 | 1 => _ = answers[position].get_or_insert(reply == 1),
-                                _ => trouble = Some(Reason::Full),
+                                _ => trouble = Some(None),
                             }
                         }
                     }
                     Err(error) => match Trouble::of(&error) {
-                        Trouble::Final => trouble = Some(Reason::Failed(error)),
+                        Trouble::Final => trouble = Some(Some(error)),
                         kind => {
                             if kind == Trouble::Doubt {
                                 share.positions.iter().for_each(|at| answers[*at] = Some(true));
@@ -122,8 +122,8 @@ impl Seen {
                     },
                 }
             }
-            if let Some(reason) = trouble {
-                return Err(Error { reason, answers });
+            if let Some(error) = trouble {
+                return Err(Error { error, answers });
             }
             let Some(error) = last else { break };
             if !patience.wait().await {
@@ -249,29 +249,24 @@ impl Patience {
 /// A batch that was not done, or not all of it.
 #[derive(Debug)]
 pub struct Error {
-    reason: Reason,
+    /// What the cluster said, unless the set is full.
+    error: Option<RedisError>,
     /// What is known of each item: whether it is new, as ever, or nothing if it was not added. Those that are new are
     /// yours to work on: nobody will be told of them again.
     pub answers: Vec<Option<bool>>,
 }
 
-#[derive(Debug)]
-enum Reason {
-    Full,
-    Failed(RedisError),
-}
-
 impl Error {
     fn of(error: RedisError, answers: Vec<Option<bool>>) -> Self {
-        Error { reason: Reason::Failed(error), answers }
+        Error { error: Some(error), answers }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.reason {
-            Reason::Full => f.write_str("the set is full: allow its filters more memory"),
-            Reason::Failed(error) => write!(f, "the cluster does not answer as it should: {error}"),
+        match &self.error {
+            None => f.write_str("the set is full: allow its filters more memory"),
+            Some(error) => write!(f, "the cluster does not answer as it should: {error}"),
         }
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! An error has a kind, and a text that says what happened and what to do. The text is written where that happens.
 
-use crate::hash::Prehashed;
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
@@ -121,95 +120,6 @@ impl fmt::Display for Full {
 }
 
 impl Error for Full {}
-
-/// The error of [`extend_if_absent`](crate::ConcurrentCuckooFilter::extend_if_absent), and of its parallel form, when
-/// some items did not fit. The others were inserted.
-///
-/// ```
-/// use koel::{ConcurrentCuckooFilter, StableHash};
-///
-/// let builder = ConcurrentCuckooFilter::builder().capacity(1_000);
-/// let filter = builder.hasher(StableHash::with_seed(7)).build()?;
-/// let refused = filter.extend_if_absent(0..2_000, |_| ()).unwrap_err();
-/// assert_eq!(refused.inserted(), filter.len());
-/// assert!(refused.inserted() + refused.count() >= 1_999); // there may be a false positive
-/// let hashes: std::collections::BTreeSet<_> = refused.hashes().iter().copied().collect();
-/// let left: Vec<i32> = (0..2_000).filter(|item| hashes.contains(&filter.hash_of(item))).collect();
-/// assert_eq!(left.len(), refused.count());
-/// # Ok::<(), koel::BuildError>(())
-/// ```
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Refused {
-    pub(crate) inserted: usize,
-    count: usize,
-    hashes: Vec<Prehashed>,
-}
-
-impl Refused {
-    /// The maximum number of hashes, because a stream of refused items may be endless.
-    const MAX_NAMED: usize = 1 << 20;
-
-    /// Adds refused items, some of which have these hashes.
-    pub(crate) fn refuse(&mut self, count: usize, hashes: &[Prehashed]) {
-        self.count += count;
-        let room = Self::MAX_NAMED - self.hashes.len();
-        self.hashes.extend_from_slice(&hashes[..hashes.len().min(room)]);
-    }
-
-    /// Returns the number of items that were inserted, or this error if some were refused.
-    pub(crate) fn result(self) -> Result<usize, Refused> {
-        if self.count == 0 { Ok(self.inserted) } else { Err(self) }
-    }
-
-    /// Returns the number of items that were inserted.
-    #[must_use]
-    pub fn inserted(&self) -> usize {
-        self.inserted
-    }
-
-    /// Returns the number of items that did not fit.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// Returns the [hashes](crate::ConcurrentCuckooFilter::hash_of) of the items that did not fit,
-    /// in no particular order.
-    ///
-    /// All refused items are included, up to a million (1,048,576).
-    #[must_use]
-    pub fn hashes(&self) -> &[Prehashed] {
-        &self.hashes
-    }
-}
-
-impl fmt::Debug for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refused")
-            .field("inserted", &self.inserted)
-            .field("count", &self.count)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no room for {} of {} items (the others were inserted): build a filter with a larger \
-             capacity, or one that grows, or with a higher limit if it does; or remove items and \
-             pass `Refused::hashes` to `insert_many`",
-            self.count,
-            self.inserted + self.count
-        )?;
-        if self.hashes.len() < self.count {
-            write!(f, " (only the first {} are named)", self.hashes.len())?;
-        }
-        Ok(())
-    }
-}
-
-impl Error for Refused {}
 
 /// The error returned when a filter cannot be built.
 ///

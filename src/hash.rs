@@ -66,22 +66,12 @@ impl Key for Prehashed {
     }
 }
 
-/// The items of an iterator over a slice of hashes.
-impl Key for &Prehashed {
-    #[inline]
-    fn hash_with<S: BuildHasher>(&self, _: &S) -> u64 {
-        self.0
-    }
-}
-
 mod sealed {
     pub trait Sealed {}
 
     impl<T: std::hash::Hash + ?Sized> Sealed for T {}
 
     impl Sealed for super::Prehashed {}
-
-    impl Sealed for &super::Prehashed {}
 }
 
 /// The default hasher of a filter: a fast hash with random keys.
@@ -112,21 +102,21 @@ impl BuildHasher for RandomState {
     }
 }
 
-/// Without its keys.
-impl fmt::Debug for RandomState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RandomState").finish_non_exhaustive()
-    }
+/// Without keys, seeds and states, so that these do not end up in logs.
+macro_rules! debug_by_name {
+    ($($type:ident)*) => {
+        $(impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($type)).finish_non_exhaustive()
+            }
+        })*
+    };
 }
 
-/// Without its state.
-impl fmt::Debug for RandomHasher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RandomHasher").finish_non_exhaustive()
-    }
-}
+debug_by_name! { RandomState RandomHasher StableHash StableHasher }
 
-/// Passes on these methods. The default of each would write bytes, which are hashed more slowly.
+/// Passes on these methods. The default of each would write bytes, which are hashed more slowly. (The default methods
+/// for signed integers pass them on as unsigned ones.)
 macro_rules! passed_on {
     ($($name:ident: $type:ty),+) => {
         $(#[inline]
@@ -139,8 +129,7 @@ macro_rules! passed_on {
 impl Hasher for RandomHasher {
     passed_on! {
         write: &[u8], write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128,
-        write_usize: usize, write_i8: i8, write_i16: i16, write_i32: i32, write_i64: i64, write_i128: i128,
-        write_isize: isize
+        write_usize: usize
     }
 
     #[inline]
@@ -358,13 +347,6 @@ impl Default for StableHash {
     }
 }
 
-/// Omits the seed, so that it does not end up in logs.
-impl fmt::Debug for StableHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StableHash").finish_non_exhaustive()
-    }
-}
-
 impl BuildHasher for StableHash {
     type Hasher = StableHasher;
 
@@ -403,12 +385,6 @@ enum Last {
     Other,
 }
 
-impl fmt::Debug for StableHasher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StableHasher").finish_non_exhaustive()
-    }
-}
-
 impl StableHasher {
     #[inline]
     fn piece(&mut self, bytes: &[u8], next: Last) {
@@ -417,7 +393,8 @@ impl StableHasher {
     }
 }
 
-/// Writes integers in little-endian byte order on all machines.
+/// Writes integers in little-endian byte order on all machines. (The default methods for signed integers pass them on as
+/// unsigned ones.)
 macro_rules! little_endian {
     ($($write:ident($number:ty as $as:ty))*) => {
         $(#[inline]
@@ -456,10 +433,6 @@ impl Hasher for StableHasher {
         write_u32(u32 as u32)
         write_u64(u64 as u64)
         write_u128(u128 as u128)
-        write_i16(i16 as i16)
-        write_i32(i32 as i32)
-        write_i64(i64 as i64)
-        write_i128(i128 as i128)
         write_isize(isize as i64)
     }
 

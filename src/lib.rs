@@ -68,7 +68,7 @@
 //!   began is in the file. If the save is killed or fails, the old file is still there.
 //! * **Panics are contained.** A panic in an item's `Hash` leaves nothing locked and nothing
 //!   changed (of a batch, other items may be in). koel itself panics on no input, except for
-//!   `with_capacity` beyond memory and slices of different lengths.
+//!   `with_capacity` beyond memory.
 //! * **Batches are loops.** A `_many` method returns what a loop over the single method would have
 //!   returned. (A batch during which a tick begins may go on as before it. In a growing filter, a batch may see other
 //!   items refused than a loop when memory runs out.)
@@ -186,7 +186,7 @@ mod table;
 pub use backend::growing::{join, split};
 #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
 pub use durable::{DurableError, DurableErrorKind, DurableFilter, SyncPolicy};
-pub use error::{BuildError, BuildErrorKind, Full, FullKind, Refused, UnionError, UnionErrorKind};
+pub use error::{BuildError, BuildErrorKind, Full, FullKind, UnionError, UnionErrorKind};
 pub use filter::ConcurrentCuckooFilter;
 pub use filter::builder::Builder;
 pub use hash::{

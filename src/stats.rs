@@ -71,58 +71,35 @@ impl Stats {
     pub fn load(&self) -> f64 {
         self.items as f64 / self.slots as f64
     }
-
-    /// Returns all figures by their names, for whatever exports metrics. Each is the present value of a gauge; names
-    /// stay as they are, and later versions may add some.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// for (name, value) in filter.stats().metrics() {
-    ///     println!("koel_{name} {value}");
-    /// }
-    /// # assert!(filter.stats().metrics().any(|it| it == ("capacity", 100.0)));
-    /// ```
-    pub fn metrics(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let limit = self.max_bytes.map(|bytes| ("max_bytes", bytes as f64));
-        let figures = [
-            ("items", self.items as f64),
-            ("capacity", self.capacity as f64),
-            ("slots", self.slots as f64),
-            ("load", self.load()),
-            ("fingerprint_bits", self.fingerprint_bits.into()),
-            ("slots_per_bucket", self.slots_per_bucket as f64),
-            ("shards", self.shards as f64),
-            ("segments", self.segments as f64),
-            ("size_in_bytes", self.size_in_bytes as f64),
-            ("false_positive_rate", self.false_positive_rate),
-            ("false_positive_rate_at_capacity", self.false_positive_rate_at_capacity),
-            ("splits", self.splits as f64),
-            ("directory_depth", self.directory_depth.into()),
-            ("growth", self.growth),
-            ("expected_growth", self.expected_growth),
-        ];
-        figures.into_iter().chain(limit)
-    }
 }
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Stats { items, capacity, slots, fingerprint_bits, slots_per_bucket, .. } = self;
-        match self.grows {
-            false => write!(f, "{items} of {capacity} items")?,
-            true => write!(f, "{items} items, {capacity} to begin with")?,
-        }
-        writeln!(f, ", load {:.1} % of {slots} slots", 100.0 * self.load())?;
+        let bits = 8.0 * self.size_in_bytes as f64;
+        let (contents, bits_per_item) = match self.grows {
+            false => (
+                format!("{items} of {capacity} items"),
+                format!("{:.1} bits an item at capacity", bits / *capacity.max(&1) as f64),
+            ),
+            true => (
+                format!("{items} items, {capacity} to begin with"),
+                match items {
+                    0 => "empty".into(),
+                    _ => format!("{:.1} bits an item now", bits / *items as f64),
+                },
+            ),
+        };
+        writeln!(f, "{contents}, load {:.1} % of {slots} slots", 100.0 * self.load())?;
+        let (size, buckets) =
+            (bytes(self.size_in_bytes), counted(slots / slots_per_bucket, "bucket"));
         writeln!(
             f,
-            "{} in {} of {slots_per_bucket} × {fingerprint_bits} bits, {}",
-            Bytes(self.size_in_bytes),
-            Counted(self.slots / slots_per_bucket, "bucket"),
-            BitsPerItem(self),
+            "{size} in {buckets} of {slots_per_bucket} × {fingerprint_bits} bits, {bits_per_item}"
         )?;
-        writeln!(f, "{}, {}", Counted(self.segments, "segment"), Counted(self.shards, "shard"))?;
+        writeln!(f, "{}, {}", counted(self.segments, "segment"), counted(self.shards, "shard"))?;
         let (now, then) = (self.false_positive_rate, self.false_positive_rate_at_capacity);
-        write!(f, "false positives {} now, {} ", Percent(now), Percent(then))?;
+        write!(f, "false positives {} now, {} ", percent(now), percent(then))?;
         if self.grows { self.write_growth(f) } else { f.write_str("at capacity") }
     }
 }
@@ -134,71 +111,42 @@ impl Stats {
         match *splits {
             0 => f.write_str("not grown yet")?,
             splits => {
-                write!(f, "grown {growth:.1} times as large by {}", Counted(splits, "split"))?
+                write!(f, "grown {growth:.1} times as large by {}", counted(splits, "split"))?
             }
         }
-        write!(f, ", directory of {}", Counted(*directory_depth as usize, "bit"))?;
+        write!(f, ", directory of {}", counted(*directory_depth as usize, "bit"))?;
         if growth > expected_growth {
             f.write_str(": more than expected")?;
         }
         match self.max_bytes {
-            Some(most) => write!(f, ", at most {}", Bytes(most)),
+            Some(most) => write!(f, ", at most {}", bytes(most)),
             None => Ok(()),
         }
     }
 }
 
-struct Bytes(usize);
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.0 as f64;
-        match self.0 {
-            0..10_240 => write!(f, "{} bytes", self.0),
-            10_240..10_485_760 => write!(f, "{:.1} KiB", bytes / 1_024.0),
-            _ => write!(f, "{:.1} MiB", bytes / 1_048_576.0),
-        }
+fn bytes(bytes: usize) -> String {
+    match bytes {
+        0..10_240 => format!("{bytes} bytes"),
+        10_240..10_485_760 => format!("{:.1} KiB", bytes as f64 / 1_024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
     }
 }
 
-struct Counted(usize, &'static str);
-
-impl fmt::Display for Counted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counted(count, noun) = self;
-        write!(f, "{count} {noun}{}", if *count == 1 { "" } else { "s" })
-    }
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-struct BitsPerItem<'a>(&'a Stats);
-
-impl fmt::Display for BitsPerItem<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bits = 8.0 * self.0.size_in_bytes as f64;
-        match self.0.grows {
-            false => {
-                write!(f, "{:.1} bits an item at capacity", bits / self.0.capacity.max(1) as f64)
-            }
-            true if self.0.items == 0 => f.write_str("empty"),
-            true => write!(f, "{:.1} bits an item now", bits / self.0.items as f64),
-        }
-    }
-}
-
-/// Prints a rate in percent, or as a plain fraction if it is too small to be readable in percent.
-struct Percent(f64);
-
-impl fmt::Display for Percent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = 100.0 * self.0;
-        if percent == 0.0 {
-            f.write_str("0 %")
-        } else if percent < 0.001 {
-            write!(f, "{:.1e}", self.0)
-        } else {
-            // Two significant digits.
-            let digits = (1.0 - percent.log10().floor()).max(0.0) as usize;
-            write!(f, "{percent:.digits$} %")
-        }
+/// Returns a rate in percent, or as a plain fraction if it is too small to be readable in percent.
+fn percent(rate: f64) -> String {
+    let percent = 100.0 * rate;
+    if percent == 0.0 {
+        "0 %".into()
+    } else if percent < 0.001 {
+        format!("{rate:.1e}")
+    } else {
+        // Two significant digits.
+        let digits = (1.0 - percent.log10().floor()).max(0.0) as usize;
+        format!("{percent:.digits$} %")
     }
 }

@@ -17,7 +17,7 @@ pub use crate::backend::shards::{
     Insert, InsertIfAbsent, InsertOrRefresh, Operation, Refresh, Remove,
 };
 use crate::backend::{Backend, on_shards};
-use crate::error::{Full, Refused};
+use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::hash::{Key, Prehashed};
 use crate::layout::SMALL;
@@ -129,80 +129,16 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         self.answers(items, InsertOrRefresh)
     }
 
-    /// [Looks up](Self::contains_many) each item, and writes the results into a slice, so that a loop over batches
-    /// allocates nothing for them.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the two slices differ in length, before anything is done. So do the other methods that
-    /// end in `_into`.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// filter.insert("a")?;
-    /// let mut found = [false; 2];
-    /// filter.contains_many_into(&["a", "b"], &mut found);
-    /// assert_eq!(found, [true, false]);
-    /// # Ok::<(), koel::Full>(())
-    /// ```
-    #[track_caller]
-    pub fn contains_many_into<K: Key>(&self, items: &[K], found: &mut [bool]) {
-        check_lengths(items, found);
-        self.look_up(items, found);
-    }
-
-    /// [Adds](Self::insert_many) a copy of each item, and writes the results into a slice.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// let mut answers = [Ok(()); 2];
-    /// filter.insert_many_into(&["a", "b"], &mut answers);
-    /// assert_eq!((answers, filter.len()), ([Ok(()); 2], 2));
-    /// ```
-    #[track_caller]
-    pub fn insert_many_into<K: Key>(&self, items: &[K], answers: &mut [Result<(), Full>]) {
-        check_lengths(items, answers);
-        self.perform(items, answers, Insert);
-    }
-
-    /// [Adds](Self::insert_if_absent_many) each item that is not in the filter yet, and writes the results into a
-    /// slice.
-    ///
-    /// ```
-    /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// let mut answers = [Ok(false); 2];
-    /// seen.insert_if_absent_many_into(&["a", "a"], &mut answers);
-    /// assert_eq!(answers, [Ok(true), Ok(false)]);
-    /// ```
-    #[track_caller]
-    pub fn insert_if_absent_many_into<K: Key>(
-        &self,
-        items: &[K],
-        answers: &mut [Result<bool, Full>],
-    ) {
-        check_lengths(items, answers);
-        self.perform(items, answers, InsertIfAbsent);
-    }
-
     pub(crate) fn look_up<K: Key>(&self, items: &[K], found: &mut [bool]) {
         self.hashed(items, found, |hashes, found| look_up(self.backend(), hashes, found));
     }
 
     fn answers<K: Key, O: BatchOperation>(&self, items: &[K], operation: O) -> Vec<O::Answer> {
         let mut answers = vec![O::NONE; items.len()];
-        self.perform(items, &mut answers, operation);
-        answers
-    }
-
-    fn perform<K: Key, O: BatchOperation>(
-        &self,
-        items: &[K],
-        answers: &mut [O::Answer],
-        operation: O,
-    ) {
-        self.hashed(items, answers, |hashes, answers| {
-            operation.write(self.backend(), hashes, answers)
+        self.hashed(items, &mut answers, |hashes, answers| {
+            operation.write(self.backend(), hashes, answers);
         });
+        answers
     }
 
     /// Passes the hashes of the items to `act`, round by round.
@@ -225,11 +161,6 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     }
 }
 
-#[track_caller]
-fn check_lengths<T, A>(items: &[T], answers: &[A]) {
-    assert_eq!(items.len(), answers.len(), "there has to be a place for the result of each item");
-}
-
 /// The number of items that one thread sorts at once: enough to touch every cache line of a 1 MiB
 /// shard, and few enough to stay in the caches themselves.
 pub const ROUND: usize = if SMALL { 2 } else { 1 << 19 };
@@ -247,7 +178,7 @@ const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
 pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
 
 /// An operation on the items of a batch.
-pub trait BatchOperation: Operation {
+pub trait BatchOperation: Operation<Answer: Copy + Send + Sync> + Sync {
     /// Performs the operation on all items. It is not generic, so that the crates that use koel do not compile it.
     fn write(self, backend: &Backend, hashes: &[Prehashed], answers: &mut [Self::Answer]);
 }
@@ -459,13 +390,13 @@ fn for_each_ahead<T>(mut items: impl Iterator<Item = T>, mut visit: impl FnMut(T
     }
 }
 
-/// The number of items that wait for each other, so that they can be added as a batch.
-const CHUNK: usize = 1 << 10;
+/// The number of items of a stream that are added as one batch.
+const LOT_OF_A_STREAM: usize = 1 << 10;
 
 /// # Streams of items
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
-    /// [Adds](Self::insert_if_absent) each item that is not in the filter yet, passes those that were
-    /// new to `new`, in their order, and returns their number.
+    /// [Adds](Self::insert_if_absent) each item that is not in the filter yet, and passes each item to `answered` with
+    /// its answer, in the order of the stream.
     ///
     /// The stream may be of any length: a thousand items (1,024) are in memory at once. An item that
     /// is repeated in the stream is new once. Other threads may do the same with streams of theirs,
@@ -473,108 +404,188 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     ///
     /// Every item is tried, even when the filter is full, and refusals are slow: see [`Full`].
     ///
-    /// # Errors
-    ///
-    /// Returns [`Refused`] if some items did not fit. `new` was called for the others that were new.
-    /// The error has their number, and the hashes of the items that did not fit.
-    ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
     /// seen.insert("/a").expect("room for a hundred");
     /// let mut to_fetch = Vec::new();
-    /// let links = ["/a", "/b", "/c", "/b"];
-    /// let count = seen.extend_if_absent(links, |link| to_fetch.push(link))?;
-    /// assert_eq!((count, to_fetch), (2, vec!["/b", "/c"]));
-    /// # Ok::<(), koel::Refused>(())
+    /// seen.extend_if_absent(["/a", "/b", "/c", "/b"], |link, added| {
+    ///     if added.expect("room for a hundred") {
+    ///         to_fetch.push(link);
+    ///     }
+    /// });
+    /// assert_eq!(to_fetch, ["/b", "/c"]);
     /// ```
     pub fn extend_if_absent<K: Key>(
         &self,
         items: impl IntoIterator<Item = K>,
-        mut new: impl FnMut(K),
-    ) -> Result<usize, Refused> {
-        let mut extension = Extension::default();
-        for item in items {
-            extension.push(item, CHUNK, self, &mut new);
-        }
-        extension.flush(self, new);
-        extension.outcome.result()
-    }
-}
-
-/// A filter that [grows](crate::Builder::growing), with each of the items once.
-///
-/// There is no `Extend`, because a filter may be [full](crate::Full), and that has to be told:
-/// [`extend_if_absent`](ConcurrentCuckooFilter::extend_if_absent) does.
-///
-/// # Panics
-///
-/// If there is not enough memory.
-///
-/// ```
-/// use koel::ConcurrentCuckooFilter;
-///
-/// let seen: ConcurrentCuckooFilter = ["/a", "/b", "/a"].into_iter().collect();
-/// assert_eq!(seen.len(), 2);
-/// assert!(seen.contains("/b"));
-/// ```
-impl<K: Key> FromIterator<K> for ConcurrentCuckooFilter {
-    fn from_iter<I: IntoIterator<Item = K>>(items: I) -> Self {
-        let items = items.into_iter();
-        let expected = items.size_hint().0;
-        let filter = Self::builder().capacity(expected).growing().build();
-        let filter = filter.unwrap_or_else(|error| panic!("{error}"));
-        if let Err(refused) = filter.extend_if_absent(items, |_| {}) {
-            panic!("{refused}");
-        }
-        filter
-    }
-}
-
-/// A stream, or one thread's share of it.
-pub struct Extension<K> {
-    /// The items that wait until they are enough for a batch.
-    items: Vec<K>,
-    pub outcome: Refused,
-}
-
-impl<K> Default for Extension<K> {
-    fn default() -> Self {
-        Extension { items: Vec::new(), outcome: Refused::default() }
-    }
-}
-
-impl<K: Key> Extension<K> {
-    /// Adds an item, once it has waited for `most` items to come.
-    pub fn push<S: BuildHasher>(
-        &mut self,
-        item: K,
-        most: usize,
-        filter: &ConcurrentCuckooFilter<S>,
-        new: impl FnMut(K),
+        mut answered: impl FnMut(K, Result<bool, Full>),
     ) {
-        self.items.push(item);
-        if self.items.len() >= most {
-            self.flush(filter, new);
-        }
-    }
-
-    /// Adds the waiting items, and passes on the new ones.
-    pub fn flush<S: BuildHasher>(
-        &mut self,
-        filter: &ConcurrentCuckooFilter<S>,
-        mut new: impl FnMut(K),
-    ) {
-        let hashes: Vec<Prehashed> = self.items.iter().map(|item| filter.hash_of(item)).collect();
-        let answers = filter.insert_if_absent_many(&hashes);
-        for ((item, hash), answer) in self.items.drain(..).zip(hashes).zip(answers) {
-            match answer {
-                Ok(true) => {
-                    self.outcome.inserted += 1;
-                    new(item);
-                }
-                Ok(false) => {}
-                Err(Full { .. }) => self.outcome.refuse(1, &[hash]),
+        let (mut items, mut lot) = (items.into_iter().fuse(), Vec::new());
+        loop {
+            lot.extend(items.by_ref().take(LOT_OF_A_STREAM));
+            if lot.is_empty() {
+                return;
             }
+            let answers = self.insert_if_absent_many(&lot);
+            lot.drain(..).zip(answers).for_each(|(item, answer)| answered(item, answer));
+        }
+    }
+}
+
+/// The operations on batches, on the threads of the caller's rayon pool.
+///
+/// A batch of lookups is cut into pieces. A batch of writes is sorted by part of the table: all threads sort the pieces
+/// of a round, and then each part takes its items of all pieces, in their order, on one thread. So no two threads write
+/// to the same shard, and the results are those of a loop.
+#[cfg(feature = "rayon")]
+mod parallel {
+    use super::*;
+    use rayon::prelude::*;
+
+    /// The number of items that a thread takes at once. Fewer than two pieces are not worth waking
+    /// another thread.
+    const CHUNK: usize = 1 << 13;
+
+    /// The most items that all threads together sort at once.
+    const MAX_SORTED: usize = 1 << 21;
+
+    /// # Many items at once, on many threads
+    ///
+    /// These use the [rayon](https://docs.rs/rayon) pool that they are called in, and return their
+    /// results in order, like the methods without `par_`. A large batch takes less than 15 bytes an
+    /// item in addition to its results. It is processed in rounds, so this is never more than 48 MiB.
+    /// If an item's `Hash` panics, any of the other items may have been written.
+    impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
+        /// Returns for each item whether the filter contains it, like
+        /// [`contains_many`](Self::contains_many), on many threads.
+        ///
+        /// ```
+        /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+        /// filter.insert("a")?;
+        /// assert_eq!(filter.par_contains_many(&["a", "b"]), [true, false]);
+        /// # Ok::<(), koel::Full>(())
+        /// ```
+        #[must_use]
+        pub fn par_contains_many<K: Key + Sync>(&self, items: &[K]) -> Vec<bool> {
+            let mut found = vec![false; items.len()];
+            if items.len() < 2 * CHUNK {
+                self.look_up(items, &mut found);
+            } else {
+                let pieces = items.par_chunks(CHUNK).zip(found.par_chunks_mut(CHUNK));
+                pieces.for_each(|(items, found)| self.look_up(items, found));
+            }
+            found
+        }
+
+        /// Adds a copy of each item, like [`insert_many`](Self::insert_many), on many threads.
+        ///
+        /// ```
+        /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100_000);
+        /// let rows: Vec<u32> = (0..100_000).collect();
+        /// assert!(filter.par_insert_many(&rows).iter().all(Result::is_ok));
+        /// ```
+        #[must_use = "a refused item is not in the filter"]
+        pub fn par_insert_many<K: Key + Sync>(&self, items: &[K]) -> Vec<Result<(), Full>> {
+            self.par_answers(items, Insert)
+        }
+
+        /// Adds each item that is not in the filter yet, like
+        /// [`insert_if_absent_many`](Self::insert_if_absent_many), on many threads.
+        ///
+        /// If an item is repeated in the batch, its first occurrence is still the new one.
+        ///
+        /// ```
+        /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
+        /// assert_eq!(seen.par_insert_if_absent_many(&["a", "a"]), [Ok(true), Ok(false)]);
+        /// ```
+        #[must_use = "a refused item is not in the filter"]
+        pub fn par_insert_if_absent_many<K: Key + Sync>(
+            &self,
+            items: &[K],
+        ) -> Vec<Result<bool, Full>> {
+            self.par_answers(items, InsertIfAbsent)
+        }
+
+        /// Removes one copy of each item, like [`remove_many`](Self::remove_many), on many threads.
+        ///
+        /// ```
+        /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+        /// filter.insert("a")?;
+        /// assert_eq!(filter.par_remove_many(&["a", "b"]), [true, false]);
+        /// # Ok::<(), koel::Full>(())
+        /// ```
+        pub fn par_remove_many<K: Key + Sync>(&self, items: &[K]) -> Vec<bool> {
+            self.par_answers(items, Remove)
+        }
+
+        /// Performs an operation on all items, which are hashed on all threads.
+        fn par_answers<K: Key + Sync, O: BatchOperation>(
+            &self,
+            items: &[K],
+            operation: O,
+        ) -> Vec<O::Answer> {
+            let mut answers = vec![O::NONE; items.len()];
+            if items.len() < 2 * CHUNK || K::prehashed(items).is_some() {
+                self.hashed(items, &mut answers, |hashes, answers| {
+                    par_write(self.backend(), hashes, answers, operation);
+                });
+                return answers;
+            }
+            let mut hashes = Vec::new();
+            let round = round_of_items(items.len(), MAX_SORTED);
+            for (items, answers) in items.chunks(round).zip(answers.chunks_mut(round)) {
+                items.par_iter().map(|item| self.hash_of(item)).collect_into_vec(&mut hashes);
+                par_write(self.backend(), &hashes, answers, operation);
+            }
+            answers
+        }
+    }
+
+    /// Processes a batch of writes on all threads, if that is faster.
+    fn par_write<O: BatchOperation>(
+        backend: &Backend,
+        hashes: &[Prehashed],
+        answers: &mut [O::Answer],
+        operation: O,
+    ) {
+        let threads = rayon::current_num_threads();
+        if threads == 1 || hashes.len() < 2 * CHUNK {
+            return operation.write(backend, hashes, answers);
+        }
+        let parts = on_shards!(backend, shards => shards.parts());
+        if parts.count() == 1 || hashes.len() / SORTED_PER_PART < parts.count() {
+            return operation.write(backend, hashes, answers);
+        }
+        let round = (ROUND * threads).min(MAX_SORTED);
+        for (hashes, answers) in hashes.chunks(round).zip(answers.chunks_mut(round)) {
+            // Each piece stores where its parts end, in 4 bytes a part. Pieces of this size keep
+            // that to a byte an item.
+            let piece = hashes.len().div_ceil(threads).max(4 * parts.count());
+            let sorted = |hashes| Sorted::new(parts.count(), |hash| parts.of(hash), hashes);
+            let pieces: Vec<Sorted> = hashes.par_chunks(piece).map(sorted).collect();
+            // The answers of each part's items, piece after piece.
+            let by_part: Vec<Vec<O::Answer>> = (0..parts.count())
+                .into_par_iter()
+                .map(|part| {
+                    let items = pieces.iter().map(|piece| piece.of_part(part));
+                    let mut answers = Vec::with_capacity(items.clone().map(<[_]>::len).sum());
+                    items.for_each(|items| {
+                        on_shards!(backend, shards => act_on(shards, items, operation, |_, answer| {
+                            answers.push(answer);
+                        }));
+                    });
+                    answers
+                })
+                .collect();
+            answers.par_chunks_mut(piece).enumerate().for_each(|(number, answers)| {
+                for (part, of_part) in by_part.iter().enumerate() {
+                    let before = pieces[..number].iter().map(|piece| piece.of_part(part).len());
+                    let of_piece = &of_part[before.sum()..];
+                    for (item, answer) in pieces[number].of_part(part).iter().zip(of_piece) {
+                        answers[item.index as usize] = *answer;
+                    }
+                }
+            });
         }
     }
 }

@@ -28,10 +28,7 @@ impl ConcurrentCuckooFilter<RandomState> {
     #[must_use]
     #[track_caller]
     pub fn with_capacity(capacity: usize) -> Self {
-        match Self::builder().capacity(capacity).build() {
-            Ok(filter) => filter,
-            Err(error) => panic!("{error}"),
-        }
+        Self::with_capacity_and_hasher(capacity, RandomState::new())
     }
 
     /// Returns a builder, to choose another false-positive rate or hasher, or a filter that grows.
@@ -47,7 +44,7 @@ impl ConcurrentCuckooFilter<RandomState> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn builder() -> Builder {
-        Builder::new()
+        Builder { settings: Settings::default(), hasher: RandomState::new() }
     }
 }
 
@@ -102,28 +99,14 @@ pub struct Builder<S = RandomState> {
     hasher: S,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Settings {
     capacity: Option<usize>,
-    false_positive_rate: f64,
+    false_positive_rate: Option<f64>,
     remembers: Option<u32>,
     grows: bool,
     expected_growth: Option<f64>,
     max_bytes: Option<usize>,
-}
-
-impl Builder<RandomState> {
-    pub(crate) fn new() -> Self {
-        let settings = Settings {
-            capacity: None,
-            false_positive_rate: DEFAULT_RATE,
-            remembers: None,
-            grows: false,
-            expected_growth: None,
-            max_bytes: None,
-        };
-        Builder { settings, hasher: RandomState::new() }
-    }
 }
 
 impl<S> Builder<S> {
@@ -163,7 +146,7 @@ impl<S> Builder<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.settings.false_positive_rate = rate;
+        self.settings.false_positive_rate = Some(rate);
         self
     }
 
@@ -326,26 +309,21 @@ impl<S> Builder<S> {
     /// assert_eq!(error.kind(), BuildErrorKind::LimitTooSmall);
     /// ```
     pub fn build(self) -> Result<ConcurrentCuckooFilter<S>, BuildError> {
-        let Settings { false_positive_rate: rate, grows, expected_growth, max_bytes, .. } =
-            self.settings;
+        let Settings { grows, expected_growth, max_bytes, .. } = self.settings;
         let capacity = self.settings.capacity.ok_or_else(|| {
             let text = "no capacity was given: set the number of items with .capacity(n)";
             BuildError::new(BuildErrorKind::NoCapacity, text)
         })?;
-        let not_growing = |setting| {
+        let ticks = self.ticks()?;
+        if !grows && (expected_growth.is_some() || max_bytes.is_some()) {
+            let setting = if expected_growth.is_some() { "expected_growth" } else { "max_bytes" };
             let text = format!(
                 ".{setting} is for a filter that grows, and this one does not: call .growing() as \
                  well, or leave it out"
             );
-            Err(BuildError::new(BuildErrorKind::NotGrowing, text))
-        };
-        let ticks = self.ticks()?;
-        if !grows && expected_growth.is_some() {
-            return not_growing("expected_growth");
+            return Err(BuildError::new(BuildErrorKind::NotGrowing, text));
         }
-        if !grows && max_bytes.is_some() {
-            return not_growing("max_bytes");
-        }
+        let rate = self.settings.false_positive_rate.unwrap_or(DEFAULT_RATE);
         let growth = grows.then(|| expected_growth.unwrap_or(DEFAULT_GROWTH));
         let layout = layout_for(capacity, rate, ticks, growth)?;
         let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();

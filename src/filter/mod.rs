@@ -1,8 +1,7 @@
 //! The public type: it hashes an item, and passes the hash to its [backend](crate::backend).
 //!
 //! * `builder` validates the settings and builds a filter.
-//! * `operations` has the operations on one item, and ticks; `batch` has those on many, and `parallel` those on many
-//!   threads.
+//! * `operations` has the operations on one item, and ticks; `batch` has those on many, on one thread or on several.
 //! * `files` saves and loads filters, sends and receives them in pieces, and merges another filter into this one.
 
 // In the order in which the documentation lists their methods.
@@ -11,9 +10,6 @@ pub mod builder;
 mod operations;
 
 pub mod batch;
-
-#[cfg(feature = "rayon")]
-mod parallel;
 
 pub mod files;
 
@@ -199,18 +195,6 @@ impl<S> ConcurrentCuckooFilter<S> {
     #[must_use]
     pub fn false_positive_rate_at_capacity(&self) -> f64 {
         self.backend.layout().rate
-    }
-
-    /// Returns the number of buckets.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);
-    /// let stats = filter.stats();
-    /// assert_eq!(filter.buckets(), stats.slots / stats.slots_per_bucket);
-    /// ```
-    #[must_use]
-    pub fn buckets(&self) -> usize {
-        self.backend.buckets()
     }
 
     /// Returns the figures of the filter: its contents, layout, memory and false-positive rates.

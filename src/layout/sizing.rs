@@ -8,8 +8,7 @@
 use crate::error::{BuildError, BuildErrorKind};
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS};
-use crate::layout::roots::Roots;
-use crate::layout::roots::Stagger;
+use crate::layout::roots::{Roots, Stagger};
 use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking, lasts_for};
 use crate::stats::Stats;
 
@@ -39,9 +38,8 @@ impl Layout {
     pub fn fixed(geometry: Geometry, capacity: usize) -> Self {
         let slots = geometry.shards() * geometry.buckets() as usize * geometry.lanes().slots();
         let rate = rate_at(geometry.lanes(), capacity as f64 / slots as f64);
-        let (stagger, max_bytes) = (Stagger::NONE, usize::MAX);
-        let (grows, expected_growth, own_bytes) = (false, 1.0, 0);
-        Layout { geometry, capacity, rate, grows, expected_growth, stagger, max_bytes, own_bytes }
+        let growing = Layout::growing(geometry, capacity, 1.0, rate);
+        Layout { grows: false, stagger: Stagger::NONE, ..growing }
     }
 
     /// Returns the layout of a filter that grows, without a limit.

@@ -82,8 +82,7 @@ impl Set {
             (hashes, answers),
             |set, hash| set.add(hash).then_some(true),
             |filter, hashes, answers| {
-                let added = &mut [Ok(()); BATCH][..hashes.len()];
-                filter.insert_many_into(hashes, added);
+                let added = filter.insert_many(hashes);
                 answers
                     .iter_mut()
                     .zip(added)
@@ -96,14 +95,12 @@ impl Set {
     /// room.
     pub fn add_many_if_absent(&mut self, hashes: &[Prehashed], answers: &mut [Option<bool>]) {
         self.in_batches((hashes, answers), Set::add_if_absent, |filter, hashes, answers| {
-            let added = &mut [Ok(false); BATCH][..hashes.len()];
-            filter.insert_if_absent_many_into(hashes, added);
+            let added = filter.insert_if_absent_many(hashes);
             answers.iter_mut().zip(added).for_each(|(to, from)| *to = from.ok());
         });
     }
 
-    /// Adds items to a filter that has room for all of them, some at once with their answers on the stack; or else one
-    /// by one.
+    /// Adds items to a filter that has room for all of them at once, or else one by one.
     fn in_batches(
         &mut self,
         (hashes, answers): (&[Prehashed], &mut [Option<bool>]),
@@ -114,9 +111,7 @@ impl Set {
             let each = hashes.iter().zip(answers);
             return each.for_each(|(hash, answer)| *answer = one(self, *hash));
         };
-        for (hashes, answers) in hashes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
-            many(&counted.filter, hashes, answers);
-        }
+        many(&counted.filter, hashes, answers);
         self.count_added(answers.iter().filter(|added| **added == Some(true)).count() as u64);
     }
 
@@ -131,7 +126,7 @@ impl Set {
 
     pub fn contains_many(&self, hashes: &[Prehashed], answers: &mut [bool]) {
         match &self.body {
-            Body::Filter(counted) => counted.filter.contains_many_into(hashes, answers),
+            Body::Filter(counted) => answers.copy_from_slice(&counted.filter.contains_many(hashes)),
             _ => {
                 let each = hashes.iter().zip(answers);
                 each.for_each(|(hash, answer)| *answer = self.contains(*hash));
@@ -235,6 +230,3 @@ impl Set {
         })
     }
 }
-
-/// The items that are passed to a filter at once, with answers on the stack.
-const BATCH: usize = 128;

@@ -152,9 +152,8 @@
 //! guide/      the pages of this documentation
 //! ```
 //!
-//! `unsafe` is in `table/memory.rs`, `backend/growing/site.rs` and `durable/keeper.rs`, and, in one place each (but for
-//! what only a checker compiles), in `backend/growing/tables.rs`, `journal/write.rs`, `snapshot/mapping.rs` and
-//! `sync.rs`.
+//! `unsafe` is in `table/memory.rs` and `backend/growing/site.rs`, and, in one place each (but for what only a checker
+//! compiles), in `backend/growing/tables.rs`, `durable/keeper.rs`, `mapping.rs` and `sync.rs`.
 //!
 //! Each ordering of an atomic says at its line what it pairs with; those of the seqlock, which several files share, are
 //! in a table in `table/stripe.rs`. `loom-tests` runs these same files through every interleaving of small models, and
@@ -176,6 +175,8 @@ mod hash;
 #[cfg(any(loom, all(unix, feature = "durable", not(shuttle))))]
 mod journal;
 mod layout;
+#[cfg(all(unix, not(any(loom, shuttle))))]
+mod mapping;
 mod shard;
 mod snapshot;
 mod stats;

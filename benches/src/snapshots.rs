@@ -152,20 +152,19 @@ fn settle(path: &Path, from_disk: bool) -> Result<()> {
     run_tool(Command::new("dd").arg(format!("of={}", path.display())).args(options))
 }
 
-/// A filter that answers: loaded, or in its file, which is mapped or not.
+/// A filter that answers: loaded, or in its file.
 enum Answers {
     Loaded(Box<Filter>),
     Opened(Box<Opened>),
 }
 
-const WAYS: [&str; 3] = ["open", "open, unmapped", "load"];
+const WAYS: [&str; 2] = ["open", "load"];
 
 impl Answers {
     fn of(way: &str, path: &Path) -> Result<Self> {
         Ok(match way {
             "load" => Answers::Loaded(Box::new(Filter::load(path)?)),
-            "open" => Answers::Opened(Box::new(Opened::open(path)?)),
-            _ => Answers::Opened(Box::new(Opened::open_unmapped(path)?)),
+            _ => Answers::Opened(Box::new(Opened::open(path)?)),
         })
     }
 
@@ -196,14 +195,7 @@ fn random_keys(items: u64, count: u64, seed: u64) -> Vec<Prehashed> {
 fn open(saved: &Path, items: u64, turns: usize) -> Result<()> {
     let lookups = LOOKUPS.min(items);
     let all = 0..lookups as usize;
-    // Without a mapping, every lookup is slow, and so the file is read from the cache only.
-    let ways = [
-        ("open", true),
-        ("open", false),
-        ("open, unmapped", false),
-        ("load", true),
-        ("load", false),
-    ];
+    let ways = [("open", true), ("open", false), ("load", true), ("load", false)];
     // The lookups of each part, whether they are batches, and whether their time matters or their rate.
     let parts = [
         ("first, ms", 0..1, false, true),

@@ -135,7 +135,6 @@ impl Read {
         self.with(|file| {
             let mut stats = file.info().stats.clone();
             stats.size_in_bytes = file.size_in_bytes();
-            stats.false_positive_rate = file.false_positive_rate()?;
             Ok(stats)
         })
     }
@@ -273,7 +272,7 @@ impl Place {
 
     pub fn len(&self, py: Python<'_>) -> PyResult<usize> {
         match self {
-            Place::ReadOnly(read) => detached(py, || read.with(|file| Ok(file.len()))),
+            Place::ReadOnly(read) => detached(py, || read.with(|file| Ok(file.info().stats.items))),
             _ => self.shortly(py, |kept| Ok(kept.filter().len())),
         }
     }

@@ -77,11 +77,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     where
         S: PersistentHasher,
     {
-        let path = path.as_ref();
-        let save = |file: &mut File| {
-            self.write_part(Part::FILE, UNCUT, |bytes| file.write_all(bytes)).map(SaveReport::from)
-        };
-        replace(path, save).map_err(|error| error.of_file(path))
+        replace_state(self, path.as_ref(), || Ok(()), || Ok(()))
     }
 
     /// Writes the filter to any writer, such as a socket or an archive, in the format of
@@ -251,8 +247,9 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     ///
     /// Returns an error in the same cases as [`ConcurrentCuckooFilter::load`].
     pub fn load(&self) -> Result<ConcurrentCuckooFilter<S>, SnapshotError> {
-        let loaded = self.reopened().and_then(ConcurrentCuckooFilter::of_file);
-        loaded.map_err(|error| error.of_file(self.path()))
+        let file = self.file.try_clone().map_err(SnapshotError::io("cannot read"));
+        let loaded = file.and_then(ConcurrentCuckooFilter::of_file);
+        loaded.map_err(|error| error.of_file(&self.path))
     }
 }
 

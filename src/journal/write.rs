@@ -10,15 +10,14 @@
 use crate::journal::format::{CHUNK, Header, MAX_CHUNK, PAGE_BYTES, PAGE_RECORDS, StateId, sealed};
 use crate::journal::streams::{Change, Sink};
 use crate::layout::geometry::Mixed;
+use crate::mapping::Mapping;
 use crate::sync::{Mutex, Ordering};
 use crate::table::memory::prefetch;
-use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// The minimum and the maximum number of pages by which the file grows at a time: 256 KiB and 64 MiB.
 const STEPS: [u64; 2] = [64, 16 << 10];
@@ -31,8 +30,9 @@ const STEP_UNIT: u64 = 16;
 pub struct Journal {
     file: File,
     path: PathBuf,
-    key: u64,
-    header: Mutex<Header>,
+    /// The header, as it was at first.
+    header: Header,
+    state: Mutex<StateId>,
     space: Mutex<Space>,
     /// Whether a sync has failed. The pages may be lost then, and no later sync would report it.
     failed: Mutex<bool>,
@@ -42,11 +42,10 @@ pub struct Journal {
 struct Space {
     next: u64,
     end: u64,
-    /// Number of the first page of `mapping`.
+    /// All mappings of the file, in their order.
+    mappings: Vec<Arc<Mapping>>,
+    /// The number of the first page of the last mapping.
     first: u64,
-    mapping: Arc<Mapping>,
-    /// All mappings, that one included.
-    all: Vec<Arc<Mapping>>,
 }
 
 impl Journal {
@@ -55,15 +54,14 @@ impl Journal {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         let made = || -> io::Result<Space> {
             file.write_all_at(&header.bytes(), 0)?;
-            let mapping = Arc::new(allocated(&file, 0, STEPS[0])?);
+            let mappings = vec![Arc::new(allocated(&file, 0, STEPS[0])?)];
             file.sync_all()?;
-            let all = vec![Arc::clone(&mapping)];
-            Ok(Space { next: 1, end: STEPS[0], first: 0, mapping, all })
+            Ok(Space { next: 1, end: STEPS[0], mappings, first: 0 })
         };
         let space = made().inspect_err(|_| drop(std::fs::remove_file(path)))?;
-        let (path, key) = (path.to_path_buf(), header.key);
-        let (header, space) = (Mutex::new(header), Mutex::new(space));
-        Ok(Journal { file, path, key, header, space, failed: Mutex::new(false) })
+        let (path, state, space) =
+            (path.to_path_buf(), Mutex::new(header.state), Mutex::new(space));
+        Ok(Journal { file, path, header, state, space, failed: Mutex::new(false) })
     }
 
     pub fn path(&self) -> &Path {
@@ -75,7 +73,7 @@ impl Journal {
     }
 
     pub fn header(&self) -> Header {
-        *self.header.lock()
+        Header { state: *self.state.lock(), ..self.header }
     }
 
     /// Returns the number of bytes of the pages in use.
@@ -85,9 +83,8 @@ impl Journal {
 
     /// Makes this the journal of a state, and syncs it.
     pub fn set_state(&self, state: StateId) -> io::Result<()> {
-        let mut header = self.header.lock();
-        header.state = state;
-        self.file.write_all_at(&header.bytes(), 0)?;
+        *self.state.lock() = state;
+        self.file.write_all_at(&self.header().bytes(), 0)?;
         self.sync()
     }
 
@@ -98,38 +95,34 @@ impl Journal {
         if *failed {
             return Err(io::Error::other("an earlier sync of the journal failed"));
         }
-        let synced = self.flush().and_then(|()| self.file.sync_data());
+        // On Linux, a sync of the file includes its mappings.
+        let mappings = match cfg!(target_os = "linux") {
+            true => Vec::new(),
+            false => self.space.lock().mappings.clone(),
+        };
+        let flushed = mappings.iter().try_for_each(|mapping| mapping.flush());
+        let synced = flushed.and_then(|()| self.file.sync_data());
         *failed = synced.is_err();
         synced
-    }
-
-    /// Writes the mappings to the file, where a sync of the file does not include them. It does on Linux.
-    fn flush(&self) -> io::Result<()> {
-        let all = match cfg!(target_os = "linux") {
-            true => Vec::new(),
-            false => self.space.lock().all.clone(),
-        };
-        all.iter().try_for_each(|mapping| mapping.flush())
     }
 
     /// Takes a chunk of `2^size` pages into use.
     fn chunk(&self, size: u32) -> io::Result<Chunk> {
         let pages = 1 << size;
-        let mut space = self.space.lock();
+        let mut lock = self.space.lock();
+        let Space { next, end, mappings, first } = &mut *lock;
         // A chunk is in one mapping. The few pages that are left over stay unused.
-        if space.end - space.next < pages {
+        if *end - *next < pages {
             // By half each time, so that little is allocated in vain.
-            let step = (space.end / 2).next_multiple_of(STEP_UNIT).clamp(STEPS[0], STEPS[1]);
-            space.mapping = Arc::new(allocated(&self.file, space.end, step)?);
-            let mapping = Arc::clone(&space.mapping);
-            space.all.push(mapping);
-            (space.first, space.next, space.end) = (space.end, space.end, space.end + step);
+            let step = (*end / 2).next_multiple_of(STEP_UNIT).clamp(STEPS[0], STEPS[1]);
+            mappings.push(Arc::new(allocated(&self.file, *end, step)?));
+            (*first, *next, *end) = (*end, *end, *end + step);
         }
-        let (page, first) = (space.next, space.first);
-        space.next += pages;
-        let at = (page - first) * PAGE_BYTES;
-        let mapping = Arc::clone(&space.mapping);
-        drop(space);
+        let page = *next;
+        *next += pages;
+        let at = (page - *first) * PAGE_BYTES;
+        let mapping = Arc::clone(&mappings[mappings.len() - 1]);
+        drop(lock);
         mapping.populate(at as usize, (pages * PAGE_BYTES) as usize);
         let place = page * PAGE_RECORDS as u64;
         // A mapping has at most 64 MiB.
@@ -150,7 +143,7 @@ fn allocated(file: &File, first: u64, count: u64) -> io::Result<Mapping> {
         // Some systems find out only then that there is no space.
         file.sync_all()?;
     }
-    Mapping::new(file, at, length as usize)
+    Mapping::writable(file, at, length as usize)
 }
 
 struct Chunk {
@@ -229,7 +222,7 @@ impl Writer {
         let at = (words + 2 * self.next) as usize;
         let [first, second] = [at, at + 1].map(|at| &mapping.words()[at]);
         first.store(word.to_le(), Ordering::Relaxed);
-        second.store(sealed(self.journal.key, place, word, what).to_le(), Ordering::Release);
+        second.store(sealed(self.journal.header.key, place, word, what).to_le(), Ordering::Release);
         self.next += 1;
         // The next records of this stream come much later, to a line that no cache has.
         if let Some(line) = mapping.words().get(at + 2) {
@@ -269,44 +262,6 @@ impl Sink for Writer {
 
     fn follow(&mut self, count: u64) {
         self.follows = Some(count);
-    }
-}
-
-/// A part of a file, mapped into memory.
-struct Mapping {
-    raw: MmapRaw,
-}
-
-impl Mapping {
-    /// Maps bytes that are allocated in the file, which is open for reading and writing.
-    fn new(file: &File, at: u64, length: usize) -> io::Result<Self> {
-        Ok(Mapping { raw: MmapOptions::new().offset(at).len(length).map_raw(file)? })
-    }
-
-    /// Writes everything that was stored to the disk.
-    fn flush(&self) -> io::Result<()> {
-        self.raw.flush()
-    }
-
-    /// Maps some pages now and together, and not each when it is first written.
-    fn populate(&self, at: usize, length: usize) {
-        #[cfg(target_os = "linux")]
-        let _ = self.raw.advise_range(memmap2::Advice::PopulateWrite, at, length);
-        #[cfg(not(target_os = "linux"))]
-        let _ = (at, length);
-    }
-
-    /// The words of the mapping.
-    #[inline]
-    fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping begins at a page, has a length that is a multiple of a page, and lives as long as the
-        // result. This process accesses it only as atomics. Another process that writes to the file changes what is
-        // there at any moment, which an atomic may do. (One that makes the file shorter has this process killed, as
-        // with any mapping.)
-        #[allow(unsafe_code)]
-        unsafe {
-            std::slice::from_raw_parts(self.raw.as_mut_ptr().cast(), self.raw.len() / 8)
-        }
     }
 }
 

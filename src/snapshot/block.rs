@@ -31,15 +31,15 @@ pub struct BlockReader {
     block_bytes: u64,
     /// The number of words of a block's buckets.
     words: usize,
-    /// The expected growth, if the filter grows.
-    growth: Option<f64>,
+    /// If the filter grows.
+    shrinking: Option<Shrinking>,
 }
 
 impl BlockReader {
     pub fn new(layout: &Layout) -> Self {
-        let growth = layout.grows.then_some(layout.expected_growth);
+        let shrinking = layout.grows.then(|| layout.shrinking());
         let (lanes, words) = (layout.lanes(), layout.geometry.words());
-        BlockReader { lanes, block_bytes: block_bytes(layout), words, growth }
+        BlockReader { lanes, block_bytes: block_bytes(layout), words, shrinking }
     }
 
     pub fn block_words(&self) -> usize {
@@ -111,7 +111,7 @@ impl BlockReader {
     ) -> Result<(u32, i64), SnapshotError> {
         let at = self.offset(number);
         self.check_number(number, found)?;
-        let deepest = if self.growth.is_some() { MAX_LEVELS as u64 - 1 } else { 0 };
+        let deepest = if self.shrinking.is_some() { MAX_LEVELS as u64 - 1 } else { 0 };
         if depth > deepest {
             let what = format!("a shard cannot have been split {depth} times");
             return Err(SnapshotError::damaged(at + 8, what));
@@ -123,9 +123,8 @@ impl BlockReader {
     pub fn block(&self, buckets: &[u64]) -> Block {
         let mut items = self.lanes.count_taken(buckets) as u64;
         let mut match_weight = items;
-        if let Some(growth) = self.growth {
+        if let Some(shrinking) = self.shrinking {
             let add = u64::wrapping_add;
-            let shrinking = Shrinking::new(self.lanes, growth);
             let void = |bucket| shrinking.void_lanes(bucket).len() as u64;
             items -= self.lanes.fold(buckets, void, add);
             match_weight = self.lanes.fold(buckets, |bucket| shrinking.match_weight(bucket), add);
@@ -137,10 +136,9 @@ impl BlockReader {
     /// Returns the index of the first word of the first bucket that is invalid in a filter of this kind. There rarely
     /// is one, so the first pass only finds out whether there is one, without a branch for each bucket.
     fn first_wrong(&self, words: &[u64], time: Option<Time>) -> Option<usize> {
-        let of_layout = |words: &[u64]| match self.growth {
+        let of_layout = |words: &[u64]| match self.shrinking {
             None => self.lanes.fold(words, |bucket| self.lanes.wrong(bucket), BitOr::bitor),
-            Some(growth) => {
-                let shrinking = Shrinking::new(self.lanes, growth);
+            Some(shrinking) => {
                 let without = |bucket| shrinking.without_a_one(bucket).tops();
                 let wrong = |bucket| self.lanes.wrong(bucket) | without(bucket);
                 self.lanes.fold(words, wrong, BitOr::bitor)
@@ -160,137 +158,85 @@ impl BlockReader {
     }
 }
 
-/// Adds up the blocks of a part, and checks that they continue the blocks before them.
-pub struct Totals {
-    /// The range that the blocks cover so far.
-    pub coverage: Coverage,
-    /// The checksum of the checksums.
-    sums: Box<Xxh3>,
-    items: i64,
-    /// The number of blocks of the part.
-    pub blocks: u64,
-    is_file: bool,
-}
-
-impl Totals {
-    /// Begins a part whose header has this checksum, and whose first block begins where `coverage` ends.
-    pub fn new(header_sum: u64, coverage: Coverage, is_file: bool) -> Self {
-        let sums = Box::default();
-        let mut totals = Totals { coverage, sums, items: 0, blocks: 0, is_file };
-        totals.sums.update(&header_sum.to_le_bytes());
-        totals
-    }
-
-    /// Begins a part that has to hold all of a filter with `roots` roots.
-    pub fn of_file(header_sum: u64, roots: usize) -> Self {
-        Self::new(header_sum, Coverage::from(roots, 0), true)
-    }
-
-    /// Adds the next block. Returns `None` if it does not continue where the previous one ended.
-    pub fn add(&mut self, depth: u32, items: i64, sum: u64) -> Option<()> {
-        self.coverage.add(depth)?;
-        self.items = self.items.wrapping_add(items);
-        self.sums.update(&sum.to_le_bytes());
-        self.blocks += 1;
-        Some(())
-    }
-
-    /// Adds the next block, which was read from a part, and checks its time, too.
-    pub fn add_read(
-        &mut self,
-        reader: &BlockReader,
-        (depth, items, sum): (u32, i64, u64),
-        time: Option<Time>,
-    ) -> Result<(), SnapshotError> {
-        let number = self.blocks;
-        self.add(depth, items, sum).ok_or_else(|| {
-            let what = "the block does not continue where the previous one ended";
-            SnapshotError::damaged(reader.offset(number) + 8, what)
-        })?;
-        self.coverage.add_time(time).ok_or_else(|| {
-            let what = "the block is of an earlier time than the one before it";
-            SnapshotError::damaged(reader.time_at(number + 1), what)
-        })
-    }
-
-    /// Returns the end of a part with these blocks, whose void lanes stand for `void` items. The end begins at byte
-    /// `at`.
-    pub fn end(&self, void: u64, at: u64) -> End {
-        let (blocks, items, place) = (self.blocks, self.items, self.coverage.place);
-        let (bytes, sums) = (at + 8 * END_WORDS as u64, self.sums.digest());
-        End { blocks, items, void, bytes, place, sums }
-    }
-
-    /// Checks all blocks together, and compares them with the end of the part, which begins at byte `at`. Returns the
-    /// coverage after this part.
-    pub fn finish(self, end: End, at: u64) -> Result<Coverage, SnapshotError> {
-        if self.blocks == 0 || self.end(end.void, at) != end {
-            let what =
-                "the end does not match the blocks: some are missing, or are from another part";
-            return Err(SnapshotError::damaged(at, what));
-        }
-        let is_balanced = !self.coverage.is_complete() || self.coverage.is_balanced();
-        match self.is_file {
-            true if !self.coverage.is_complete() => {
-                Err(SnapshotError::damaged(at, "some blocks are missing"))
-            }
-            // No save writes such a file.
-            true if !is_balanced => Err(SnapshotError::damaged(
-                at,
-                "the deepest shard was split too often for so few blocks",
-            )),
-            false if !is_balanced => Err(SnapshotError::outgrown()),
-            _ => Ok(self.coverage),
-        }
-    }
-}
-
 /// The number of units in a root. Places are counted in these units, each of which is what a shard of the greatest
 /// depth covers.
 pub const UNITS: u64 = 1 << (MAX_LEVELS - 1);
 
-/// The range that blocks cover, from the first hash on, and the time of the last block.
-#[derive(Clone, Debug)]
-pub struct Coverage {
+/// Adds up the blocks of a filter, part by part, and checks that they continue one another.
+pub struct Totals {
     roots: u64,
     /// The place where the next block begins.
     pub place: u64,
-    blocks: u64,
+    /// The number of blocks of all parts.
+    in_all_parts: u64,
     /// The greatest depth of all blocks.
     pub deepest: u32,
     /// The time of the last block, if the filter forgets.
     pub time: Option<Time>,
+    is_file: bool,
+    /// The number of blocks of this part.
+    pub blocks: u64,
+    /// Their items.
+    items: i64,
+    /// The checksum of their checksums.
+    sums: Box<Xxh3>,
 }
 
-impl Coverage {
-    /// Begins the coverage of a filter with `roots` roots at this place.
-    pub fn from(roots: usize, place: u64) -> Self {
-        Coverage { roots: roots as u64, place, blocks: 0, deepest: 0, time: None }
+impl Totals {
+    /// Begins at this place of a filter with `roots` roots.
+    pub fn new(roots: usize, place: u64) -> Self {
+        Totals {
+            roots: roots as u64,
+            place,
+            in_all_parts: 0,
+            deepest: 0,
+            time: None,
+            is_file: true,
+            blocks: 0,
+            items: 0,
+            sums: Box::default(),
+        }
+    }
+
+    /// Begins the next part, whose header has this checksum. A file has to hold the whole filter.
+    pub fn begin_part(&mut self, header_sum: u64, is_file: bool) {
+        (self.is_file, self.blocks, self.items) = (is_file, 0, 0);
+        self.sums.reset();
+        self.sums.update(&header_sum.to_le_bytes());
     }
 
     /// Adds the next block. Returns `None` if it does not continue where the previous one ended.
-    fn add(&mut self, depth: u32) -> Option<()> {
-        let part = UNITS >> depth;
-        if self.is_complete() || !self.place.is_multiple_of(part) {
+    pub fn add(&mut self, depth: u32, items: i64, sum: u64) -> Option<()> {
+        let units = UNITS >> depth;
+        if self.is_complete() || !self.place.is_multiple_of(units) {
             return None;
         }
-        self.place += part;
+        self.place += units;
         self.deepest = self.deepest.max(depth);
+        self.in_all_parts += 1;
         self.blocks += 1;
+        self.items = self.items.wrapping_add(items);
+        self.sums.update(&sum.to_le_bytes());
         Some(())
     }
 
-    /// Adds the time of this block. Returns `None` if the block cannot follow the last one: it has a lower count of
-    /// ticks, or the same count with another tick.
-    fn add_time(&mut self, time: Option<Time>) -> Option<()> {
-        if let (Some(last), Some(time)) = (self.time, time) {
-            let is_same = last.elapsed == time.elapsed && last.tick == time.tick;
-            if last.elapsed >= time.elapsed && !is_same {
-                return None;
-            }
+    /// Adds the next block, which was read from a part, and checks its time, too: no block has a lower count of ticks
+    /// than the one before it, or the same count with another tick.
+    pub fn add_read(&mut self, reader: &BlockReader, block: &Block) -> Result<(), SnapshotError> {
+        let number = self.blocks;
+        self.add(block.depth, block.items, block.sum).ok_or_else(|| {
+            let what = "the block does not continue where the previous one ended";
+            SnapshotError::damaged(reader.offset(number) + 8, what)
+        })?;
+        if let (Some(last), Some(time)) = (self.time, block.time)
+            && (last.elapsed > time.elapsed
+                || last.elapsed == time.elapsed && last.tick != time.tick)
+        {
+            let what = "the block is of an earlier time than the one before it";
+            return Err(SnapshotError::damaged(reader.time_at(number + 1), what));
         }
-        self.time = time;
-        Some(())
+        self.time = block.time;
+        Ok(())
     }
 
     /// Returns whether the blocks make up every root.
@@ -298,14 +244,40 @@ impl Coverage {
         self.place / UNITS == self.roots
     }
 
-    /// The place where the next block begins, or `None` if there is no other block.
+    /// Returns the place where the next block begins, or `None` if there is no other block.
     pub fn next(&self) -> Option<u64> {
         (!self.is_complete()).then_some(self.place)
     }
 
     /// Returns whether the directory of these shards is [not much larger](is_balanced) than the shards themselves.
     pub fn is_balanced(&self) -> bool {
-        is_balanced(self.roots, self.deepest, self.blocks)
+        is_balanced(self.roots, self.deepest, self.in_all_parts)
+    }
+
+    /// Returns the end of a part with these blocks, whose void lanes stand for `void` items. The end begins at byte
+    /// `at`.
+    pub fn end(&self, void: u64, at: u64) -> End {
+        let (blocks, items, place) = (self.blocks, self.items, self.place);
+        let (bytes, sums) = (at + 8 * END_WORDS as u64, self.sums.digest());
+        End { blocks, items, void, bytes, place, sums }
+    }
+
+    /// Checks all blocks together, and compares them with the end of the part, which begins at byte `at`.
+    pub fn finish(&self, end: End, at: u64) -> Result<(), SnapshotError> {
+        let damaged = |what| Err(SnapshotError::damaged(at, what));
+        if self.blocks == 0 || self.end(end.void, at) != end {
+            return damaged(
+                "the end does not match the blocks: some are missing, or are from another part",
+            );
+        }
+        match (self.is_file, self.is_complete()) {
+            (true, false) => damaged("some blocks are missing"),
+            (_, false) => Ok(()),
+            _ if self.is_balanced() => Ok(()),
+            // No save writes such a file.
+            (true, true) => damaged("the deepest shard was split too often for so few blocks"),
+            (false, true) => Err(SnapshotError::outgrown()),
+        }
     }
 }
 
@@ -359,7 +331,7 @@ mod tests {
     #[test]
     fn a_deep_shard_needs_others_before_the_end_is_believed() {
         for (depth, is_fine) in [(20, true), (21, false), (31, false)] {
-            let mut totals = Totals::of_file(0, 1);
+            let mut totals = Totals::new(1, 0);
             let chain = (1..=depth).chain([depth]);
             chain.for_each(|depth| totals.add(depth, 0, 0).expect("the next block"));
             let end = totals.end(0, 0);
@@ -367,20 +339,20 @@ mod tests {
         }
     }
 
-    fn coverage(roots: usize, depths: &[u32]) -> (Coverage, bool) {
-        let mut coverage = Coverage::from(roots, 0);
-        let right = depths.iter().all(|depth| coverage.add(*depth).is_some());
-        let complete = coverage.is_complete();
-        (coverage, right && complete)
+    fn totals(roots: usize, depths: &[u32]) -> (Totals, bool) {
+        let mut totals = Totals::new(roots, 0);
+        let right = depths.iter().all(|depth| totals.add(*depth, 0, 0).is_some());
+        let complete = totals.is_complete();
+        (totals, right && complete)
     }
 
     #[test]
     fn blocks_have_to_make_up_every_root() {
         for whole in [&[0, 0][..], &[1, 1, 0], &[0, 2, 2, 1], &[1, 2, 3, 3, 1, 1], &[31; 0]] {
-            assert_eq!(coverage(2, whole).1, !whole.is_empty(), "{whole:?}");
+            assert_eq!(totals(2, whole).1, !whole.is_empty(), "{whole:?}");
         }
         for broken in [&[0][..], &[0, 0, 0], &[1, 0], &[2, 1, 2, 0], &[1, 1, 1], &[0, 31]] {
-            assert!(!coverage(2, broken).1, "{broken:?}");
+            assert!(!totals(2, broken).1, "{broken:?}");
         }
     }
 
@@ -388,9 +360,9 @@ mod tests {
     fn a_deep_shard_needs_others() {
         for (depth, is_fine) in [(20, true), (21, false), (31, false)] {
             let chain: Vec<u32> = (1..=depth).chain([depth]).collect();
-            let (coverage, whole) = coverage(1, &chain);
+            let (totals, whole) = totals(1, &chain);
             assert!(whole);
-            assert_eq!(coverage.is_balanced(), is_fine);
+            assert_eq!(totals.is_balanced(), is_fine);
         }
     }
 }

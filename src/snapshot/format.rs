@@ -228,9 +228,6 @@ pub(crate) const HEADER_WORDS: usize = 24;
 pub(crate) const END_WORDS: usize = 8;
 /// The number of words of a block before its buckets.
 pub(crate) const BLOCK_HEAD: usize = 3;
-/// The number of words of a block besides its buckets.
-pub(crate) const BLOCK_WORDS: usize = BLOCK_HEAD + 1;
-
 /// The number of words of a block's time, in a filter that forgets.
 pub(crate) const TIME_WORDS: usize = 3;
 
@@ -239,16 +236,6 @@ pub(crate) const PIECE_MAGIC: [u8; 8] = *b"\x89koelp\r\n";
 const END: [u8; 8] = *b"koel end";
 pub(crate) const VERSION: u64 = 3;
 
-/// The number of words of a block after its buckets, for the time, in a filter that forgets.
-pub(crate) fn time_words(layout: &Layout) -> usize {
-    if layout.lanes().forgets() { TIME_WORDS } else { 0 }
-}
-
-/// The number of words in a block.
-pub(crate) fn block_words(layout: &Layout) -> usize {
-    BLOCK_WORDS + layout.geometry.words() + time_words(layout)
-}
-
 /// The words of a block that are its buckets.
 pub(crate) fn buckets_in(layout: &Layout) -> Range<usize> {
     BLOCK_HEAD..BLOCK_HEAD + layout.geometry.words()
@@ -256,7 +243,8 @@ pub(crate) fn buckets_in(layout: &Layout) -> Range<usize> {
 
 /// The number of bytes in a block.
 pub(crate) fn block_bytes(layout: &Layout) -> u64 {
-    8 * block_words(layout) as u64
+    let of_time = if layout.lanes().forgets() { TIME_WORDS } else { 0 };
+    8 * (BLOCK_HEAD + layout.geometry.words() + of_time + 1) as u64
 }
 
 /// The words as bytes, to read a file into them.
@@ -282,8 +270,6 @@ pub(crate) fn unseal(words: &mut [u64]) -> Option<u64> {
     (words.last() == Some(&sum)).then_some(sum)
 }
 
-pub(crate) type Words<const N: usize> = [u64; N];
-
 /// The end of a part, without its checksum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct End {
@@ -306,7 +292,7 @@ impl End {
         word.to_ne_bytes() == END
     }
 
-    pub fn words(self) -> Words<END_WORDS> {
+    pub fn words(self) -> [u64; END_WORDS] {
         let End { blocks, items, void, bytes, place, sums } = self;
         [u64::from_le_bytes(END), blocks, items.cast_unsigned(), void, bytes, place, sums, 0]
     }
@@ -320,7 +306,7 @@ impl End {
 
     /// Parses an end that was read at byte `at`, of a filter that may or may not have void lanes.
     pub fn read(
-        words: &mut Words<END_WORDS>,
+        words: &mut [u64; END_WORDS],
         at: u64,
         may_have_void: bool,
     ) -> Result<Self, SnapshotError> {

@@ -8,10 +8,13 @@ use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::layout::sizing::{Layout, lanes_of};
 use crate::layout::stamps::MAX_TICKS;
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
-use crate::snapshot::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, unseal};
+use crate::snapshot::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, unseal};
 use crate::table::Table;
+use std::ops::Range;
 
 const NAME_WORDS: usize = 4;
+/// The words with the name of the hasher.
+const NAME: Range<usize> = 15..15 + NAME_WORDS;
 /// The word with the number of ticks for which items are remembered.
 const TICKS: usize = 20;
 /// The word with the limit of the filter's size.
@@ -45,14 +48,87 @@ impl Part {
     }
 }
 
-/// The header of a part, without the fields that follow from these.
-pub(crate) struct Header<S> {
+/// The header of a part that was read.
+pub(crate) struct Header {
     pub layout: Layout,
-    pub hasher: S,
-    /// The place where the part begins.
-    pub start: u64,
-    /// Whether the part is a file, which holds all of a filter.
-    pub is_file: bool,
+    words: [u64; HEADER_WORDS],
+}
+
+impl Header {
+    /// Parses and validates the words of a header, but for the hasher.
+    pub fn read(mut words: [u64; HEADER_WORDS]) -> Result<Self, SnapshotError> {
+        if !is_snapshot(&words) {
+            return Err(SnapshotError::not_a_snapshot());
+        }
+        let version = u64::from_le(words[1]);
+        if version != VERSION {
+            return Err(unsupported(version));
+        }
+        let damaged = || SnapshotError::damaged(0, "the checksum of the header is wrong");
+        unseal(&mut words).ok_or_else(damaged)?;
+        let header = Header { layout: layout_of(&words)?, words };
+        if header.is_file() && header.start() != 0 {
+            return Err(SnapshotError::damaged(8 * START as u64, "a file begins at 0"));
+        }
+        Ok(header)
+    }
+
+    /// Returns whether the part is a file, which holds all of a filter.
+    pub fn is_file(&self) -> bool {
+        self.words[0] == u64::from_le_bytes(MAGIC)
+    }
+
+    /// Returns the place where the part begins.
+    pub fn start(&self) -> u64 {
+        self.words[START]
+    }
+
+    pub fn sum(&self) -> u64 {
+        self.words[HEADER_WORDS - 1]
+    }
+
+    /// Returns the name of the filter's hasher.
+    pub fn hasher_name(&self) -> String {
+        let bytes: Vec<u8> = self.words[NAME].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+
+    /// Returns the filter's hasher, if it is of this type. The layout is then that of a filter with it.
+    pub fn hasher<S: PersistentHasher>(&mut self) -> Result<S, SnapshotError> {
+        let wrong = |text| Err(SnapshotError::new(SnapshotErrorKind::WrongHasher, text));
+        let (found, words) = (self.hasher_name(), &self.words);
+        if found != S::NAME {
+            let known = if found == StableHash::NAME { " (koel's `StableHash`)" } else { "" };
+            return wrong(format!(
+                "its items were hashed by {found:?}{known}, not by {:?}: load it with the hasher that it \
+                 was saved with",
+                S::NAME
+            ));
+        }
+        let seed = u128::from(words[12]) << 64 | u128::from(words[11]);
+        let is_right = |hasher: &S| {
+            let is_named = words[NAME] == name_of::<S>();
+            is_named && hasher.seed() == seed && words[13..15] == file_probes(hasher)
+        };
+        let Some(hasher) = S::from_seed(seed).filter(is_right) else {
+            return wrong(format!(
+                "{:?} does not hash as it did when this was saved: it has another key, or what is hashed \
+                 is another form of the items (as URLs in a state of the koel command), or the standard \
+                 library now writes items differently; load it with the program that saved it",
+                S::NAME
+            ));
+        };
+        // The fields of a filter.
+        self.layout.own_bytes = size_of::<(Backend, S)>();
+        Ok(hasher)
+    }
+
+    /// Returns whether two headers can belong to one filter. The limit of its size may have changed.
+    pub fn is_of_one_filter_with(&self, other: &Self) -> bool {
+        let of_part = [0, LIMIT, START, STATE, HEADER_WORDS - 1];
+        (0..HEADER_WORDS).all(|at| of_part.contains(&at) || self.words[at] == other.words[at])
+    }
 }
 
 /// The words of a header with the name of a hasher.
@@ -78,17 +154,11 @@ fn name_of<S: PersistentHasher>() -> [u64; NAME_WORDS] {
     words
 }
 
-fn name_in(words: &[u64]) -> String {
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
-
 pub(crate) fn header<S: PersistentHasher>(
     layout: &Layout,
     hasher: &S,
     part: Part,
-) -> Words<HEADER_WORDS> {
+) -> [u64; HEADER_WORDS] {
     let Layout { geometry, capacity, rate, grows, expected_growth, max_bytes, .. } = layout;
     let lanes = layout.lanes();
     let seed = hasher.seed();
@@ -110,7 +180,7 @@ pub(crate) fn header<S: PersistentHasher>(
     words[11] = seed as u64;
     words[12] = (seed >> 64) as u64;
     words[13..15].copy_from_slice(&file_probes(hasher));
-    words[15..19].copy_from_slice(&name_of::<S>());
+    words[NAME].copy_from_slice(&name_of::<S>());
     words[19] = lanes.words() as u64;
     words[TICKS] = lanes.remembers().into();
     (words[START], words[STATE]) = (part.start, part.state);
@@ -118,60 +188,8 @@ pub(crate) fn header<S: PersistentHasher>(
 }
 
 /// Returns whether these words, in the byte order of a file, begin like a file or a piece.
-pub(crate) fn is_snapshot(words: &Words<HEADER_WORDS>) -> bool {
+pub(crate) fn is_snapshot(words: &[u64; HEADER_WORDS]) -> bool {
     [MAGIC, PIECE_MAGIC].contains(&words[0].to_ne_bytes())
-}
-
-/// Parses and validates a header. Returns it with its checksum.
-pub(crate) fn read_header<S: PersistentHasher>(
-    words: &mut Words<HEADER_WORDS>,
-) -> Result<(Header<S>, u64), SnapshotError> {
-    let (Header { mut layout, start, is_file, .. }, sum) = read_anonymous(words)?;
-    let hasher = hasher_of(&words[15..19], seed_in(words), &words[13..15])?;
-    // The fields of a filter.
-    layout.own_bytes = size_of::<(Backend, S)>();
-    Ok((Header { layout, hasher, start, is_file }, sum))
-}
-
-/// Does the same for callers without the hasher: the header has the hasher's name instead.
-pub(crate) fn read_anonymous(
-    words: &mut Words<HEADER_WORDS>,
-) -> Result<(Header<String>, u64), SnapshotError> {
-    let is_file = words[0].to_ne_bytes() == MAGIC;
-    let sum = open(words)?;
-    let layout = layout_of(words)?;
-    let (hasher, start) = (name_in(&words[15..19]), words[START]);
-    Ok((Header { layout, hasher, start, is_file }, sum))
-}
-
-/// Returns whether two parsed headers can belong to one filter. The limit of its size may have changed.
-pub(crate) fn are_of_one_filter(one: &Words<HEADER_WORDS>, other: &Words<HEADER_WORDS>) -> bool {
-    let same = |words: &Words<HEADER_WORDS>| {
-        let mut words = *words;
-        for word in [0, LIMIT, START, STATE, HEADER_WORDS - 1] {
-            words[word] = 0;
-        }
-        words
-    };
-    same(one) == same(other)
-}
-
-/// Checks that this is the header of a part in this version of the format, and unseals it.
-fn open(words: &mut Words<HEADER_WORDS>) -> Result<u64, SnapshotError> {
-    if !is_snapshot(words) {
-        return Err(SnapshotError::not_a_snapshot());
-    }
-    let version = u64::from_le(words[1]);
-    if version != VERSION {
-        return Err(unsupported(version));
-    }
-    let is_file = words[0].to_ne_bytes() == MAGIC;
-    let sum = unseal(words)
-        .ok_or_else(|| SnapshotError::damaged(0, "the checksum of the header is wrong"))?;
-    if is_file && words[START] != 0 {
-        return Err(SnapshotError::damaged(8 * START as u64, "a file begins at 0"));
-    }
-    Ok(sum)
 }
 
 fn unsupported(version: u64) -> SnapshotError {
@@ -186,54 +204,20 @@ fn unsupported(version: u64) -> SnapshotError {
     SnapshotError::new(SnapshotErrorKind::UnsupportedVersion, text)
 }
 
-fn seed_in(words: &Words<HEADER_WORDS>) -> u128 {
-    u128::from(words[12]) << 64 | u128::from(words[11])
-}
-
-fn hasher_of<S: PersistentHasher>(
-    name: &[u64],
-    seed: u128,
-    hashes: &[u64],
-) -> Result<S, SnapshotError> {
-    let found = name_in(name);
-    if found != S::NAME {
-        let known = if found == StableHash::NAME { " (koel's `StableHash`)" } else { "" };
-        let text = format!(
-            "its items were hashed by {found:?}{known}, not by {:?}: load it with the hasher that it \
-             was saved with",
-            S::NAME
-        );
-        return Err(SnapshotError::new(SnapshotErrorKind::WrongHasher, text));
-    }
-    let hasher = S::from_seed(seed).filter(|hasher| {
-        *name == name_of::<S>() && hasher.seed() == seed && file_probes(hasher) == *hashes
-    });
-    hasher.ok_or_else(|| {
-        let text = format!(
-            "{:?} does not hash as it did when this was saved: it has another key, or what is hashed \
-             is another form of the items (as URLs in a state of the koel command), or the standard \
-             library now writes items differently; load it with the program that saved it",
-            S::NAME
-        );
-        SnapshotError::new(SnapshotErrorKind::WrongHasher, text)
-    })
-}
-
 /// Checks that a table of `shards` shards like this one would fit into the address space.
 pub(crate) fn check_fits(one: &Geometry, shards: usize) -> Result<(), NoMemory> {
     let bytes = Table::bytes(one).saturating_mul(shards);
     if bytes > isize::MAX as usize / 2 { Err(NoMemory(bytes)) } else { Ok(()) }
 }
 
-fn layout_of(words: &Words<HEADER_WORDS>) -> Result<Layout, SnapshotError> {
+fn layout_of(words: &[u64; HEADER_WORDS]) -> Result<Layout, SnapshotError> {
     let grows = field(words, 2, "the kind of filter", |kind| kind <= 1)? == 1;
     let is_right = |number| (1..=2).contains(&number);
     let is_wide = field(words, 19, "the number of words in a bucket", is_right)? == 2;
     let what = "the number of ticks for which items are remembered";
     let ticks = field(words, TICKS, what, |ticks| ticks <= MAX_TICKS.into())? as u8;
-    let lanes = |bits| u32::try_from(bits).ok().and_then(|bits| lanes_of(bits, is_wide, ticks));
-    let bits = field(words, 3, "the size of a fingerprint", |bits| lanes(bits).is_some())?;
-    let lanes = lanes(bits as u64)
+    let bits = field(words, 3, "the size of a fingerprint", |bits| bits <= 32)? as u32;
+    let lanes = lanes_of(bits, is_wide, ticks)
         .ok_or_else(|| SnapshotError::damaged(24, "no filter has such fingerprints"))?;
     let fits = |buckets| {
         let most = u64::from(SHARD_BUCKETS);
@@ -246,23 +230,15 @@ fn layout_of(words: &Words<HEADER_WORDS>) -> Result<Layout, SnapshotError> {
     let shards = field(words, 6, "the number of shards", in_reach)?;
     check_fits(&Geometry::new(lanes, 1, buckets), shards)?;
     let capacity = field(words, 7, "the capacity", |_| true)?;
-    if grows {
-        return growth_of(words, Geometry::new(lanes, shards, buckets), capacity);
-    }
-    for word in 8..11 {
-        field(words, word, "a field that only growing filters have", |value| value == 0)?;
-    }
     let geometry = Geometry::restore(lanes, shards, buckets);
     let what = "no filter has this combination of sizes";
     let geometry = geometry.ok_or_else(|| SnapshotError::damaged(32, what))?;
-    Ok(Layout::fixed(geometry, capacity))
-}
-
-fn growth_of(
-    words: &Words<HEADER_WORDS>,
-    geometry: Geometry,
-    capacity: usize,
-) -> Result<Layout, SnapshotError> {
+    if !grows {
+        for word in 8..11 {
+            field(words, word, "a field that only growing filters have", |value| value == 0)?;
+        }
+        return Ok(Layout::fixed(geometry, capacity));
+    }
     let number = |word: usize, least: f64, what: &str| {
         let number = f64::from_bits(words[word]);
         let is_right = number >= least && number > 0.0 && number.is_finite();

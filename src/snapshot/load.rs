@@ -13,10 +13,10 @@ use crate::shard::whole::fill;
 use crate::snapshot::block::{BlockReader, Totals, UNITS, time_in};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{
-    END_WORDS, End, HEADER_WORDS, MAGIC, TIME_WORDS, Words, block_bytes, buckets_in, bytes_of,
+    END_WORDS, End, HEADER_WORDS, MAGIC, TIME_WORDS, block_bytes, buckets_in, bytes_of,
 };
-use crate::snapshot::header::{Header, is_snapshot, read_anonymous, read_header};
-use crate::snapshot::read::{Gathered, read, restore, table_of};
+use crate::snapshot::header::{Header, is_snapshot};
+use crate::snapshot::read::{Gathered, read, table_of};
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use std::fs::File;
@@ -37,22 +37,17 @@ const PARTS: usize = 16;
 const BYTES_FOR_A_THREAD: u64 = 4 << 20;
 
 /// The header and the end of a file, which fit each other and the length of the file.
-pub struct Outline<H> {
-    pub header: Header<H>,
-    /// The checksum of the header.
-    pub sum: u64,
+pub struct Outline {
+    pub header: Header,
     pub end: End,
     /// The byte at which the end begins.
     pub end_at: u64,
     pub length: u64,
 }
 
-impl<H> Outline<H> {
-    /// Reads the outline of a file whose header `parse` parses. Returns `None` if this is not a regular file.
-    pub fn read(
-        file: &File,
-        parse: impl FnOnce(&mut Words<HEADER_WORDS>) -> Result<(Header<H>, u64), SnapshotError>,
-    ) -> Result<Option<Self>, SnapshotError> {
+impl Outline {
+    /// Reads the outline of a file. Returns `None` if this is not a regular file.
+    pub fn read(file: &File) -> Result<Option<Self>, SnapshotError> {
         let about = file.metadata().map_err(SnapshotError::io("cannot read"))?;
         if !about.is_file() {
             return Ok(None);
@@ -61,38 +56,27 @@ impl<H> Outline<H> {
         let mut words = [0; HEADER_WORDS];
         let part = (length / 8).min(HEADER_WORDS as u64) as usize;
         read_at(file, &mut words[..part], 0)?;
-        if !is_snapshot(&words) {
-            return Err(SnapshotError::not_a_snapshot());
-        }
-        if part < HEADER_WORDS {
+        if part < HEADER_WORDS && is_snapshot(&words) {
             return Err(SnapshotError::cut_off(length));
         }
-        let (header, sum) = parse(&mut words)?;
+        let header = Header::read(words)?;
 
         let (grows, roots) = (header.layout.grows, header.layout.geometry.shards() as u64);
-        let with_blocks = |blocks: u64| {
-            let bytes = blocks.checked_mul(block_bytes(&header.layout));
-            bytes.and_then(|bytes| bytes.checked_add(8 * (HEADER_WORDS + END_WORDS) as u64))
-        };
-        // A filter has a block for each root, at least, and the number of its blocks is in the end.
-        let least =
-            with_blocks(roots).filter(|least| length < *least || (!grows && length > *least));
-        if let (Some(wanted), true) = (least, header.is_file) {
-            return Err(SnapshotError::wrong_length(length, wanted));
-        }
         let end_at = length.saturating_sub(8 * END_WORDS as u64);
         let mut words = [0; END_WORDS];
         read_at(file, &mut words, end_at)?;
         let end = End::read(&mut words, end_at, grows)?;
         let damaged = |what: &str| SnapshotError::damaged(end_at + 8, what);
-        let wanted = with_blocks(end.blocks);
+        let wanted = end.blocks.checked_mul(block_bytes(&header.layout));
+        let wanted =
+            wanted.and_then(|bytes| bytes.checked_add(8 * (HEADER_WORDS + END_WORDS) as u64));
         let wanted = wanted.ok_or_else(|| damaged("the number of blocks is too large"))?;
         if wanted != length {
             return Err(SnapshotError::wrong_length(length, wanted));
         }
         // A piece that is read as a file has to hold all of its filter. (A file that does not is damaged.)
-        let is_whole = header.start == 0 && end.place == roots.saturating_mul(UNITS);
-        if !header.is_file && !is_whole {
+        let is_whole = header.start() == 0 && end.place == roots.saturating_mul(UNITS);
+        if !header.is_file() && !is_whole {
             return Err(SnapshotError::only_a_piece());
         }
         if end.blocks < roots || (!grows && end.blocks > roots) {
@@ -100,16 +84,16 @@ impl<H> Outline<H> {
                 "the number of its blocks is more than a filter of this kind can have",
             ));
         }
-        Ok(Some(Outline { header, sum, end, end_at, length }))
+        Ok(Some(Outline { header, end, end_at, length }))
     }
 }
 
 /// Loads a file.
 pub fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), SnapshotError> {
-    let outline = Outline::read(&file, read_header)?;
-    let Some(Outline { header, sum, end, end_at, length }) = outline else {
+    let Some(Outline { mut header, end, end_at, length }) = Outline::read(&file)? else {
         return read(&file);
     };
+    let hasher = header.hasher()?;
     let layout = &header.layout;
     let reader = BlockReader::new(layout);
     let count = usize::try_from(end.blocks).map_err(|_| NoMemory(usize::MAX))?;
@@ -119,13 +103,12 @@ pub fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), SnapshotErr
         fill(&table, number, &words[buckets_in(layout)], block.items);
         Ok(block)
     })?;
-    let mut totals = Totals::of_file(sum, layout.geometry.shards());
-    for block in &blocks {
-        totals.add_read(&reader, (block.depth, block.items, block.sum), block.time)?;
-    }
-    let time = totals.finish(end, end_at)?.time;
-    let loaded = Gathered::in_table(layout, table, blocks)?.finish(&reader, (end.void, time))?;
-    restore(header, loaded)
+    let mut totals = Totals::new(layout.geometry.shards(), 0);
+    totals.begin_part(header.sum(), true);
+    blocks.iter().try_for_each(|block| totals.add_read(&reader, block))?;
+    totals.finish(end, end_at)?;
+    let shards = Gathered::in_table(layout, table, blocks)?;
+    Ok((shards.finish(header.layout, &reader, (end.void, totals.time))?, hasher))
 }
 
 /// Fills `words` with the bytes from byte `at` on.
@@ -169,13 +152,8 @@ fn in_turns(
     all.resize(count, Block::EMPTY);
     // The blocks that no thread has taken yet, and where their results go.
     let turns = Mutex::new((0..count).step_by(in_a_turn).zip(all.chunks_mut(in_a_turn)));
-    let failed = Mutex::new(None);
-    let fail = |number: usize, error: SnapshotError| {
-        let mut failed = failed.lock();
-        if failed.as_ref().is_none_or(|(first, _)| number < *first) {
-            *failed = Some((number, error));
-        }
-    };
+    // The first block of the first turn that failed, and its error.
+    let failed: Mutex<Option<(usize, SnapshotError)>> = Mutex::new(None);
     let run = &|mut buffer: Vec<u64>| loop {
         let mut turn = turns.lock();
         let next = turn.next().filter(|_| failed.lock().is_none());
@@ -183,16 +161,16 @@ fn in_turns(
         let words = &mut buffer[..blocks.len() * block_words];
         let read = read_at(file, words, reader.offset(first as u64));
         drop(turn);
-        if let Err(error) = read {
-            return fail(first, error);
-        }
-        for ((number, block), words) in
-            (first..).zip(blocks).zip(words.chunks_exact_mut(block_words))
-        {
-            match work(number, words) {
-                Ok(read) => *block = read,
-                Err(error) => return fail(number, error),
+        let mut rest = (first..).zip(blocks).zip(words.chunks_exact_mut(block_words));
+        let done = read.and_then(|()| {
+            rest.try_for_each(|((number, block), words)| work(number, words).map(|it| *block = it))
+        });
+        if let Err(error) = done {
+            let mut failed = failed.lock();
+            if failed.as_ref().is_none_or(|(other, _)| first < *other) {
+                *failed = Some((first, error));
             }
+            return;
         }
     };
     let buffer = || zeros(in_a_turn * block_words);
@@ -207,10 +185,8 @@ fn in_turns(
         }
         run(own);
     });
-    match failed.lock().take() {
-        Some((_, error)) => Err(error),
-        None => Ok(all),
-    }
+    let failed = failed.lock().take();
+    failed.map_or(Ok(all), |(_, error)| Err(error))
 }
 
 /// The description of a filter, read from the first and the last bytes of its file, without loading it.
@@ -239,7 +215,8 @@ fn in_turns(
 pub struct SnapshotInfo {
     /// The figures of the filter. Its size is the length of the file, which is about the memory that the filter takes.
     /// (In a filter that forgets, some items may have expired while it was saved.) If it grows, its present
-    /// false-positive rate is an estimate by its size, and the depth of its directory is not known: it is 0.
+    /// false-positive rate is an estimate by its size, which may be a third off while it has few shards, and the depth
+    /// of its directory is not known: it is 0.
     pub stats: Stats,
     /// The [name](crate::PersistentHasher::NAME) of the filter's hasher.
     pub hasher: String,
@@ -286,41 +263,33 @@ impl SnapshotInfo {
     /// unknown version of the format; or if its beginning or its end is damaged.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        let info = open_anonymous(path).and_then(|(file, outline)| {
-            let hasher = outline.header.hasher.clone();
-            Self::describe(&file, &outline, hasher)
-        });
+        let info = outlined(path).and_then(|(file, outline)| Self::describe(&file, &outline));
         info.map_err(|error| error.of_file(path))
     }
 
     /// Reads the end of the file at this path, which identifies it as the state of a journal.
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     pub(crate) fn end(path: &Path) -> Result<End, SnapshotError> {
-        let outline = open_anonymous(path).map_err(|error| error.of_file(path))?.1;
-        Ok(outline.end)
+        Ok(outlined(path).map_err(|error| error.of_file(path))?.1.end)
     }
 
-    /// Describes the filter in an open file with this outline, and a hasher of this name.
-    pub(super) fn describe<H>(
-        file: &File,
-        outline: &Outline<H>,
-        hasher: String,
-    ) -> Result<Self, SnapshotError> {
-        let Outline { header: Header { layout, .. }, end, length, .. } = outline;
-        let lanes = layout.lanes();
+    /// Describes the filter in an open file with this outline.
+    pub(super) fn describe(file: &File, outline: &Outline) -> Result<Self, SnapshotError> {
+        let Outline { header, end, length, .. } = outline;
+        let (layout, lanes) = (&header.layout, header.layout.lanes());
         let stats = layout.stats(end.blocks as usize, end.all_items());
         let remembers = lanes.forgets().then(|| lanes.remembers().into());
         let present_tick = number_in(file, lanes, *length)?;
         let stats =
             Stats { size_in_bytes: usize::try_from(*length).unwrap_or(usize::MAX), ..stats };
-        Ok(SnapshotInfo { stats, hasher, remembers, present_tick })
+        Ok(SnapshotInfo { stats, hasher: header.hasher_name(), remembers, present_tick })
     }
 }
 
-/// Opens a file of a filter with any hasher.
-fn open_anonymous(path: &Path) -> Result<(File, Outline<String>), SnapshotError> {
+/// Opens a file, and reads its outline.
+fn outlined(path: &Path) -> Result<(File, Outline), SnapshotError> {
     let file = File::open(path).map_err(SnapshotError::opening)?;
-    let outline = Outline::read(&file, read_anonymous)?;
+    let outline = Outline::read(&file)?;
     Ok((file, outline.ok_or_else(SnapshotError::not_a_file)?))
 }
 

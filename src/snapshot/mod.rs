@@ -6,7 +6,7 @@
 //! * [`write`](mod@write) writes a part of a filter to a file, or as a piece in memory.
 //! * [`read`] makes a filter from its parts, and copies one in memory.
 //! * [`load`] makes a filter of a file, on all cores, or reads only the description of the filter.
-//! * [`lookup`] answers from a file that is not loaded, whose [`mapping`] all processes share.
+//! * [`lookup`] answers from a file that is not loaded, and that all processes share.
 //! * [`replace`] replaces an old file with a new one, atomically.
 //! * [`error`] has the error of all of these.
 //!
@@ -18,7 +18,6 @@ pub mod format;
 pub mod header;
 pub mod load;
 pub mod lookup;
-pub mod mapping;
 pub mod read;
 pub mod replace;
 pub mod write;

@@ -21,21 +21,14 @@ use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::PersistentHasher;
 use crate::layout::sizing::Layout;
 use crate::shard::whole::{clear, fill, read_shard};
-use crate::snapshot::block::{BlockReader, Coverage, Totals, age_shift, from_here};
+use crate::snapshot::block::{BlockReader, Totals, age_shift, from_here};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
-use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in, bytes_of};
-use crate::snapshot::header::{Header, are_of_one_filter, check_fits, is_snapshot, read_header};
+use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, buckets_in, bytes_of};
+use crate::snapshot::header::{Header, check_fits, is_snapshot};
 use crate::table::Table;
 use crate::table::ticking::Time;
 use std::fmt;
 use std::io::{ErrorKind, Read};
-
-/// Makes the backend and the hasher of a filter that was read.
-pub fn restore<S>(header: Header<S>, loaded: Loaded) -> Result<(Backend, S), SnapshotError> {
-    let loaded = Loaded { time: loaded.time.map(from_here), ..loaded };
-    let backend = Backend::restore(header.layout, loaded).map_err(NoMemory)?;
-    Ok((backend, header.hasher))
-}
 
 /// Reads a filter that is one part.
 pub fn read<S: PersistentHasher>(reader: impl Read) -> Result<(Backend, S), SnapshotError> {
@@ -82,11 +75,10 @@ pub struct PieceLoader<S> {
 
 struct Begun<S> {
     /// The header of the last part: the limit of the filter's size may have changed since the first part.
-    header: Header<S>,
-    /// The words of a header, after parsing.
-    words: Words<HEADER_WORDS>,
+    header: Header,
+    hasher: S,
     reader: BlockReader,
-    coverage: Coverage,
+    totals: Totals,
     /// The number of items of void lanes, from the end of the last part.
     void: u64,
     gathered: Gathered,
@@ -163,22 +155,24 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// ```
     pub fn read_from(&mut self, stream: impl Read) -> Result<bool, SnapshotError> {
         let mut source = Source { reader: stream, at: 0 };
-        let Some(mut words) = source.header()? else { return Ok(false) };
-        let (header, sum) = read_header(&mut words)?;
-        self.check_order(header.start, &words)?;
+        let Some(words) = source.header()? else { return Ok(false) };
+        let mut header = Header::read(words)?;
+        let hasher = header.hasher()?;
+        self.check_order(&header)?;
         // If the part is damaged, or its source panics, nothing is put back.
         let mut begun = match self.begun.take() {
             Some(begun) => Begun { header, ..begun },
-            None => Begun::begin(header, words)?,
+            None => Begun::begin(header, hasher)?,
         };
-        begun.add_blocks(sum, &mut source)?;
+        begun.add_blocks(&mut source)?;
         self.begun = Some(begun);
         Ok(true)
     }
 
     /// Checks that a part with this header comes next.
-    fn check_order(&self, start: u64, words: &Words<HEADER_WORDS>) -> Result<(), SnapshotError> {
-        let is_other = |begun: &Begun<S>| !are_of_one_filter(words, &begun.words);
+    fn check_order(&self, header: &Header) -> Result<(), SnapshotError> {
+        let start = header.start();
+        let is_other = |begun: &Begun<S>| !header.is_of_one_filter_with(&begun.header);
         let text = match self.next() {
             _ if self.begun.as_ref().is_some_and(is_other) => {
                 "the piece is of another filter than those that were pushed before it: push the pieces \
@@ -231,21 +225,20 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// ```
     #[must_use]
     pub fn next(&self) -> Option<u64> {
-        self.begun.as_ref().map_or(Some(0), |begun| begun.coverage.next())
+        self.begun.as_ref().map_or(Some(0), |begun| begun.totals.next())
     }
 
     /// Returns the filter, if all of its parts have been read.
     pub(crate) fn restored(self) -> Result<(Backend, S), SnapshotError> {
         let next = self.next();
-        let (Some(Begun { header, reader, coverage, void, gathered, .. }), None) =
+        let (Some(Begun { header, hasher, reader, totals, void, gathered }), None) =
             (self.begun, next)
         else {
             let next = next.unwrap_or(0);
             let text = format!("the pieces from cursor {next} on are missing: push them first");
             return Err(SnapshotError::new(SnapshotErrorKind::Incomplete, text));
         };
-        let loaded = gathered.finish(&reader, (void, coverage.time))?;
-        restore(header, loaded)
+        Ok((gathered.finish(header.layout, &reader, (void, totals.time))?, hasher))
     }
 }
 
@@ -257,32 +250,28 @@ impl<S: PersistentHasher> fmt::Debug for PieceLoader<S> {
 
 impl<S> Begun<S> {
     /// Begins the filter with this header.
-    fn begin(header: Header<S>, words: Words<HEADER_WORDS>) -> Result<Self, SnapshotError> {
+    fn begin(header: Header, hasher: S) -> Result<Self, SnapshotError> {
         let layout = &header.layout;
-        let (reader, gathered) = (BlockReader::new(layout), Gathered::nothing(layout)?);
-        let coverage = Coverage::from(layout.geometry.shards(), 0);
-        Ok(Begun { header, words, reader, coverage, void: 0, gathered })
+        let (reader, gathered) = (BlockReader::new(layout), Gathered::begin(layout, 0)?);
+        let totals = Totals::new(layout.geometry.shards(), 0);
+        Ok(Begun { header, hasher, reader, totals, void: 0, gathered })
     }
 
-    /// Reads and validates the blocks and the end of a part whose header has this checksum.
-    fn add_blocks(
-        &mut self,
-        header_sum: u64,
-        source: &mut Source<impl Read>,
-    ) -> Result<(), SnapshotError> {
-        let Header { layout, is_file, .. } = &self.header;
-        let mut totals = Totals::new(header_sum, self.coverage.clone(), *is_file);
+    /// Reads and validates the blocks and the end of a part with this header.
+    fn add_blocks(&mut self, source: &mut Source<impl Read>) -> Result<(), SnapshotError> {
+        let (layout, totals) = (&self.header.layout, &mut self.totals);
+        totals.begin_part(self.header.sum(), self.header.is_file());
         // The next word: the number of a block, or the first word of the end.
         let mut next = [0];
         let mut words = zeros(self.reader.block_words())?;
         source.read(&mut next)?;
-        while !(End::begins(next[0]) || totals.coverage.is_complete()) {
+        while !(End::begins(next[0]) || totals.is_complete()) {
             let number = totals.blocks;
             self.reader.check_number(number, u64::from_le(next[0]))?;
             words[0] = next[0];
             source.read(&mut words[1..])?;
             let block = self.reader.read(number, &mut words)?;
-            totals.add_read(&self.reader, (block.depth, block.items, block.sum), block.time)?;
+            totals.add_read(&self.reader, &block)?;
             self.gathered.add(layout, block, &words[buckets_in(layout)])?;
             source.read(&mut next)?;
         }
@@ -293,9 +282,8 @@ impl<S> Begun<S> {
             source.read(&mut words[1..])?;
         }
         let end = End::read(&mut words, at, layout.grows)?;
-        self.coverage = totals.finish(end, at)?;
         self.void = end.void;
-        Ok(())
+        totals.finish(end, at)
     }
 }
 
@@ -332,7 +320,7 @@ impl<R: Read> Source<R> {
     }
 
     /// Reads the words of a header, without validating them. Returns `None` if the source is empty.
-    pub fn header(&mut self) -> Result<Option<Words<HEADER_WORDS>>, SnapshotError> {
+    pub fn header(&mut self) -> Result<Option<[u64; HEADER_WORDS]>, SnapshotError> {
         let mut words = [0; HEADER_WORDS];
         match self.read_up_to(bytes_of(&mut words))? {
             0 => Ok(None),
@@ -359,21 +347,17 @@ impl Gathered {
         Gathered { memory, waiting: Vec::new(), blocks: Vec::new(), deepest: 0 }
     }
 
-    /// Begins with nothing.
-    pub fn nothing(layout: &Layout) -> Result<Self, NoMemory> {
-        if layout.grows { Self::with_memory(layout, 0) } else { Ok(Self::new(None)) }
-    }
-
-    /// Begins with memory for `shards` shards.
-    pub fn with_memory(layout: &Layout, shards: usize) -> Result<Self, NoMemory> {
+    /// Begins with memory for `shards` shards. If there are none, those of a fixed filter wait for their memory.
+    pub fn begin(layout: &Layout, shards: usize) -> Result<Self, NoMemory> {
         let memory = match layout.grows {
-            false => Memory::Table(table_of(layout, shards)?),
+            false if shards == 0 => None,
+            false => Some(Memory::Table(table_of(layout, shards)?)),
             true => {
                 let tables = Tables::for_shards(&layout.geometry, shards).map_err(NoMemory)?;
-                Memory::Tables(Box::new(tables))
+                Some(Memory::Tables(Box::new(tables)))
             }
         };
-        Ok(Self::new(Some(memory)))
+        Ok(Self::new(memory))
     }
 
     /// Takes over a table in which all shards are.
@@ -419,12 +403,14 @@ impl Gathered {
         Ok(())
     }
 
-    /// Returns all shards, as of the time at which the last one was copied. Their void lanes stand for `void` items.
+    /// Makes a filter of all shards, as of the time at which the last one was copied. Their void lanes stand for `void`
+    /// items.
     pub fn finish(
         mut self,
+        layout: Layout,
         reader: &BlockReader,
         (void, time): (u64, Option<Time>),
-    ) -> Result<Loaded, NoMemory> {
+    ) -> Result<Backend, NoMemory> {
         // A filter has at least one shard, so a complete one has its memory.
         let memory = self.memory.ok_or(NoMemory(0))?;
         let mut words = Vec::new();
@@ -455,7 +441,9 @@ impl Gathered {
                 }
             }
         }
-        Ok(Loaded { memory, blocks: self.blocks, void, time })
+        let time = time.map(from_here);
+        let loaded = Loaded { memory, blocks: self.blocks, void, time };
+        Backend::restore(layout, loaded).map_err(NoMemory)
     }
 }
 
@@ -482,30 +470,24 @@ fn take<'a>(tables: &'a Tables, layout: &Layout, deepest: u32) -> Option<&'a Sit
 /// Copies a filter.
 pub fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
     let _no_joins = backend.keep_shards();
-    let layout = backend.layout();
-    let loaded =
-        copied(&layout, backend.shards(), |next, buckets| backend.copy_shard(next, buckets))?;
-    let loaded = Loaded { void: backend.void_items(), ..loaded };
-    Backend::restore(layout, loaded).map_err(NoMemory)
+    copied(backend, || ())
 }
 
-/// Builds a backend's contents from the shards that `copy_next` copies. The filter has `shards` shards at the
-/// beginning.
-fn copied(
-    layout: &Layout,
-    shards: usize,
-    mut copy_next: impl FnMut(&mut Option<u64>, &mut [u64]) -> Option<Block>,
-) -> Result<Loaded, NoMemory> {
-    let (reader, mut copy) = (BlockReader::new(layout), Gathered::with_memory(layout, shards)?);
+/// Copies a filter shard by shard, and calls `go_on` after each.
+fn copied(backend: &Backend, mut go_on: impl FnMut()) -> Result<Backend, NoMemory> {
+    let layout = backend.layout();
+    let reader = BlockReader::new(&layout);
+    let mut copy = Gathered::begin(&layout, backend.shards())?;
     let mut buckets = zeros(layout.geometry.words())?;
-    let (mut next, mut now) = (Some(0), None);
-    while let Some(copied) = copy_next(&mut next, &mut buckets) {
+    let (mut next, mut time) = (Some(0), None);
+    while let Some(block) = backend.copy_shard(&mut next, &mut buckets) {
         // The items of a fixed filter's shard are its taken lanes, which need not be counted again.
         let surplus = if layout.grows { reader.block(&buckets).surplus } else { 0 };
-        copy.add(layout, Block { surplus, ..copied }, &buckets)?;
-        now = copied.time;
+        copy.add(&layout, Block { surplus, ..block }, &buckets)?;
+        time = block.time;
+        go_on();
     }
-    copy.finish(&reader, (0, now))
+    copy.finish(layout, &reader, (backend.void_items(), time))
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -518,7 +500,7 @@ mod tests {
     #[test]
     fn each_shard_is_copied_once_while_the_filter_grows() {
         let layout = layout_for(100_000, 0.001, 0, Some(64.0)).expect("a layout");
-        let filter = Backend::new(layout.clone()).expect("memory");
+        let filter = Backend::new(layout).expect("memory");
         let before = filter.shards();
         let (mut items, mut count) = (0u64.., 0);
         let mut fill_up_to = |most: usize| {
@@ -530,18 +512,14 @@ mod tests {
         };
         fill_up_to(50_000);
         let mut copies = 0;
-        let loaded = copied(&layout, before, |next, buckets| {
-            let copied = filter.copy_shard(next, buckets)?;
+        let copy = copied(&filter, || {
             copies += 1;
             assert!(copies < 1_000, "it begins again and again");
             fill_up_to(50_000 << copies.min(4));
-            Some(copied)
         });
-        let Ok(loaded) = loaded else { panic!("no memory") };
+        let Ok(copy) = copy else { panic!("no memory") };
         assert!(copies > 2 * before, "{before} shards did not become more than {copies}");
-        assert_eq!(loaded.blocks.len(), copies);
-        let copy = Backend::restore(layout, loaded);
-        let Ok(copy) = copy else { panic!("memory") };
+        assert_eq!(copy.shards(), copies);
         let missing = (0..50_000).filter(|item| !copy.contains(Mixed::of(*item)));
         assert_eq!(missing.count(), 0);
     }

@@ -14,11 +14,10 @@ use crate::hash::PersistentHasher;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Position;
 use crate::layout::sizing::Layout;
-use crate::snapshot::block::{Coverage, Totals, UNITS, words_of};
+use crate::snapshot::block::{BlockReader, Totals, UNITS, words_of};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{
-    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, PIECE_MAGIC, block_bytes, block_words, buckets_in,
-    seal,
+    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, PIECE_MAGIC, block_bytes, buckets_in, seal,
 };
 use crate::snapshot::header::{Part, header};
 use std::fmt;
@@ -59,22 +58,6 @@ impl fmt::Display for SaveReport {
     }
 }
 
-/// The output of a part.
-struct Sink<W> {
-    write: W,
-    bytes: u64,
-}
-
-impl<W: FnMut(&[u8]) -> Result<(), SnapshotError>> Sink<W> {
-    /// Seals words and writes them. Returns their checksum.
-    fn write(&mut self, words: &mut [u64]) -> Result<u64, SnapshotError> {
-        let (bytes, sum) = seal(words);
-        (self.write)(bytes)?;
-        self.bytes += bytes.len() as u64;
-        Ok(sum)
-    }
-}
-
 /// A function that is called around the copy of a shard: with the shard's first hash, an upper bound of its end (`None`
 /// for the last hash), and the copy, which returns the end.
 pub type Cut<'a> = &'a dyn Fn(Mixed, Option<Mixed>, &mut dyn FnMut() -> Option<Mixed>);
@@ -91,10 +74,14 @@ pub fn write<S: PersistentHasher>(
     hasher: &S,
     part: Part,
     cut: Cut<'_>,
-    write: impl FnMut(&[u8]) -> Result<(), SnapshotError>,
+    mut write: impl FnMut(&[u8]) -> Result<(), SnapshotError>,
 ) -> Result<(End, Option<u64>), SnapshotError> {
     let Part { start, is_file, .. } = part;
-    let mut sink = Sink { write, bytes: 0 };
+    // Returns the checksum of the words.
+    let mut write_sealed = |words: &mut [u64]| {
+        let (bytes, sum) = seal(words);
+        write(bytes).map(|()| sum)
+    };
     let no_such_piece = || match is_file {
         true => SnapshotError::outgrown(),
         false => {
@@ -108,28 +95,26 @@ pub fn write<S: PersistentHasher>(
     let _no_joins = backend.keep_shards();
     let layout = backend.layout();
     let first = shard_at(&layout, start).ok_or_else(no_such_piece)?;
-    let mut block = zeros(block_words(&layout))?;
-    let sum = sink.write(&mut header(&layout, hasher, part))?;
-    let coverage = Coverage::from(layout.geometry.shards(), start);
-    let mut totals = Totals::new(sum, coverage, is_file);
+    let reader = BlockReader::new(&layout);
+    let mut block = zeros(reader.block_words())?;
+    let mut totals = Totals::new(layout.geometry.shards(), start);
+    totals.begin_part(write_sealed(&mut header(&layout, hasher, part))?, is_file);
     let mut next = Some(first);
     let most = most_blocks(&layout, part.most_bytes);
     while totals.blocks < most
         && let Some((depth, items)) =
             copy_block((backend, &layout), &mut next, totals.blocks, cut, &mut block)
     {
-        let sum = sink.write(&mut block)?;
+        let sum = write_sealed(&mut block)?;
         // An error means that the part would begin inside a shard.
         totals.add(depth, items, sum).ok_or_else(no_such_piece)?;
     }
-    let end = totals.end(backend.void_items(), sink.bytes);
-    let coverage = &totals.coverage;
-    let is_whole = coverage.is_complete() && coverage.is_balanced();
-    if is_file && !is_whole {
+    let end = totals.end(backend.void_items(), reader.offset(totals.blocks));
+    if is_file && !(totals.is_complete() && totals.is_balanced()) {
         return Err(SnapshotError::outgrown());
     }
-    sink.write(&mut end.words())?;
-    Ok((end, coverage.next()))
+    write_sealed(&mut end.words())?;
+    Ok((end, totals.next()))
 }
 
 /// Returns the backend's cursor of the shard that begins at this place or contains it.
@@ -238,12 +223,6 @@ impl Piece {
     #[must_use]
     pub fn next(&self) -> Option<u64> {
         self.next
-    }
-}
-
-impl AsRef<[u8]> for Piece {
-    fn as_ref(&self) -> &[u8] {
-        self.as_bytes()
     }
 }
 

@@ -126,8 +126,6 @@ fn a_loaded_filter_ticks_on_as<K: Kind>(name: &str) {
                     asked.iter().map(|it| filter.contains(&Prehashed(*it))).collect();
                 assert_eq!(opened.contains_many(&prehashed(&asked)).expect("undamaged"), found);
                 answers_as(&opened, &copies[1], &asked);
-                let told = opened.heap_bytes_when_loaded() + size_of_val(&filter);
-                assert_eq!(told, copies[1].size_in_bytes());
                 for copy in copies {
                     assert!(bytes(&copy) == file, "a copy is written as other bytes");
                     let original = Filter::read_from(&file[..]).expect("a file");
@@ -232,8 +230,6 @@ fn ticks_pass_while_a_file_is_written_of<K: Kind>(layout: f64, step: u64) {
         found.extend(gone.map(|hash| copy.contains(&Prehashed(hash))));
         assert_eq!(opened.contains_many(&prehashed(&asked)).expect("undamaged"), found);
         answers_as(&opened, copy, &asked);
-        let unmapped = SnapshotFile::<StableHash>::open_unmapped(&on_disk.0).expect("a file");
-        answers_as(&unmapped, copy, &asked);
         for _ in 0..15 {
             copy.tick();
         }

@@ -80,17 +80,14 @@ fn lookups_in_a_small_file() {
     assert!((0..100u64).all(|item| file.contains(&item).expect("an answer")));
     let items: Vec<u64> = (0..10_000).collect();
     assert_eq!(file.contains_many(&items).expect("answers"), filter.contains_many(&items));
-    let (rate, right) = (file.false_positive_rate().expect("a rate"), filter.false_positive_rate());
-    assert!((rate / right - 1.0).abs() < 1e-9, "{rate}, not {right}");
     assert!(file.size_in_bytes() < 2_000);
     let loaded = file.load().expect("a filter");
     assert!(loaded.grows());
-    assert_eq!(file.heap_bytes_when_loaded(), loaded.size_in_bytes() - size_of_val(&loaded));
     let info = SnapshotInfo::read(&path).expect("the file");
     assert_eq!((info.stats.items, info.stats.shards, info.stats.splits), (100, 1, 0));
     let bytes = std::fs::metadata(&path).expect("the file").len();
     assert_eq!((info.stats.grows, info.stats.size_in_bytes as u64), (true, bytes));
-    let estimate = info.stats.false_positive_rate;
+    let (estimate, right) = (info.stats.false_positive_rate, filter.false_positive_rate());
     assert!((estimate / right - 1.0).abs() < 1e-9, "{estimate}, not {right}");
 }
 

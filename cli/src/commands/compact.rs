@@ -51,11 +51,11 @@ fn compact_one(state: &Path, options: &Compact, screen: &Screen) -> Result<Repor
     let seen = keeper.load()?;
     // To load it gives memory back, too, and so does a tick.
     let file = SnapshotFile::<LineHash>::open(state).map_err(|error| cannot_use(state, &error))?;
-    let before = (file.info().stats.shards, file.info().stats.items);
+    let before = file.info().stats.clone();
     keep_up(&seen);
     seen.shrink();
     let (bytes, known) = (seen.size_in_bytes(), seen.len());
-    let unchanged = (seen.stats().shards, known) == before;
+    let unchanged = (seen.stats().shards, known) == (before.shards, before.items);
     if !unchanged {
         keeper.save(&seen)?;
     }
@@ -63,7 +63,7 @@ fn compact_one(state: &Path, options: &Compact, screen: &Screen) -> Result<Repor
         known,
         rate: seen.false_positive_rate(),
         memory_bytes: bytes,
-        memory_bytes_before: if unchanged { bytes } else { file.heap_bytes_when_loaded() },
+        memory_bytes_before: if unchanged { bytes } else { before.size_in_bytes },
         state: state.display().to_string(),
         unchanged,
         seconds: seconds(began.elapsed()),

@@ -5,6 +5,7 @@ use crate::commands::ages::{self, Ages};
 use crate::commands::report::{self, Ending};
 use crate::failure::Failure;
 use crate::state::comparison::LineHash;
+use crate::state::lookups::FEW_SHARDS;
 use crate::state::refusals::{cannot_use, check_path};
 use crate::unsaved;
 use indicatif::{HumanBytes, HumanCount};
@@ -54,13 +55,12 @@ pub fn info(options: &Info) -> Result<Ending, Failure> {
 fn of(path: &Path) -> Result<Report, SnapshotError> {
     let file = SnapshotFile::<LineHash>::open(path)?;
     let info = file.info();
+    if info.stats.shards <= FEW_SHARDS {
+        file.check()?;
+    }
     // Of what is in the file, some may be forgotten by now.
     let (stats, ages) = match info.remembers {
-        None => {
-            let mut stats = info.stats.clone();
-            stats.false_positive_rate = file.false_positive_rate()?;
-            (stats, None)
-        }
+        None => (info.stats.clone(), None),
         Some(_) => ages::of(&file.load()?),
     };
     let (unsaved, bytes) = unsaved::waiting(path).unzip();
@@ -68,7 +68,7 @@ fn of(path: &Path) -> Result<Report, SnapshotError> {
         state: path.display().to_string(),
         file_bytes: info.stats.size_in_bytes as u64,
         items: stats.items,
-        memory_bytes: file.heap_bytes_when_loaded(),
+        memory_bytes: info.stats.size_in_bytes,
         load: stats.items as f64 / info.stats.slots as f64,
         fingerprint_bits: stats.fingerprint_bits,
         rate: stats.false_positive_rate,

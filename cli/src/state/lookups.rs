@@ -25,7 +25,7 @@ enum State {
 
 /// A state of no more shards, about a megabyte, is checked at once: then it is known to be whole before any line is
 /// read.
-const FEW_SHARDS: usize = 16;
+pub const FEW_SHARDS: usize = 16;
 
 impl Lookups {
     pub fn open(path: &Path) -> Result<Self, Failure> {
@@ -69,9 +69,6 @@ impl Lookups {
             State::InFile(file) => {
                 let mut stats = file.info().stats.clone();
                 stats.size_in_bytes = file.size_in_bytes();
-                // Where the state is damaged, the lines have to tell.
-                stats.false_positive_rate =
-                    file.false_positive_rate().unwrap_or(stats.false_positive_rate);
                 stats
             }
         }

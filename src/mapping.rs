@@ -1,0 +1,66 @@
+//! Files as words in memory: mapped, so that stores reach the file, and loads come from the system's cache of it.
+
+#[cfg(target_pointer_width = "64")]
+use memmap2::Advice;
+use memmap2::{MmapOptions, MmapRaw};
+use std::fs::File;
+use std::io;
+use std::sync::atomic::AtomicU64;
+
+/// A part of a file that is mapped into memory.
+pub struct Mapping {
+    raw: MmapRaw,
+}
+
+impl Mapping {
+    /// The words of the mapping, in the byte order of the file.
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping begins at a page, has this length, and lives as long as the result. This process accesses
+        // it only as atomics. Another process that writes to the file changes the words at any moment, which atomics
+        // allow. Read-only memory is mapped on 64-bit targets only, where a relaxed load of an aligned word never
+        // writes, and its words are only loaded. (If another process makes the file shorter, the system kills this one
+        // when it accesses a word that is gone, as with any mapping.)
+        #[allow(unsafe_code)]
+        unsafe {
+            std::slice::from_raw_parts(self.raw.as_mut_ptr().cast(), self.raw.len() / 8)
+        }
+    }
+}
+
+/// To read a file.
+#[cfg(target_pointer_width = "64")]
+impl Mapping {
+    /// Maps the first `length` bytes of a file. Only load their words: the memory is read-only.
+    pub fn of_file(file: &File, length: u64) -> io::Result<Self> {
+        let raw = MmapOptions::new().len(length as usize).map_raw_read_only(file)?;
+        Ok(Mapping { raw })
+    }
+
+    /// Asks the system to read these bytes from the disk, and does not wait for them.
+    pub fn will_need(&self, at: u64, length: usize) {
+        let _ = self.raw.advise_range(Advice::WillNeed, at as usize, length);
+    }
+}
+
+/// To write to a file.
+#[cfg(feature = "durable")]
+impl Mapping {
+    /// Maps bytes that are allocated in a file, which is open for reading and writing.
+    pub fn writable(file: &File, at: u64, length: usize) -> io::Result<Self> {
+        Ok(Mapping { raw: MmapOptions::new().offset(at).len(length).map_raw(file)? })
+    }
+
+    /// Writes everything that was stored to the disk.
+    pub fn flush(&self) -> io::Result<()> {
+        self.raw.flush()
+    }
+
+    /// Maps some pages now and together, and not each when it is first written.
+    pub fn populate(&self, at: usize, length: usize) {
+        #[cfg(target_os = "linux")]
+        let _ = self.raw.advise_range(memmap2::Advice::PopulateWrite, at, length);
+        #[cfg(not(target_os = "linux"))]
+        let _ = (at, length);
+    }
+}

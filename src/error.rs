@@ -1,10 +1,12 @@
-//! The errors of operations in memory: of building a filter, of running out of room, and of a union.
+//! Errors: that of running out of room, and the one that has a kind.
 //!
 //! An error has a kind, and a text that says what happened and what to do. The text is written where that happens.
 
 use std::borrow::Cow;
-use std::error::Error;
 use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The error returned when there is no room for an item. Nothing was changed.
 ///
@@ -34,11 +36,9 @@ use std::fmt;
 /// assert_eq!(filter.len(), 8);
 /// assert!(filter.insert("something else").is_ok());
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
-pub struct Full {
-    kind: FullKind,
-}
+pub struct Full(FullKind);
 
 /// The reason for a [`Full`], which determines what can be done about it.
 ///
@@ -75,7 +75,7 @@ pub enum FullKind {
 
 impl Full {
     pub(crate) fn new(kind: FullKind) -> Self {
-        Full { kind }
+        Full(kind)
     }
 
     /// Returns the reason why there was no room.
@@ -89,20 +89,14 @@ impl Full {
     /// ```
     #[must_use]
     pub fn kind(&self) -> FullKind {
-        self.kind
-    }
-}
-
-impl fmt::Debug for Full {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Full({:?})", self.kind)
+        self.0
     }
 }
 
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no room for this item in the filter (nothing was changed): ")?;
-        f.write_str(match self.kind {
+        f.write_str(match self.0 {
             FullKind::LimitReached => {
                 "it has reached its limit of bytes, so raise the limit, or remove items"
             }
@@ -119,7 +113,145 @@ impl fmt::Display for Full {
     }
 }
 
-impl Error for Full {}
+impl std::error::Error for Full {}
+
+/// The error of building a filter, of a union, or of an operation on files: a kind, and a text that says what happened
+/// and what to do.
+///
+/// [`BuildError`], [`UnionError`], [`SnapshotError`](crate::SnapshotError) and `DurableError` are this type, each with
+/// kinds of its own.
+///
+/// ```
+/// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
+///
+/// let builder = ConcurrentCuckooFilter::builder().capacity(100).false_positive_rate(1e-12);
+/// assert_eq!(builder.build().unwrap_err().kind(), BuildErrorKind::RateTooSmall);
+/// ```
+#[derive(Clone)]
+pub struct Error<K>(Box<Parts<K>>);
+
+#[derive(Clone)]
+struct Parts<K> {
+    kind: K,
+    text: Cow<'static, str>,
+    path: Option<PathBuf>,
+    offset: Option<u64>,
+    cause: Option<Arc<io::Error>>,
+}
+
+impl<K> Error<K> {
+    pub(crate) fn new(kind: K, text: impl Into<Cow<'static, str>>) -> Self {
+        let (text, path, offset, cause) = (text.into(), None, None, None);
+        Error(Box::new(Parts { kind, text, path, offset, cause }))
+    }
+
+    /// The same error of another kind.
+    pub(crate) fn with_kind<L>(self, kind: L) -> Error<L> {
+        let Parts { text, path, offset, cause, .. } = *self.0;
+        Error(Box::new(Parts { kind, text, path, offset, cause }))
+    }
+
+    /// The same error, of the file at this path.
+    pub(crate) fn of_file(mut self, path: &Path) -> Self {
+        let no_path = if path.as_os_str().is_empty() { "\"\"" } else { "" };
+        self.0.text = format!("{}{no_path}: {}", path.display(), self.0.text).into();
+        self.0.path = Some(path.to_path_buf());
+        self
+    }
+
+    /// The same error, at this byte of a file or piece.
+    pub(crate) fn at_byte(mut self, offset: u64) -> Self {
+        self.0.offset = Some(offset);
+        self
+    }
+
+    /// The same error, with the error of the system that is its cause.
+    pub(crate) fn because_of(mut self, cause: io::Error) -> Self {
+        self.0.cause = Some(Arc::new(cause));
+        self
+    }
+
+    /// Returns the kind of this error.
+    pub fn kind(&self) -> K
+    where
+        K: Copy,
+    {
+        self.0.kind
+    }
+
+    /// Returns the path of the file, as it was given to [`save`](crate::ConcurrentCuckooFilter::save) or
+    /// [`load`](crate::ConcurrentCuckooFilter::load). Of two files, it is that of the first.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash};
+    ///
+    /// let error = ConcurrentCuckooFilter::<StableHash>::load("/no/such/file").unwrap_err();
+    /// assert_eq!(error.path(), Some("/no/such/file".as_ref()));
+    /// ```
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// Returns the byte of the file, or of the piece, at which something is wrong.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash};
+    ///
+    /// let filter = ConcurrentCuckooFilter::builder()
+    ///     .capacity(9)
+    ///     .hasher(StableHash::with_seed(1))
+    ///     .build()?;
+    /// let mut file = Vec::new();
+    /// filter.write_to(&mut file)?;
+    /// file[250] ^= 1;
+    /// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..]).unwrap_err();
+    /// assert_eq!(error.offset(), Some(192)); // the block that begins there
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// Returns the error of the system, if the system reported one.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash};
+    /// use std::io;
+    ///
+    /// let error = ConcurrentCuckooFilter::<StableHash>::load("/").unwrap_err();
+    /// assert_eq!(error.io_error().map(io::Error::kind), Some(io::ErrorKind::IsADirectory));
+    /// assert!(std::error::Error::source(&error).is_some());
+    /// ```
+    pub fn io_error(&self) -> Option<&io::Error> {
+        self.0.cause.as_deref()
+    }
+}
+
+impl<K: PartialEq> PartialEq for Error<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.kind == other.0.kind && self.0.text == other.0.text
+    }
+}
+
+// A `main` that returns this error prints it in this form, so the form includes the advice.
+impl<K: fmt::Debug> fmt::Debug for Error<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl<K> fmt::Display for Error<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.text)
+    }
+}
+
+impl<K: fmt::Debug> std::error::Error for Error<K> {
+    /// Returns the error of the system, if there is one.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.io_error().map(|error| error as _)
+    }
+}
 
 /// The error returned when a filter cannot be built.
 ///
@@ -134,11 +266,7 @@ impl Error for Full {}
 ///     "the false-positive rate has to be more than 0 and less than 1, and 1.5 is not (1 % is 0.01)",
 /// );
 /// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct BuildError {
-    kind: BuildErrorKind,
-    text: Cow<'static, str>,
-}
+pub type BuildError = Error<BuildErrorKind>;
 
 /// The reason for a [`BuildError`].
 ///
@@ -170,32 +298,6 @@ pub enum BuildErrorKind {
     /// A setting is for growing filters, and the filter does not grow.
     NotGrowing,
 }
-
-impl BuildError {
-    pub(crate) fn new(kind: BuildErrorKind, text: impl Into<Cow<'static, str>>) -> Self {
-        BuildError { kind, text: text.into() }
-    }
-
-    /// Returns the reason why the filter could not be built.
-    ///
-    /// ```
-    /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
-    ///
-    /// let builder = ConcurrentCuckooFilter::builder().capacity(100).false_positive_rate(1e-12);
-    /// assert_eq!(builder.build().unwrap_err().kind(), BuildErrorKind::RateTooSmall);
-    /// ```
-    pub fn kind(&self) -> BuildErrorKind {
-        self.kind
-    }
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl Error for BuildError {}
 
 /// The number of bytes that could not be allocated.
 #[derive(Clone, Copy, Debug)]
@@ -249,14 +351,7 @@ pub(crate) fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<(), NoMemor
 /// let error = one.union(&other).unwrap_err(); // their hashers have different random keys
 /// assert_eq!(error.kind(), UnionErrorKind::DifferentHasher);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct UnionError {
-    kind: UnionErrorKind,
-    text: Cow<'static, str>,
-    full: Option<Full>,
-    added: usize,
-    refused: usize,
-}
+pub type UnionError = Error<UnionErrorKind>;
 
 /// The reason for a [`UnionError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -274,16 +369,20 @@ pub enum UnionErrorKind {
     /// The filters do not [remember](crate::Builder::remembers) items for the same number of ticks.
     DifferentWindow,
     /// There was no room for some entries.
-    Full,
+    Full {
+        /// The reason why there was no room for the last entry that was refused.
+        reason: FullKind,
+        /// The number of entries that were added all the same. They stay.
+        added: usize,
+        /// The number of entries that were refused: all that did not fit, or the first thousand, after which the union
+        /// ends.
+        refused: usize,
+    },
     /// There is no memory to copy a shard to.
     OutOfMemory,
 }
 
 impl UnionError {
-    pub(crate) fn new(kind: UnionErrorKind, text: impl Into<Cow<'static, str>>) -> Self {
-        UnionError { kind, text: text.into(), full: None, added: 0, refused: 0 }
-    }
-
     /// The error of a union that could not add some entries. `is_all` says whether all entries were tried.
     pub(crate) fn of_full(full: Full, added: usize, refused: usize, is_all: bool) -> Self {
         let most = if is_all { "" } else { "the first " };
@@ -292,54 +391,6 @@ impl UnionError {
             "{most}{refused} entries of the other filter were refused ({added} were added, \
              and stay{rest}): {full}"
         );
-        UnionError {
-            full: Some(full),
-            added,
-            refused,
-            ..UnionError::new(UnionErrorKind::Full, text)
-        }
-    }
-
-    /// Returns the reason why the filters could not be united.
-    ///
-    /// ```
-    /// use koel::{ConcurrentCuckooFilter, StableHash, UnionErrorKind};
-    ///
-    /// let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(1));
-    /// let small = builder.clone().capacity(1_000).build()?;
-    /// let large = builder.capacity(2_000).build()?;
-    /// assert_eq!(large.union(&small).unwrap_err().kind(), UnionErrorKind::DifferentSize);
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn kind(&self) -> UnionErrorKind {
-        self.kind
-    }
-
-    /// Returns why there was no room for the last entry that was refused, if any was.
-    #[must_use]
-    pub fn full(&self) -> Option<Full> {
-        self.full
-    }
-
-    /// Returns the number of entries that were added all the same. They stay.
-    #[must_use]
-    pub fn added(&self) -> usize {
-        self.added
-    }
-
-    /// Returns the number of entries that were refused: all that did not fit, or the first thousand, after which the
-    /// union ends.
-    #[must_use]
-    pub fn refused(&self) -> usize {
-        self.refused
+        Self::new(UnionErrorKind::Full { reason: full.kind(), added, refused }, text)
     }
 }
-
-impl fmt::Display for UnionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl Error for UnionError {}

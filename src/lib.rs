@@ -187,7 +187,7 @@ mod table;
 pub use backend::growing::{join, split};
 #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
 pub use durable::{DurableError, DurableErrorKind, DurableFilter, SyncPolicy};
-pub use error::{BuildError, BuildErrorKind, Full, FullKind, UnionError, UnionErrorKind};
+pub use error::{BuildError, BuildErrorKind, Error, Full, FullKind, UnionError, UnionErrorKind};
 pub use filter::ConcurrentCuckooFilter;
 pub use filter::builder::Builder;
 pub use hash::{

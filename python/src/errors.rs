@@ -84,10 +84,9 @@ pub fn of_durable(error: &DurableError, file: Option<&Path>) -> PyErr {
              the last save",
             file.unwrap_or(Path::new("")).display()
         )),
-        _ if error.is_in_use() => of_system(EAGAIN, without_path(&text, file), file),
+        (DurableErrorKind::InUse, _) => of_system(EAGAIN, without_path(&text, file), file),
         (DurableErrorKind::Forked, _) => of_system(EAGAIN, text, file),
         (_, Some(number)) => of_system(number, without_path(&text, path), path),
-        (DurableErrorKind::InUse, None) => of_system(EINVAL, without_path(&text, file), file),
         (DurableErrorKind::NoSpace | DurableErrorKind::NotSynced, None) => PyOSError::new_err(text),
         // Not as it should be: damaged, or of another state.
         _ => PyValueError::new_err(text),
@@ -157,9 +156,11 @@ fn of_full_kind(kind: FullKind) -> PyErr {
 
 /// Filters could not be merged.
 pub fn of_union(error: &UnionError) -> PyErr {
-    let Some(full) = error.full() else { return apart(error.kind()) };
-    let text = format!("{} items have come, and there is no room for the others", error.added());
-    match full.kind() {
+    let UnionErrorKind::Full { reason, added, .. } = error.kind() else {
+        return apart(error.kind());
+    };
+    let text = format!("{added} items have come, and there is no room for the others");
+    match reason {
         FullKind::LimitReached => PyMemoryError::new_err(format!("{text}: raise max_bytes")),
         FullKind::NoMemory => PyMemoryError::new_err(text),
         _ => PyOverflowError::new_err(text),

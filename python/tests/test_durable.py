@@ -290,7 +290,7 @@ def test_journals_without_their_state_are_refused(file):
     assert not file.exists()
     # Nor do they belong to another state.
     Filter().save(file)
-    with pytest.raises(ValueError, match=f"{journal} has changes of a state that is not beside it"):
+    with pytest.raises(ValueError, match=f"{journal}: it has changes of a state that is not beside it"):
         Filter(file)
     away.rename(file)
     assert "a" in Filter(file)

@@ -44,59 +44,40 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A filter, its records and its files, which the keeper's threads share with the callers.
-pub struct Shared<S> {
-    pub filter: ConcurrentCuckooFilter<S>,
-    pub streams: Streams<Writer>,
-    pub journals: Arc<Journals>,
-}
-
 /// The number of bytes of journals that call for a checkpoint, however small the state is.
 const LEAST: u64 = 32 << 20;
 
 /// The journals of a state.
 pub struct Journals {
     state: PathBuf,
-    /// The chain. The last journal is written to, and during a checkpoint the one before it, too.
-    all: Mutex<Vec<Journaled>>,
+    chain: Mutex<Chain>,
     /// Held while a checkpoint copies the filter.
     copying: Mutex<()>,
 }
 
-/// A journal in the chain.
-pub enum Journaled {
-    /// A journal that an earlier process wrote.
-    Left {
-        path: PathBuf,
-        bytes: u64,
-    },
-    Written(Arc<Journal>),
+/// The journals to replay on the state, in their order.
+pub struct Chain {
+    /// The journals that an earlier process wrote, each with its length.
+    pub left: Vec<(PathBuf, u64)>,
+    /// The journals of this process. The last one is written to, and during a checkpoint the one before it, too.
+    pub written: Vec<Arc<Journal>>,
 }
 
-impl Journaled {
-    pub fn path(&self) -> &Path {
-        match self {
-            Journaled::Left { path, .. } => path,
-            Journaled::Written(journal) => journal.path(),
-        }
-    }
-
+impl Chain {
     fn bytes(&self) -> u64 {
-        match self {
-            Journaled::Left { bytes, .. } => *bytes,
-            Journaled::Written(journal) => journal.bytes(),
-        }
+        let written: u64 = self.written.iter().map(|journal| journal.bytes()).sum();
+        self.left.iter().map(|(_, bytes)| bytes).sum::<u64>() + written
     }
 
-    /// Returns whether any changes may be recorded.
-    fn has_records(&self) -> bool {
-        self.bytes() > PAGE_BYTES
+    /// Returns whether an earlier process, or a checkpoint that failed, has left journals.
+    fn has_leftovers(&self) -> bool {
+        self.left.len() + self.written.len() > 1
     }
 }
 
 impl Journals {
-    pub fn new(state: PathBuf, all: Vec<Journaled>) -> Self {
-        Journals { state, all: Mutex::new(all), copying: Mutex::default() }
+    pub fn new(state: PathBuf, chain: Chain) -> Self {
+        Journals { state, chain: Mutex::new(chain), copying: Mutex::default() }
     }
 
     /// Returns the path of the state.
@@ -105,12 +86,18 @@ impl Journals {
     }
 
     pub fn bytes(&self) -> u64 {
-        self.all.lock().iter().map(Journaled::bytes).sum()
+        self.chain.lock().bytes()
     }
 
     /// Returns whether an earlier process, or a checkpoint that failed, has left journals.
     pub fn has_leftovers(&self) -> bool {
-        self.all.lock().len() > 1
+        self.chain.lock().has_leftovers()
+    }
+
+    /// Returns whether the state has all changes: there is one journal, without any.
+    pub fn is_empty(&self) -> bool {
+        let chain = self.chain.lock();
+        !chain.has_leftovers() && chain.bytes() <= PAGE_BYTES
     }
 
     /// Returns whether it is time for a checkpoint: if there are several journals, or if they are half as long as the
@@ -119,7 +106,8 @@ impl Journals {
         let state = fs::metadata(&self.state).map_or(0, |about| about.len());
         // During a checkpoint, there are two journals, and no need for another one.
         let alone = self.copying.try_lock();
-        alone.is_some() && (self.has_leftovers() || self.bytes() > (state / 2).max(LEAST))
+        let chain = self.chain.lock();
+        alone.is_some() && (chain.has_leftovers() || chain.bytes() > (state / 2).max(LEAST))
     }
 
     /// Prevents checkpoints from copying.
@@ -129,12 +117,7 @@ impl Journals {
 
     /// Returns the journals that this process writes or wrote to.
     fn written(&self) -> Vec<Arc<Journal>> {
-        let all = self.all.lock();
-        let written = all.iter().filter_map(|journal| match journal {
-            Journaled::Written(journal) => Some(Arc::clone(journal)),
-            Journaled::Left { .. } => None,
-        });
-        written.collect()
+        self.chain.lock().written.clone()
     }
 
     /// Syncs all journals that this process writes to.
@@ -144,24 +127,27 @@ impl Journals {
 
     /// Removes the last journals as long as they are empty and follow others.
     pub fn leave(&self) {
-        let mut all = self.all.lock();
+        let mut chain = self.chain.lock();
         // A journal that names a state stays: a checkpoint may have failed after it had replaced the state.
-        while let [_, .., Journaled::Written(last)] = &all[..]
-            && last.bytes() <= PAGE_BYTES
-            && last.header().state == StateId::default()
+        while chain.has_leftovers()
+            && let Some(last) = chain.written.pop_if(|last| {
+                last.bytes() <= PAGE_BYTES && last.header().state == StateId::default()
+            })
         {
             let _ = fs::remove_file(last.path());
-            all.pop();
         }
     }
-}
 
-impl<S: PersistentHasher> Shared<S> {
-    /// Makes a checkpoint. Fails on purpose after `most` bytes.
-    pub fn checkpoint(&self, most: u64) -> Result<(), SnapshotError> {
-        let Journals { state, all, copying } = &*self.journals;
+    /// Makes a checkpoint of the filter whose changes these streams record. Fails on purpose after `most` bytes.
+    pub fn checkpoint<S: PersistentHasher>(
+        &self,
+        filter: &ConcurrentCuckooFilter<S>,
+        streams: &Streams<Writer>,
+        most: u64,
+    ) -> Result<(), SnapshotError> {
+        let Journals { state, chain, copying } = self;
         let _copying = copying.lock();
-        let written = self.journals.written();
+        let written = self.written();
         let Some((last, earlier)) = written.split_last() else { return Ok(()) };
         // A record in the next journal has the number of records of the last journal that precede it, but not of
         // earlier journals. So these must be safe first.
@@ -172,18 +158,18 @@ impl<S: PersistentHasher> Shared<S> {
         let Header { key, number, .. } = last.header();
         let write = |file: &mut File| {
             // First, so that a full disk does not leave another journal at each attempt. (Other failures do.)
-            allocate(file, 0, self.filter.backend().heap_bytes() as u64)
+            allocate(file, 0, filter.backend().heap_bytes() as u64)
                 .map_err(SnapshotError::io("cannot write"))?;
             let journal = journal_after(state, key, number.saturating_add(1))
                 .map_err(SnapshotError::io("cannot create a journal"))?;
-            all.lock().push(Journaled::Written(Arc::clone(&journal)));
+            chain.lock().written.push(Arc::clone(&journal));
             let cut_at = |first, most, copy: &mut dyn FnMut() -> Option<Mixed>| {
-                self.streams.cut(first, most, || ((), copy()));
+                streams.cut(first, most, || ((), copy()));
             };
-            let cut = EndOfCut(&self.streams);
-            self.streams.begin_cut(|stream| Writer::new(&journal, stream));
+            let cut = EndOfCut(streams);
+            streams.begin_cut(|stream| Writer::new(&journal, stream));
             let mut bytes_written = 0;
-            let end = self.filter.write_part(Part::state(), &cut_at, |bytes| {
+            let end = filter.write_part(Part::state(), &cut_at, |bytes| {
                 bytes_written += bytes.len() as u64;
                 match bytes_written > most {
                     true => Err(io::Error::other("as the caller wishes")),
@@ -198,33 +184,25 @@ impl<S: PersistentHasher> Shared<S> {
         };
         // If the state is in place, and only its folder could not be synced, the old one may come back.
         replace(state, write).map_err(|error| error.of_file(state))?;
-        let mut all = all.lock();
-        let last = all.pop();
-        let old = std::mem::replace(&mut *all, last.into_iter().collect());
-        drop(all);
+        let mut chain = chain.lock();
+        let written = Vec::from_iter(chain.written.pop());
+        let old = std::mem::replace(&mut *chain, Chain { left: Vec::new(), written });
+        drop(chain);
         // If one cannot be removed, it is in no chain, and the next start removes it.
-        old.iter().for_each(|journal| drop(fs::remove_file(journal.path())));
+        old.left.iter().for_each(|(path, _)| drop(fs::remove_file(path)));
+        old.written.iter().for_each(|journal| drop(fs::remove_file(journal.path())));
         Ok(())
     }
 
-    /// Leaves no journal beside the state, if that has all changes. No thread makes changes any more.
-    pub fn close(&self) -> Result<(), SnapshotError> {
-        let Journals { state, all, .. } = &*self.journals;
-        if self.journals.has_leftovers() || all.lock().iter().any(Journaled::has_records) {
-            self.checkpoint(u64::MAX)?;
-        }
-        let last = all.lock().pop();
-        let synced = sync_folder_of(state);
-        let others = journals_of(state).map_or(usize::MAX, |journals| journals.len());
-        // The last journal is empty, but it must outlive any older one: its header records that the state has the
-        // older journal's changes.
-        if let Some(last) = last
-            && synced.is_ok()
-            && others == 1
-        {
+    /// Removes the last journal, which is empty, because the state has all changes. No thread makes changes any more.
+    pub fn close(&self) {
+        let Some(last) = self.chain.lock().written.pop() else { return };
+        let synced = sync_folder_of(&self.state);
+        let others = journals_of(&self.state).map_or(usize::MAX, |journals| journals.len());
+        // It must outlive any older one: its header records that the state has the older journal's changes.
+        if synced.is_ok() && others == 1 {
             let _ = fs::remove_file(last.path());
         }
-        Ok(())
     }
 }
 
@@ -300,5 +278,5 @@ pub fn journals_of(state: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Returns whether a journal has changes. `None` if it has no header yet: then it is empty.
 pub fn has_changes(journal: &Path) -> io::Result<Option<bool>> {
-    Ok(Reader::open(journal)?.map(|(_, reader)| !reader.is_empty()))
+    Ok(Reader::open(journal)?.map(|reader| !reader.is_empty()))
 }

@@ -14,7 +14,7 @@ use crate::journal::read::untrusted;
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::replace::{beside, folder_of, follow, is_at};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -170,19 +170,13 @@ fn no_file_name() -> SnapshotError {
 
 /// Returns the path of a state without links, which is the same for all names of it. It need not be there.
 fn real_path_of(name: &Path) -> Result<PathBuf, SnapshotError> {
-    let plain = |error: io::Error| SnapshotError::of_system(error.to_string(), error);
-    match fs::canonicalize(name) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let state = follow(name)?;
-            let folder = folder_of(&state);
-            let real = fs::canonicalize(folder).map_err(|error| {
-                let what = format!("cannot use its folder {}: {error}", folder.display());
-                SnapshotError::of_system(what, error)
-            })?;
-            Ok(real.join(state.file_name().ok_or_else(no_file_name)?))
-        }
-        real => real.map_err(plain),
-    }
+    let state = follow(name)?;
+    let folder = folder_of(&state);
+    let real = fs::canonicalize(folder).map_err(|error| {
+        let what = format!("cannot use its folder {}: {error}", folder.display());
+        SnapshotError::of_system(what, error)
+    })?;
+    Ok(real.join(state.file_name().ok_or_else(no_file_name)?))
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 //!
 //! A batch is sorted by streams. Each stream is locked for some hundred items at a time.
 
-use crate::backend::on_shards;
 use crate::backend::shards::{Count, InsertIfStillAbsent};
-use crate::durable::checkpoint::Shared;
+use crate::backend::{Backend, on_shards};
+use crate::durable::claim::Claim;
 use crate::durable::error::DurableError;
-use crate::durable::keeper::Keeper;
+use crate::durable::keeper::{Journaled, Threads};
 use crate::error::{BuildError, Full};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::{
@@ -18,6 +18,7 @@ use crate::journal::write::Writer;
 use crate::layout::geometry::Mixed;
 use crate::snapshot::{SaveReport, SnapshotError};
 use crate::stats::Stats;
+use parking_lot::Mutex;
 use std::fmt;
 use std::io::Write;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -78,8 +79,10 @@ use std::sync::Arc;
 /// All changes are made through this type, which does not lend the filter itself. [`try_clone`](Self::try_clone) makes
 /// a copy of it.
 pub struct DurableFilter<S: PersistentHasher = StableHash> {
-    pub(super) shared: Arc<Shared<S>>,
-    pub(super) keeper: Keeper,
+    pub(super) shared: Arc<Journaled<S>>,
+    pub(super) threads: Threads,
+    /// Dropped last. A child that drops it leaves it to its parent.
+    pub(super) claim: Mutex<Option<Claim>>,
     /// Whether items have an age, so that a refresh is a change.
     pub(super) forgets: bool,
     /// The number of changes that were lost behind damage.
@@ -96,27 +99,33 @@ impl<S: PersistentHasher> DurableFilter<S> {
     fn change<A>(
         &self,
         hash: Mixed,
-        change: impl FnOnce() -> Result<(A, Option<Change>), Full>,
+        change: impl FnOnce(&Backend) -> Result<(A, Option<Change>), Full>,
     ) -> Result<A, DurableError> {
-        self.keeper.check_process()?;
+        self.shared.check_process()?;
         let mut held = self.shared.streams.hold(Streams::<Writer>::index_of(hash));
         held.reserve(1).map_err(DurableError::no_space)?;
-        let (answer, done) = change()?;
+        let (answer, done) = change(self.backend())?;
         let Some(done) = done else { return Ok(answer) };
         held.writer(hash).write(hash, done);
         drop(held);
-        self.keeper.wait()?;
+        self.shared.wait()?;
         Ok(answer)
     }
 
-    /// Waits until the change of an item that a lookup may have seen is on record. Not in a child, where the thread
-    /// that holds its stream does not exist.
+    /// Returns what a lookup of an item has found, once the change that it may have seen is on record. Does not wait in a
+    /// child, where the thread that holds the item's stream does not exist.
     #[inline]
-    fn until_recorded(&self, hash: Mixed) {
+    fn recorded<A>(&self, hash: Mixed, found: A) -> A {
         let streams = &self.shared.streams;
-        if streams.is_busy(hash) && !self.keeper.is_of_parent() {
+        if streams.is_busy(hash) && !self.shared.is_of_parent() {
             streams.until_free(hash);
         }
+        found
+    }
+
+    #[inline]
+    fn backend(&self) -> &Backend {
+        self.shared.filter.backend()
     }
 
     /// Returns `true` if the filter contains the item, as [`ConcurrentCuckooFilter::contains`].
@@ -124,18 +133,14 @@ impl<S: PersistentHasher> DurableFilter<S> {
     #[must_use]
     pub fn contains<K: Key + ?Sized>(&self, item: &K) -> bool {
         let hash = self.mixed(item);
-        let is_in = self.shared.filter.backend().contains(hash);
-        self.until_recorded(hash);
-        is_in
+        self.recorded(hash, self.backend().contains(hash))
     }
 
     /// Returns the number of copies of the item, as [`ConcurrentCuckooFilter::count`].
     #[must_use]
     pub fn count<K: Key + ?Sized>(&self, item: &K) -> usize {
         let hash = self.mixed(item);
-        let count = self.shared.filter.backend().perform(hash, Count);
-        self.until_recorded(hash);
-        count
+        self.recorded(hash, self.backend().perform(hash, Count))
     }
 
     /// Adds a copy of the item.
@@ -145,8 +150,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error if there is no room for the item, or if the change could not be recorded.
     pub fn insert<K: Key + ?Sized>(&self, item: &K) -> Result<(), DurableError> {
         let hash = self.mixed(item);
-        let filter = self.shared.filter.backend();
-        self.change(hash, || filter.perform(hash, Insert).map(|()| ((), Some(Change::Added))))
+        self.change(hash, |filter| filter.perform(hash, Insert).map(|()| ((), Some(Change::Added))))
     }
 
     /// Adds the item if it is not in the filter yet, and returns `true` if it was new.
@@ -159,14 +163,12 @@ impl<S: PersistentHasher> DurableFilter<S> {
     #[inline]
     pub fn insert_if_absent<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         // In a child, a lookup may wait for a lock that a thread of the parent held.
-        self.keeper.check_process()?;
+        self.shared.check_process()?;
         let hash = self.mixed(item);
-        let filter = self.shared.filter.backend();
-        if filter.contains(hash) {
-            self.until_recorded(hash);
-            return Ok(false);
+        if self.backend().contains(hash) {
+            return Ok(self.recorded(hash, false));
         }
-        self.change(hash, || {
+        self.change(hash, |filter| {
             filter.perform(hash, InsertIfStillAbsent).map(|new| (new, new.then_some(Change::Added)))
         })
     }
@@ -177,14 +179,12 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if the change could not be recorded.
     pub fn remove<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
-        self.keeper.check_process()?;
+        self.shared.check_process()?;
         let hash = self.mixed(item);
-        let filter = self.shared.filter.backend();
-        if !filter.contains(hash) {
-            self.until_recorded(hash);
-            return Ok(false);
+        if !self.backend().contains(hash) {
+            return Ok(self.recorded(hash, false));
         }
-        self.change(hash, || {
+        self.change(hash, |filter| {
             let removed = filter.perform(hash, Remove);
             Ok((removed, removed.then_some(Change::Removed)))
         })
@@ -197,8 +197,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error if the change could not be recorded.
     pub fn refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         let hash = self.mixed(item);
-        let filter = self.shared.filter.backend();
-        self.change(hash, || {
+        self.change(hash, |filter| {
             let is_in = filter.perform(hash, Refresh);
             Ok((is_in, (is_in && self.forgets).then_some(Change::Refreshed)))
         })
@@ -211,8 +210,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error if there is no room for the item, or if the change could not be recorded.
     pub fn insert_or_refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         let hash = self.mixed(item);
-        let filter = self.shared.filter.backend();
-        self.change(hash, || {
+        self.change(hash, |filter| {
             let new = filter.perform(hash, InsertOrRefresh)?;
             let refreshed = self.forgets.then_some(Change::Refreshed);
             Ok((new, if new { Some(Change::Added) } else { refreshed }))
@@ -226,14 +224,14 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error if the tick could not be recorded. It has not begun then, unless the error is
     /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn tick(&self) -> Result<(), DurableError> {
-        self.keeper.check_process()?;
+        self.shared.check_process()?;
         let filter = &self.shared.filter;
         if !self.forgets {
             return Ok(());
         }
         filter.backend().join_all_if_alone();
         self.of_all(Change::Ticked, Mixed(0), || filter.begin_tick())?;
-        self.keeper.wait()
+        self.shared.wait()
     }
 
     /// Lets ticks pass until the one with this number is the present one, as [`ConcurrentCuckooFilter::tick_to`].
@@ -243,7 +241,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error if a tick could not be recorded. It has not begun then, unless the error is
     /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn tick_to(&self, number: u64) -> Result<u64, DurableError> {
-        self.keeper.check_process()?;
+        self.shared.check_process()?;
         let filter = &self.shared.filter;
         let mut passed = 0;
         if self.forgets && filter.present_tick().is_some_and(|now| now < number) {
@@ -257,7 +255,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
             })?;
             passed += begun;
         }
-        self.keeper.wait()?;
+        self.shared.wait()?;
         Ok(passed)
     }
 
@@ -268,12 +266,12 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error if this could not be recorded. Nothing has changed then, unless the error is
     /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn clear(&self) -> Result<(), DurableError> {
-        self.keeper.check_process()?;
+        self.shared.check_process()?;
         self.of_all(Change::Cleared, Mixed(0), || {
             self.shared.filter.clear();
             true
         })?;
-        self.keeper.wait()
+        self.shared.wait()
     }
 
     /// Gives memory back that the filter does not need any more, as [`ConcurrentCuckooFilter::shrink`], and returns how
@@ -282,7 +280,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Nothing is recorded: the contents stay the same. The state gets smaller with the next checkpoint. While one
     /// copies the filter, this gives nothing back, and neither does it in a forked child.
     pub fn shrink(&self) -> usize {
-        if self.keeper.is_of_parent() { 0 } else { self.shared.filter.shrink() }
+        if self.shared.is_of_parent() { 0 } else { self.shared.filter.shrink() }
     }
 
     /// Changes all items, and records that in all streams. If `act` returns `false`, because a tick is passing, tries
@@ -322,7 +320,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if the state cannot be replaced. The journals have all changes then.
     pub fn checkpoint(&self) -> Result<(), DurableError> {
-        self.keeper.check_process()?;
+        self.shared.check_process()?;
         Ok(self.shared.checkpoint(u64::MAX)?)
     }
 
@@ -336,9 +334,13 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if the state cannot be replaced. The journals have all changes then.
     pub fn close(mut self) -> Result<(), DurableError> {
-        self.keeper.check_process()?;
-        self.keeper.end();
-        Ok(self.shared.close()?)
+        self.shared.check_process()?;
+        self.threads.end(&self.shared);
+        if !self.shared.journals.is_empty() {
+            self.shared.checkpoint(u64::MAX)?;
+        }
+        self.shared.journals.close();
+        Ok(())
     }
 
     /// Returns the path of the state, without links.
@@ -377,8 +379,11 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Checkpoints that are called for are made.
     #[doc(hidden)]
     #[must_use]
-    pub fn quiesced(&self) -> impl Sized + Send + 'static + use<S> {
-        self.keeper.quiet()
+    pub fn quiesced(&self) -> impl Sized + Send + 'static + use<S>
+    where
+        S: Send + Sync + 'static,
+    {
+        self.shared.quiet()
     }
 
     /// Returns whether this process was forked from the one that opened the filter. Only
@@ -387,14 +392,16 @@ impl<S: PersistentHasher> DurableFilter<S> {
     #[inline]
     #[must_use]
     pub fn is_of_parent(&self) -> bool {
-        self.keeper.is_of_parent()
+        self.shared.is_of_parent()
     }
 
-    /// Leaves the files to the parent, in a child that was forked. Only [`unrecorded`](Self::unrecorded) is of use
-    /// there.
+    /// Closes the file that a child that was forked and its parent have locked, so that the lock ends with the parent.
+    /// Only [`unrecorded`](Self::unrecorded) is of use in the child then.
     #[doc(hidden)]
     pub fn leave_to_parent(&self) {
-        self.keeper.leave_to_parent();
+        if self.is_of_parent() {
+            self.claim.lock().take();
+        }
     }
 
     /// Makes all changes that were made before survive a power failure.
@@ -403,7 +410,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if the journal cannot be synced.
     pub fn sync(&self) -> Result<(), DurableError> {
-        self.keeper.sync()
+        self.shared.check_process()?;
+        self.shared.sync(u64::MAX)
     }
 
     /// Returns the number of copies of items in the filter, as [`ConcurrentCuckooFilter::len`].
@@ -434,9 +442,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns the age of the item, as [`ConcurrentCuckooFilter::age`].
     #[must_use]
     pub fn age<K: Key + ?Sized>(&self, item: &K) -> Option<u64> {
-        let age = self.shared.filter.age(item);
-        self.until_recorded(self.mixed(item));
-        age
+        let hash = self.mixed(item);
+        self.recorded(hash, self.shared.filter.age(item))
     }
 
     /// Returns the number of the present tick, as [`ConcurrentCuckooFilter::present_tick`].
@@ -516,7 +523,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         hashes: &[Prehashed],
         change: fn(&O::Answer) -> Option<Change>,
     ) -> Result<Vec<O::Answer>, DurableError> {
-        self.keeper.check_process()?;
+        self.shared.check_process()?;
         let mut answers = vec![O::NONE; hashes.len()];
         for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
             let sorted = Sorted::new(STREAMS, Streams::<Writer>::index_of, hashes);
@@ -533,10 +540,10 @@ impl<S: PersistentHasher> DurableFilter<S> {
                     }
                     answers[item.index as usize] = answer;
                 };
-                on_shards!(self.shared.filter.backend(), shards => act_on(shards, lot, operation, record));
+                on_shards!(self.backend(), shards => act_on(shards, lot, operation, record));
             }
         }
-        self.keeper.wait()?;
+        self.shared.wait()?;
         Ok(answers)
     }
 }
@@ -552,7 +559,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     pub fn contains_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
         let hashes = self.hashes(items);
         let found = self.shared.filter.contains_many(&hashes);
-        hashes.iter().for_each(|hash| self.until_recorded(Mixed::of(hash.0)));
+        hashes.iter().for_each(|hash| self.recorded(Mixed::of(hash.0), ()));
         found
     }
 
@@ -609,6 +616,12 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.batch(InsertOrRefresh, &self.hashes(items), |answer| {
             answer.ok().map(|new| if new { Change::Added } else { Change::Refreshed })
         })
+    }
+}
+
+impl<S: PersistentHasher> Drop for DurableFilter<S> {
+    fn drop(&mut self) {
+        self.threads.leave(&self.shared);
     }
 }
 

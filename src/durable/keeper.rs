@@ -4,15 +4,17 @@
 //! together: of the callers that wait for the present sync, the first makes the next one, and that includes the changes
 //! of all others. Another thread makes a checkpoint when the journals are long. Syncs go on meanwhile.
 
-use crate::durable::checkpoint::{Journals, Shared};
-use crate::durable::claim::Claim;
+use crate::durable::checkpoint::Journals;
 use crate::durable::error::{DurableError, DurableErrorKind};
+use crate::filter::ConcurrentCuckooFilter;
 use crate::hash::PersistentHasher;
-use memmap2::{MmapOptions, MmapRaw};
+use crate::journal::streams::Streams;
+use crate::journal::write::Writer;
+use crate::snapshot::error::SnapshotError;
 use parking_lot::{Condvar, Mutex};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -47,18 +49,14 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The longest pause after checkpoints that failed. It doubles with each of them.
 const MOST_PAUSE: Duration = Duration::from_secs(600);
 
-pub struct Keeper {
-    work: Arc<Work>,
-    threads: Vec<JoinHandle<()>>,
-    /// Dropped last. A child that drops it leaves it to its parent.
-    claim: Mutex<Option<Claim>>,
-}
-
-/// The state that the keeper's threads share with the callers.
-struct Work {
-    journals: Arc<Journals>,
+/// A durable filter, its records and its files, which the threads share with the callers.
+pub struct Journaled<S> {
+    pub filter: ConcurrentCuckooFilter<S>,
+    pub streams: Streams<Writer>,
+    pub journals: Journals,
     policy: SyncPolicy,
-    origin: Origin,
+    /// The number of [`FORKS`] of the process that opened the filter.
+    forks: u64,
     progress: Mutex<Progress>,
     /// Notified when a sync, or a checkpoint of the thread, has ended.
     done: Condvar,
@@ -75,39 +73,95 @@ struct Progress {
     begun: u64,
     /// The number of the last sync that has ended.
     ended: u64,
-    failed: Option<Arc<io::Error>>,
+    failed: Option<DurableError>,
     /// Whether the threads have to end.
     is_over: bool,
     /// The number of [`Quiet`] values.
-    holds: usize,
+    quiet: usize,
     /// Whether the thread is making a checkpoint.
     is_copying: bool,
 }
 
 /// Keeps the thread from beginning a checkpoint, until it is dropped.
-pub struct Quiet {
-    work: Arc<Work>,
-}
+pub struct Quiet<S: PersistentHasher>(Arc<Journaled<S>>);
 
-impl Drop for Quiet {
+impl<S: PersistentHasher> Drop for Quiet<S> {
     fn drop(&mut self) {
         // In a child, a thread that does not exist there may hold the lock.
-        if self.work.origin.is_here() {
-            self.work.progress.lock().holds -= 1;
+        if !self.0.is_of_parent() {
+            self.0.progress.lock().quiet -= 1;
         }
     }
 }
 
 impl Progress {
     fn result(&self) -> Result<(), DurableError> {
-        self.failed.clone().map_or(Ok(()), |error| Err(DurableError::not_synced(error)))
+        self.failed.clone().map_or(Ok(()), Err)
     }
 }
 
-impl Work {
+impl<S: PersistentHasher> Journaled<S> {
+    pub fn new(
+        filter: ConcurrentCuckooFilter<S>,
+        streams: Streams<Writer>,
+        journals: Journals,
+        policy: SyncPolicy,
+    ) -> io::Result<Self> {
+        Ok(Journaled {
+            filter,
+            streams,
+            journals,
+            policy,
+            forks: forks()?,
+            progress: Mutex::default(),
+            done: Condvar::new(),
+            end: Condvar::new(),
+            has_failed: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns whether this process was forked from the one that opened the filter. It must not write to the mappings
+    /// that it shares with that one.
+    #[inline]
+    pub fn is_of_parent(&self) -> bool {
+        FORKS.load(Ordering::Relaxed) != self.forks
+    }
+
+    /// Fails in a child of the process that opened the filter.
+    #[inline]
+    pub fn check_process(&self) -> Result<(), DurableError> {
+        if !self.is_of_parent() {
+            return Ok(());
+        }
+        let text = "the filter was opened before this process was forked, and only the process that opened it \
+                    may change it";
+        Err(DurableError::new(DurableErrorKind::Forked, text))
+    }
+
+    /// Makes a checkpoint. Fails on purpose after `most` bytes.
+    pub fn checkpoint(&self, most: u64) -> Result<(), SnapshotError> {
+        self.journals.checkpoint(&self.filter, &self.streams, most)
+    }
+
+    /// Waits for a sync if each change is to be synced. Fails if changes are no longer synced as they should be.
+    #[inline]
+    pub fn wait(&self) -> Result<(), DurableError> {
+        match self.policy {
+            SyncPolicy::Each => {
+                // A sync that has begun may not include this thread's changes.
+                let next = self.progress.lock().begun + 1;
+                self.sync(next)
+            }
+            SyncPolicy::Every(_) if self.has_failed.load(Ordering::Relaxed) => {
+                self.progress.lock().result()
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Syncs all journals that this process writes to, unless sync number `wanted`, or a later one, has ended. After a
     /// sync that failed, the pages may be gone, so all later syncs fail, too.
-    fn sync(&self, wanted: u64) -> Result<(), DurableError> {
+    pub fn sync(&self, wanted: u64) -> Result<(), DurableError> {
         let mut progress = self.progress.lock();
         loop {
             progress.result()?;
@@ -125,7 +179,7 @@ impl Work {
         let result = self.journals.sync();
         let mut progress = self.progress.lock();
         if let Err(error) = result {
-            progress.failed = Some(Arc::new(error));
+            progress.failed = Some(DurableError::not_synced(error));
             self.has_failed.store(true, Ordering::Relaxed);
         }
         progress.ended = progress.begun;
@@ -140,17 +194,13 @@ impl Work {
         !progress.is_over
     }
 
-    fn sync_at(&self, interval: Duration) {
-        while self.pause(Instant::now() + interval) && self.sync(u64::MAX).is_ok() {}
-    }
-
-    fn make_checkpoints<S: PersistentHasher>(&self, shared: &Shared<S>) {
+    fn make_checkpoints(&self) {
         // The journals of an earlier process become part of the state.
         let (mut is_due, mut pause) = (self.journals.has_leftovers(), LOOK);
         loop {
             if is_due && self.may_copy() {
                 // The journals have all changes, so a failure waits for the next attempt.
-                pause = match shared.checkpoint(u64::MAX) {
+                pause = match self.checkpoint(u64::MAX) {
                     Ok(()) => LOOK,
                     Err(_) => (2 * pause).min(MOST_PAUSE),
                 };
@@ -167,162 +217,83 @@ impl Work {
     /// Returns whether the thread may begin a checkpoint, and if so, notes that it has.
     fn may_copy(&self) -> bool {
         let mut progress = self.progress.lock();
-        progress.is_copying = progress.holds == 0 && !progress.is_over;
+        progress.is_copying = progress.quiet == 0 && !progress.is_over;
         progress.is_copying
-    }
-}
-
-impl Keeper {
-    pub fn new<S: PersistentHasher + Send + Sync + 'static>(
-        policy: SyncPolicy,
-        claim: Claim,
-        shared: &Arc<Shared<S>>,
-    ) -> io::Result<Keeper> {
-        let work = Arc::new(Work {
-            journals: Arc::clone(&shared.journals),
-            policy,
-            origin: Origin::new()?,
-            progress: Mutex::default(),
-            done: Condvar::new(),
-            end: Condvar::new(),
-            has_failed: AtomicBool::new(false),
-        });
-        let mut keeper = Keeper { work, threads: Vec::new(), claim: Mutex::new(Some(claim)) };
-        let thread = |name: &str| thread::Builder::new().name(name.into());
-        if let SyncPolicy::Every(interval) = policy {
-            let (work, interval) =
-                (Arc::clone(&keeper.work), interval.clamp(LEAST_INTERVAL, MOST_INTERVAL));
-            keeper.threads.push(thread("koel-sync").spawn(move || work.sync_at(interval))?);
-        }
-        let (work, shared) = (Arc::clone(&keeper.work), Arc::clone(shared));
-        let checkpoints =
-            thread("koel-checkpoint").spawn(move || work.make_checkpoints(&shared))?;
-        keeper.threads.push(checkpoints);
-        Ok(keeper)
-    }
-
-    /// Fails in a child of the process that opened the filter.
-    #[inline]
-    pub fn check_process(&self) -> Result<(), DurableError> {
-        if self.work.origin.is_here() {
-            return Ok(());
-        }
-        let text = "the filter was opened before this process was forked, and only the process that opened it \
-                    may change it";
-        Err(DurableError::new(DurableErrorKind::Forked, text))
-    }
-
-    #[inline]
-    pub fn is_of_parent(&self) -> bool {
-        !self.work.origin.is_here()
     }
 
     /// Holds off checkpoints of the thread, and waits for the one that it is making.
-    pub fn quiet(&self) -> Quiet {
-        let mut progress = self.work.progress.lock();
-        progress.holds += 1;
+    pub fn quiet(self: &Arc<Self>) -> Quiet<S> {
+        let mut progress = self.progress.lock();
+        progress.quiet += 1;
         while progress.is_copying {
-            self.work.done.wait(&mut progress);
+            self.done.wait(&mut progress);
         }
-        Quiet { work: Arc::clone(&self.work) }
+        Quiet(Arc::clone(self))
     }
+}
 
-    /// In a child of the process that opened the filter: closes the file that both have locked, so that the lock ends
-    /// with the parent.
-    pub fn leave_to_parent(&self) {
-        if self.is_of_parent() {
-            self.claim.lock().take();
+/// The threads of a durable filter.
+#[derive(Default)]
+pub struct Threads(Vec<JoinHandle<()>>);
+
+impl Threads {
+    /// Starts the threads, which go on until they are [ended](Self::end), also after an error.
+    pub fn start<S: PersistentHasher + Send + Sync + 'static>(
+        &mut self,
+        shared: &Arc<Journaled<S>>,
+    ) -> io::Result<()> {
+        let thread = |name: &str| thread::Builder::new().name(name.into());
+        if let SyncPolicy::Every(interval) = shared.policy {
+            let interval = interval.clamp(LEAST_INTERVAL, MOST_INTERVAL);
+            let shared = Arc::clone(shared);
+            self.0.push(thread("koel-sync").spawn(move || {
+                while shared.pause(Instant::now() + interval) && shared.sync(u64::MAX).is_ok() {}
+            })?);
         }
+        let shared = Arc::clone(shared);
+        self.0.push(thread("koel-checkpoint").spawn(move || shared.make_checkpoints())?);
+        Ok(())
     }
 
-    /// Waits for a sync if each change is to be synced. Fails if changes are no longer synced as they should be.
-    #[inline]
-    pub fn wait(&self) -> Result<(), DurableError> {
-        match self.work.policy {
-            SyncPolicy::Each => {
-                // A sync that has begun may not include this thread's changes.
-                let next = self.work.progress.lock().begun + 1;
-                self.work.sync(next)
-            }
-            SyncPolicy::Every(_) if self.work.has_failed.load(Ordering::Relaxed) => {
-                self.work.progress.lock().result()
-            }
-            _ => Ok(()),
-        }
-    }
-
-    pub fn sync(&self) -> Result<(), DurableError> {
-        self.check_process()?;
-        self.work.sync(u64::MAX)
-    }
-
-    /// Ends the threads.
-    pub fn end(&mut self) {
-        self.work.progress.lock().is_over = true;
-        self.work.end.notify_all();
-        for thread in self.threads.drain(..) {
+    pub fn end<S>(&mut self, shared: &Journaled<S>) {
+        shared.progress.lock().is_over = true;
+        shared.end.notify_all();
+        for thread in self.0.drain(..) {
             let _ = thread.join();
         }
     }
-}
 
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        if self.is_of_parent() {
+    /// Ends the use of a filter: ends the threads, and makes all changes survive a power failure, if any are to.
+    pub fn leave<S: PersistentHasher>(&mut self, shared: &Journaled<S>) {
+        if shared.is_of_parent() {
             // The threads are the parent's, and so are the files.
-            std::mem::take(&mut self.threads).into_iter().for_each(std::mem::forget);
+            std::mem::take(&mut self.0).into_iter().for_each(std::mem::forget);
             return;
         }
-        self.end();
-        if self.work.policy != SyncPolicy::Never {
-            let _ = self.work.sync(u64::MAX);
+        self.end(shared);
+        if shared.policy != SyncPolicy::Never {
+            let _ = shared.sync(u64::MAX);
         }
-        self.work.journals.leave();
+        shared.journals.leave();
     }
 }
 
-/// Tells the process that made it from its children, which must not write to the mappings that they share with it.
-struct Origin {
-    process: u32,
-    /// A page that Linux clears in a child, so that no system call is needed. Relaxed: its mark is stored before
-    /// another thread sees it, and never again.
-    page: Option<MmapRaw>,
-}
+/// The number of forks of this process and its ancestors, since the first of them that opened a filter. Relaxed: it
+/// changes only in a child, before the child runs anything else.
+static FORKS: AtomicU64 = AtomicU64::new(0);
 
-impl Origin {
-    fn new() -> io::Result<Self> {
-        let page = MmapRaw::from(MmapOptions::new().len(1).map_anon()?);
-        let origin = Origin { process: std::process::id(), page: cleared_in_a_child(page) };
-        origin.mark().inspect(|mark| mark.store(1, Ordering::Relaxed));
-        Ok(origin)
+/// Returns [`FORKS`], which each child counts from then on. (A child that is made without `fork` of the C library,
+/// by a system call, is not told from its parent.)
+fn forks() -> io::Result<u64> {
+    extern "C" fn forked() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
     }
-
-    #[inline]
-    fn mark(&self) -> Option<&AtomicU64> {
-        // SAFETY: a page is aligned, is longer than a word, and lives as long as the result.
-        #[allow(unsafe_code)]
-        self.page.as_ref().map(|page| unsafe { &*page.as_ptr().cast() })
-    }
-
-    #[inline]
-    fn is_here(&self) -> bool {
-        match self.mark() {
-            Some(mark) => mark.load(Ordering::Relaxed) == 1,
-            None => std::process::id() == self.process,
-        }
-    }
-}
-
-#[cfg(target_os = "linux")]
-fn cleared_in_a_child(page: MmapRaw) -> Option<MmapRaw> {
-    // SAFETY: the page is anonymous and private, and nobody has anything there.
+    static REGISTERED: OnceLock<i32> = OnceLock::new();
+    // SAFETY: the function is called in a child, and only adds to an atomic.
     #[allow(unsafe_code)]
-    let done =
-        unsafe { libc::madvise(page.as_mut_ptr().cast(), page.len(), libc::MADV_WIPEONFORK) };
-    (done == 0).then_some(page)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn cleared_in_a_child(_: MmapRaw) -> Option<MmapRaw> {
-    None
+    let register = || unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    match REGISTERED.get_or_init(register) {
+        0 => Ok(FORKS.load(Ordering::Relaxed)),
+        error => Err(io::Error::from_raw_os_error(*error)),
+    }
 }

@@ -2,18 +2,16 @@
 //! and how.
 
 use crate::backend::shards::{Insert, Refresh, Remove};
-use crate::durable::checkpoint::{
-    Journaled, Journals, Shared, journal_after, journals_of, save_state,
-};
+use crate::durable::checkpoint::{Chain, Journals, journal_after, journals_of, save_state};
 use crate::durable::claim::Claim;
 use crate::durable::error::{DurableError, DurableErrorKind};
 use crate::durable::filter::DurableFilter;
-use crate::durable::keeper::{Keeper, SyncPolicy};
+use crate::durable::keeper::{Journaled, SyncPolicy, Threads};
 use crate::error::{BuildError, Full};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::builder::Builder;
 use crate::hash::PersistentHasher;
-use crate::journal::format::{Header, StateId};
+use crate::journal::format::StateId;
 use crate::journal::read::{Cursor, Reader};
 use crate::journal::streams::{Change, STREAMS, Sink, Streams};
 use crate::journal::write::Writer;
@@ -26,7 +24,7 @@ use crate::sync::Mutex;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,8 +53,8 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         // The real path, which stays right if this process changes its folder.
         let path = claim.claimed();
         let failed = |doing| DurableError::journal(doing, &path);
-        let found = Found::all(&path)?;
-        let number = found.iter().map(Found::number).max().unwrap_or(0);
+        let found = all_journals(&path)?;
+        let number = found.iter().map(number_of).max().unwrap_or(0);
         let filter = match ConcurrentCuckooFilter::load(&path) {
             Err(error) if error.kind() == SnapshotErrorKind::NotFound => {
                 other_state(&found)?;
@@ -70,37 +68,32 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         let state = StateId { sums, bytes };
         let (chain, others) = chained(found, state);
         // Replayed changes may be seen and built upon, so they have to survive a power failure.
-        for Found { path, reader, .. } in &chain {
-            reader.sync().map_err(DurableError::journal("cannot sync it", path))?;
+        for journal in &chain {
+            journal.sync().map_err(DurableError::journal("cannot sync it", &journal.path))?;
         }
         sync_folder_of(&path).map_err(failed("cannot sync its folder"))?;
         // The others have to be of earlier states.
         let first = chain.first().map(|found| found.header.number);
-        let is_later = |found: &&Found| first.is_none_or(|first| found.header.number > first);
+        let is_later = |found: &&Reader| first.is_none_or(|first| found.header.number > first);
         other_state(others.iter().filter(is_later))?;
-        let removed = others.iter().try_for_each(Found::remove);
+        let removed = others.iter().try_for_each(|found| remove(&found.path));
         if chain.is_empty() {
             // In the chain of a later state, such a journal would be known as an older one. Alone, it would not.
             removed?;
         }
         let (counts, lost) = replay(&filter, &chain)?;
         // Without changes in older journals, the new one is the first of the state.
-        let is_first = chain.is_empty()
-            || (others.is_empty() && chain.iter().all(|found| found.reader.is_empty()));
+        let is_first =
+            chain.is_empty() || (others.is_empty() && chain.iter().all(Reader::is_empty));
         let previous = chain.last().map_or(0, |found| found.header.key);
         let journal = journal_after(&path, previous, number.saturating_add(1))
             .map_err(failed("cannot create a journal"))?;
-        let mut journals = Vec::new();
+        let mut left = Vec::new();
         if is_first {
             journal.set_state(state).map_err(failed("cannot write a journal"))?;
             chain.iter().for_each(|found| drop(fs::remove_file(&found.path)));
         } else {
-            journals.extend(
-                chain.into_iter().map(|Found { path, reader, .. }| Journaled::Left {
-                    path,
-                    bytes: reader.bytes(),
-                }),
-            );
+            left.extend(chain.into_iter().map(|found| (found.path.clone(), found.bytes())));
         }
         let streams = Streams::new(|stream| {
             let mut writer = Writer::new(&journal, stream);
@@ -109,77 +102,65 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
             }
             writer
         });
-        journals.push(Journaled::Written(journal));
-        let journals = Arc::new(Journals::new(path.clone(), journals));
-        let shared = Arc::new(Shared { filter, streams, journals });
-        let keeper =
-            Keeper::new(policy, claim, &shared).map_err(failed("cannot start a thread"))?;
-        let forgets = shared.filter.remembers().is_some();
-        Ok(DurableFilter { shared, keeper, forgets, lost })
+        let journals = Journals::new(path.clone(), Chain { left, written: vec![journal] });
+        let forgets = filter.remembers().is_some();
+        let shared = Journaled::new(filter, streams, journals, policy);
+        let shared = Arc::new(shared.map_err(failed("cannot tell its forks"))?);
+        let (threads, claim) = (Threads::default(), Mutex::new(Some(claim)));
+        let mut opened = DurableFilter { shared, threads, claim, forgets, lost };
+        opened.threads.start(&opened.shared).map_err(failed("cannot start a thread"))?;
+        Ok(opened)
     }
 }
 
-/// A journal beside the state.
-struct Found {
-    header: Header,
-    path: PathBuf,
-    reader: Reader,
+/// Opens all journals of a state, and sorts them by their numbers. Removes those without a header, whose process
+/// ended while it created them.
+///
+/// Of several copies of one journal, the one with changes comes last, so that [`chained`] replays it. If two copies
+/// have changes, neither may be left out, so this is an error.
+fn all_journals(state: &Path) -> Result<Vec<Reader>, DurableError> {
+    let mut found = Vec::new();
+    let mut without_header = Vec::new();
+    let journals = journals_of(state);
+    for path in journals.map_err(DurableError::journal("cannot list its journals", state))? {
+        match Reader::open(&path).map_err(DurableError::journal("cannot read it", &path))? {
+            Some(journal) => found.push(journal),
+            None => without_header.push(path),
+        }
+    }
+    found.sort_by_key(|journal| (journal.header.number, journal.header.key, !journal.is_empty()));
+    for pair in found.windows(2) {
+        let [one, other] = pair else { continue };
+        if one.header.key == other.header.key && !one.is_empty() {
+            return Err(DurableError::copied_journal(&one.path, &other.path));
+        }
+    }
+    without_header.iter().try_for_each(|path| remove(path))?;
+    Ok(found)
 }
 
-impl Found {
-    /// Opens all journals of a state, and sorts them by their numbers. Removes those without a header, whose process
-    /// ended while it created them.
-    ///
-    /// Of several copies of one journal, the one with changes comes last, so that [`chained`] replays it. If two copies
-    /// have changes, neither may be left out, so this is an error.
-    fn all(state: &Path) -> Result<Vec<Found>, DurableError> {
-        let mut found = Vec::new();
-        let mut without_header = Vec::new();
-        let journals = journals_of(state);
-        for path in journals.map_err(DurableError::journal("cannot list its journals", state))? {
-            match Reader::open(&path).map_err(DurableError::journal("cannot read it", &path))? {
-                Some((header, reader)) => found.push(Found { header, path, reader }),
-                None => without_header.push(path),
-            }
-        }
-        found.sort_by_key(|Found { header, reader, .. }| {
-            (header.number, header.key, !reader.is_empty())
-        });
-        for pair in found.windows(2) {
-            let [one, other] = pair else { continue };
-            if one.header.key == other.header.key && !one.reader.is_empty() {
-                return Err(DurableError::copied_journal(&one.path, &other.path));
-            }
-        }
-        for path in without_header {
-            fs::remove_file(&path).map_err(DurableError::journal("cannot remove it", &path))?;
-        }
-        Ok(found)
-    }
+fn remove(journal: &Path) -> Result<(), DurableError> {
+    fs::remove_file(journal).map_err(DurableError::journal("cannot remove it", journal))
+}
 
-    /// Returns its number: the one in its header, or in its name if that is higher, because it was renamed.
-    fn number(&self) -> u64 {
-        let in_name = self.path.extension().and_then(OsStr::to_str);
-        let in_name = in_name.and_then(|number| number.parse().ok()).unwrap_or(0);
-        self.header.number.max(in_name)
-    }
-
-    fn remove(&self) -> Result<(), DurableError> {
-        fs::remove_file(&self.path).map_err(DurableError::journal("cannot remove it", &self.path))
-    }
+/// Returns the number of a journal: the one in its header, or in its name if that is higher, because it was renamed.
+fn number_of(journal: &Reader) -> u64 {
+    let in_name = journal.path.extension().and_then(OsStr::to_str);
+    let in_name = in_name.and_then(|number| number.parse().ok()).unwrap_or(0);
+    journal.header.number.max(in_name)
 }
 
 /// Returns an error if one of these journals has changes, because they are of a state that is not there.
-fn other_state<'a>(journals: impl IntoIterator<Item = &'a Found>) -> Result<(), DurableError> {
-    match journals.into_iter().find(|found| !found.reader.is_empty()) {
+fn other_state<'a>(journals: impl IntoIterator<Item = &'a Reader>) -> Result<(), DurableError> {
+    match journals.into_iter().find(|found| !found.is_empty()) {
         Some(found) => Err(DurableError::other_state(&found.path)),
         None => Ok(()),
     }
 }
 
 /// Returns the [chain](super::checkpoint) of a state, and all other journals.
-fn chained(found: Vec<Found>, state: StateId) -> (Vec<Found>, Vec<Found>) {
-    let (mut chain, mut others): (Vec<Found>, Vec<Found>) = Default::default();
+fn chained(found: Vec<Reader>, state: StateId) -> (Vec<Reader>, Vec<Reader>) {
+    let (mut chain, mut others): (Vec<Reader>, Vec<Reader>) = Default::default();
     for next in found {
         match chain.last_mut() {
             // A copy.
@@ -201,32 +182,23 @@ fn chained(found: Vec<Found>, state: StateId) -> (Vec<Found>, Vec<Found>) {
 /// changes that are lost behind damage.
 fn replay<S: PersistentHasher + Sync>(
     filter: &ConcurrentCuckooFilter<S>,
-    chain: &[Found],
+    chain: &[Reader],
 ) -> Result<(Vec<u64>, u64), DurableError> {
     // In another order, the same items may take one shard more.
     let limit = filter.max_bytes();
     filter.set_max_bytes(usize::MAX);
-    let replayed = replay_all(filter, chain);
-    filter.set_max_bytes(limit);
-    replayed
-}
-
-fn replay_all<S: PersistentHasher + Sync>(
-    filter: &ConcurrentCuckooFilter<S>,
-    chain: &[Found],
-) -> Result<(Vec<u64>, u64), DurableError> {
     // Everything before the first journal is in the state.
     let all = Cursor { changes: u64::MAX, ..Cursor::default() };
     let mut streams = vec![Replayed { cursor: all, ..Replayed::default() }; STREAMS];
     let mut lost = 0;
-    for Found { path, reader, .. } in chain {
+    for journal in chain {
         for stream in &mut streams {
             (stream.before, stream.cursor) = (stream.cursor.changes, Cursor::default());
             stream.is_broken = false;
         }
-        let replayed = replay_one(filter, reader, &mut streams)
-            .and_then(|()| reader.lost(streams.iter().map(|stream| stream.cursor)));
-        lost += replayed.map_err(DurableError::journal("cannot read it", path))?;
+        let replayed = replay_one(filter, journal, &mut streams)
+            .and_then(|()| journal.lost(streams.iter().map(|stream| stream.cursor)));
+        lost += replayed.map_err(DurableError::journal("cannot read it", &journal.path))?;
     }
     if let Some((_, full)) = streams.iter().find_map(|stream| stream.refused.first()) {
         let text = format!(
@@ -236,6 +208,7 @@ fn replay_all<S: PersistentHasher + Sync>(
         );
         return Err(DurableError::new(DurableErrorKind::TooFull, text));
     }
+    filter.set_max_bytes(limit);
     Ok((streams.iter().map(|stream| stream.cursor.changes).collect(), lost))
 }
 

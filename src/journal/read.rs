@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Flags for opening a file in a folder that others may write to: a link is not followed, and a pipe not waited for.
 pub fn untrusted() -> i32 {
@@ -33,8 +33,9 @@ fn open_journal(journal: &Path) -> io::Result<File> {
 
 /// A journal that is being read.
 pub struct Reader {
+    pub path: PathBuf,
+    pub header: Header,
     file: File,
-    key: u64,
     /// The pages of each stream, in their order.
     streams: Vec<Vec<u64>>,
     /// Pages that have records and are in no stream, because the beginning of a chunk is damaged: their own, or that of
@@ -53,10 +54,9 @@ pub struct Cursor {
 
 impl Reader {
     /// Opens a journal. Returns `None` if it has no header yet, and so no records.
-    pub fn open(path: &Path) -> io::Result<Option<(Header, Reader)>> {
+    pub fn open(path: &Path) -> io::Result<Option<Reader>> {
         let file = open_journal(path)?;
         let Some(header) = Header::read(&file)? else { return Ok(None) };
-        let key = header.key;
         let end = file.metadata()?.len() / PAGE_BYTES;
         let (mut chunks, mut others) = (vec![Vec::new(); STREAMS], Vec::new());
         let mut page = 1;
@@ -65,7 +65,7 @@ impl Reader {
             file.read_exact_at(bytemuck::cast_slice_mut(&mut words), page * PAGE_BYTES)?;
             let [word, seal] = words.map(u64::from_le);
             let after = page + (1 << (word >> 8 & 0xFF).min(MAX_CHUNK.into()));
-            if seal == sealed(key, page * PAGE_RECORDS as u64, word, CHUNK) && after <= end {
+            if seal == sealed(header.key, page * PAGE_RECORDS as u64, word, CHUNK) && after <= end {
                 chunks[word as u8 as usize].push((word >> 16, page..after));
                 page = after;
                 continue;
@@ -85,7 +85,7 @@ impl Reader {
             of_stream
         };
         let streams = chunks.into_iter().map(in_order).collect();
-        Ok(Some((header, Reader { file, key, streams, others })))
+        Ok(Some(Reader { path: path.to_path_buf(), header, file, streams, others }))
     }
 
     fn read_page(&self, page: u64, records: &mut [[u64; 2]; PAGE_RECORDS]) -> io::Result<()> {
@@ -107,7 +107,7 @@ impl Reader {
             for (place, record) in (first..).zip(&records).skip(cursor.place % PAGE_RECORDS) {
                 let [word, seal] = record.map(u64::from_le);
                 let code = seal & 7;
-                if seal != sealed(self.key, place, word, code) {
+                if seal != sealed(self.header.key, place, word, code) {
                     return Ok(());
                 }
                 cursor.place += 1;

@@ -2,12 +2,10 @@
 //!
 //! The text is written where that happens. The errors that several places report are here.
 
-use crate::error::NoMemory;
-use std::borrow::Cow;
-use std::error::Error;
+use crate::error::{Error, NoMemory};
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The error returned when a filter cannot be saved or loaded.
 ///
@@ -24,16 +22,7 @@ use std::path::{Path, PathBuf};
 /// assert_eq!(error.kind(), SnapshotErrorKind::NotFound);
 /// assert!(error.to_string().starts_with("/no/such/file: cannot open it: "));
 /// ```
-pub struct SnapshotError(Box<Inner>);
-
-struct Inner {
-    kind: SnapshotErrorKind,
-    text: Cow<'static, str>,
-    path: Option<PathBuf>,
-    offset: Option<u64>,
-    cause: Option<io::Error>,
-    is_in_place: bool,
-}
+pub type SnapshotError = Error<SnapshotErrorKind>;
 
 /// The kinds of [`SnapshotError`].
 ///
@@ -62,6 +51,9 @@ pub enum SnapshotErrorKind {
     /// The system refused to read or write, and [`io_error`](SnapshotError::io_error) says why. Or another program
     /// removed the unfinished file, or put something else in its place.
     Io,
+    /// A save has put the new file in the place of the old one, but could not sync the folder: the old file may come
+    /// back if the system crashes.
+    NotSynced,
     /// Another save to the same file is in progress.
     Busy,
     /// The file does not begin like one that koel has saved.
@@ -87,23 +79,9 @@ pub enum SnapshotErrorKind {
 }
 
 impl SnapshotError {
-    pub(crate) fn new(kind: SnapshotErrorKind, text: impl Into<Cow<'static, str>>) -> Self {
-        let text = text.into();
-        let (path, offset, cause, is_in_place) = (None, None, None, false);
-        SnapshotError(Box::new(Inner { kind, text, path, offset, cause, is_in_place }))
-    }
-
     /// The error of the system, with a text that includes it.
     pub(crate) fn of_system(text: String, cause: io::Error) -> Self {
-        let mut error = Self::new(SnapshotErrorKind::Io, text);
-        error.0.cause = Some(cause);
-        error
-    }
-
-    fn at_byte(kind: SnapshotErrorKind, at: u64, text: String) -> Self {
-        let mut error = Self::new(kind, text);
-        error.0.offset = Some(at);
-        error
+        Self::new(SnapshotErrorKind::Io, text).because_of(cause)
     }
 
     /// The error of an operation of the system.
@@ -122,19 +100,20 @@ impl SnapshotError {
 
     /// The error of opening a file to read it.
     pub(crate) fn opening(error: io::Error) -> Self {
-        let is_there = error.kind() != ErrorKind::NotFound;
-        let mut error = Self::io("cannot open it")(error);
-        if !is_there {
-            error.0.kind = SnapshotErrorKind::NotFound;
-        }
-        error
+        let kind = match error.kind() {
+            ErrorKind::NotFound => SnapshotErrorKind::NotFound,
+            _ => SnapshotErrorKind::Io,
+        };
+        Self::io("cannot open it")(error).with_kind(kind)
     }
 
     /// The error of an operation on an unfinished file.
-    pub(crate) fn unfinished(doing: &'static str, path: &Path, error: io::Error) -> Self {
-        let path = path.display();
-        let text = format!("{doing} {path}, where the new file is written first: {error}");
-        Self::of_system(text, error)
+    pub(crate) fn unfinished(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| {
+            let path = path.display();
+            let text = format!("{doing} {path}, where the new file is written first: {error}");
+            Self::of_system(text, error)
+        }
     }
 
     /// The error of an unfinished file that is no longer where it was created.
@@ -153,9 +132,7 @@ impl SnapshotError {
             "the new file is in place and complete, but its folder could not be synced ({error}): if \
              the system crashes soon, the old file may come back; save again"
         );
-        let mut error = Self::of_system(text, error);
-        error.0.is_in_place = true;
-        error
+        Self::new(SnapshotErrorKind::NotSynced, text).because_of(error)
     }
 
     pub(crate) fn busy(unfinished: &Path) -> Self {
@@ -188,7 +165,7 @@ impl SnapshotError {
     /// The error of a file or piece that ends after `at` bytes.
     pub(crate) fn cut_off(at: u64) -> Self {
         let text = format!("it ends too soon, after {at} bytes: it was cut off; load another copy");
-        Self::at_byte(SnapshotErrorKind::Incomplete, at, text)
+        Self::new(SnapshotErrorKind::Incomplete, text).at_byte(at)
     }
 
     pub(crate) fn wrong_length(bytes: u64, wanted: u64) -> Self {
@@ -196,13 +173,13 @@ impl SnapshotError {
             "it has {bytes} bytes, but should have {wanted}: it was cut off, or something was \
              appended; load another copy"
         );
-        Self::at_byte(SnapshotErrorKind::Incomplete, bytes.min(wanted), text)
+        Self::new(SnapshotErrorKind::Incomplete, text).at_byte(bytes.min(wanted))
     }
 
     /// The error of contents that were not written so. They begin at byte `at`.
     pub(crate) fn damaged(at: u64, what: impl fmt::Display) -> Self {
         let text = format!("it is damaged at byte {at}: {what}; load another copy");
-        Self::at_byte(SnapshotErrorKind::Damaged, at, text)
+        Self::new(SnapshotErrorKind::Damaged, text).at_byte(at)
     }
 
     pub(crate) fn no_end(at: u64) -> Self {
@@ -210,7 +187,7 @@ impl SnapshotError {
             "its end should begin at byte {at}, but something else is there: it was cut off, or \
              something was appended; load another copy"
         );
-        Self::at_byte(SnapshotErrorKind::Incomplete, at, text)
+        Self::new(SnapshotErrorKind::Incomplete, text).at_byte(at)
     }
 
     pub(crate) fn only_a_piece() -> Self {
@@ -225,95 +202,19 @@ impl SnapshotError {
         Self::new(SnapshotErrorKind::Outgrown, text)
     }
 
-    /// The same error, of the file at this path.
-    pub(crate) fn of_file(mut self, path: &Path) -> Self {
-        self.0.path = Some(path.to_path_buf());
-        self
-    }
-
-    /// Returns the error of the system, if there is one.
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    pub(crate) fn into_cause(self) -> Option<io::Error> {
-        self.0.cause
-    }
-
     /// Returns the error of the system, for programs that report these errors in words of their own.
     #[doc(hidden)]
     pub fn into_io_error(self) -> io::Error {
-        let Inner { kind, text, cause, .. } = *self.0;
-        match kind {
-            SnapshotErrorKind::NotAFile => {
+        match (self.kind(), self.io_error()) {
+            (SnapshotErrorKind::NotAFile, _) => {
                 io::Error::new(ErrorKind::InvalidFilename, "this is not a regular file")
             }
-            _ => cause.unwrap_or_else(|| io::Error::other(text)),
+            (_, Some(cause)) => match cause.raw_os_error() {
+                Some(code) => io::Error::from_raw_os_error(code),
+                None => io::Error::new(cause.kind(), cause.to_string()),
+            },
+            _ => io::Error::other(self.to_string()),
         }
-    }
-
-    /// Returns the kind of this error.
-    ///
-    /// ```
-    /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
-    ///
-    /// let filter = ConcurrentCuckooFilter::builder()
-    ///     .capacity(9)
-    ///     .hasher(StableHash::with_seed(1))
-    ///     .build()?;
-    /// let mut file = Vec::new();
-    /// filter.write_to(&mut file)?;
-    /// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..200]).unwrap_err();
-    /// assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn kind(&self) -> SnapshotErrorKind {
-        self.0.kind
-    }
-
-    /// Returns the path of the file, as it was given to
-    /// [`save`](crate::ConcurrentCuckooFilter::save) or
-    /// [`load`](crate::ConcurrentCuckooFilter::load).
-    ///
-    /// ```
-    /// use koel::{ConcurrentCuckooFilter, StableHash};
-    ///
-    /// let error = ConcurrentCuckooFilter::<StableHash>::load("/no/such/file").unwrap_err();
-    /// assert_eq!(error.path(), Some("/no/such/file".as_ref()));
-    /// ```
-    pub fn path(&self) -> Option<&Path> {
-        self.0.path.as_deref()
-    }
-
-    /// Returns the byte of the file, or of the piece, at which something is wrong.
-    ///
-    /// ```
-    /// use koel::{ConcurrentCuckooFilter, StableHash};
-    ///
-    /// let filter = ConcurrentCuckooFilter::builder()
-    ///     .capacity(9)
-    ///     .hasher(StableHash::with_seed(1))
-    ///     .build()?;
-    /// let mut file = Vec::new();
-    /// filter.write_to(&mut file)?;
-    /// file[250] ^= 1;
-    /// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..]).unwrap_err();
-    /// assert_eq!(error.offset(), Some(192)); // the block that begins there
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn offset(&self) -> Option<u64> {
-        self.0.offset
-    }
-
-    /// Returns the error of the system, if the system reported one.
-    ///
-    /// ```
-    /// use koel::{ConcurrentCuckooFilter, StableHash};
-    /// use std::io;
-    ///
-    /// let error = ConcurrentCuckooFilter::<StableHash>::load("/").unwrap_err();
-    /// assert_eq!(error.io_error().map(io::Error::kind), Some(io::ErrorKind::IsADirectory));
-    /// assert!(std::error::Error::source(&error).is_some());
-    /// ```
-    pub fn io_error(&self) -> Option<&io::Error> {
-        self.0.cause.as_ref()
     }
 
     /// Returns `true` if a save has put the new file in the place of the old one.
@@ -332,31 +233,7 @@ impl SnapshotError {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn is_in_place(&self) -> bool {
-        self.0.is_in_place
-    }
-}
-
-impl fmt::Debug for SnapshotError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A `main` that returns this error prints it in this form, so the form includes the advice.
-        f.debug_tuple("SnapshotError").field(&format_args!("{self}")).finish()
-    }
-}
-
-impl fmt::Display for SnapshotError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(path) = &self.0.path {
-            let no_path = if path.as_os_str().is_empty() { "\"\"" } else { "" };
-            write!(f, "{}{no_path}: ", path.display())?;
-        }
-        f.write_str(&self.0.text)
-    }
-}
-
-impl Error for SnapshotError {
-    /// Returns the system's error, if there is one.
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.io_error().map(|error| error as _)
+        self.kind() == SnapshotErrorKind::NotSynced
     }
 }
 

@@ -66,20 +66,18 @@ impl NewFile {
         for _ in 0..100 {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create_new(true);
+            let mode = if replaces { 0o600 } else { 0o666 };
             #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(
-                &mut options,
-                if replaces { 0o600 } else { 0o666 },
-            );
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
             #[cfg(not(unix))]
-            let _ = replaces;
+            let _ = mode;
             let file = match options.open(&path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                     remove_leftover(&path)?;
                     continue;
                 }
-                Err(error) => return Err(SnapshotError::unfinished("cannot create", &path, error)),
+                Err(error) => return Err(SnapshotError::unfinished("cannot create", &path)(error)),
             };
             let target = target.to_path_buf();
             let mut new = NewFile { file, path: path.clone(), target, is_gone: false };
@@ -115,7 +113,7 @@ impl NewFile {
                 return Err(SnapshotError::removed(&self.path));
             }
             Err(error) => {
-                return Err(SnapshotError::unfinished("cannot rename", &self.path, error));
+                return Err(SnapshotError::unfinished("cannot rename", &self.path)(error));
             }
         }
         self.is_gone = true;
@@ -134,11 +132,19 @@ impl Drop for NewFile {
 
 /// Returns the metadata of the old file, if there is one.
 fn old(target: &Path) -> Result<Option<Metadata>, SnapshotError> {
-    match fs::metadata(target) {
-        Ok(old) if !old.is_file() => Err(SnapshotError::not_a_file()),
-        Ok(old) => Ok(Some(old)),
+    match if_there(fs::metadata(target)).map_err(SnapshotError::io(CANNOT_INSPECT))? {
+        Some(old) if !old.is_file() => Err(SnapshotError::not_a_file()),
+        old => Ok(old),
+    }
+}
+
+const CANNOT_INSPECT: &str = "cannot inspect the old file";
+
+/// Returns `None` in the place of the error that there is no such file.
+fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(SnapshotError::io("cannot inspect the old file")(error)),
+        result => result.map(Some),
     }
 }
 
@@ -156,13 +162,8 @@ fn remove_leftover(path: &Path) -> Result<(), SnapshotError> {
         ErrorKind::PermissionDenied => File::open(path),
         _ => Err(error),
     });
-    let left = match left {
-        Ok(left) => left,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => {
-            return Err(SnapshotError::unfinished("cannot open the leftover file", path, error));
-        }
-    };
+    let cannot_open = SnapshotError::unfinished("cannot open the leftover file", path);
+    let Some(left) = if_there(left).map_err(cannot_open)? else { return Ok(()) };
     if !try_lock(&left, path)? {
         return Err(SnapshotError::busy(path));
     }
@@ -170,12 +171,8 @@ fn remove_leftover(path: &Path) -> Result<(), SnapshotError> {
     if !is_at(&left, path)? {
         return Ok(());
     }
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(SnapshotError::unfinished("cannot remove the leftover file", path, error))
-        }
-        _ => Ok(()),
-    }
+    let removed = if_there(fs::remove_file(path)).map(|_| ());
+    removed.map_err(SnapshotError::unfinished("cannot remove the leftover file", path))
 }
 
 /// Tries to lock the file. Returns whether nobody else had locked it.
@@ -186,7 +183,7 @@ fn try_lock(file: &File, path: &Path) -> Result<bool, SnapshotError> {
             Err(TryLockError::WouldBlock) => return Ok(false),
             Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
             Err(TryLockError::Error(error)) => {
-                return Err(SnapshotError::unfinished("cannot lock", path, error));
+                return Err(SnapshotError::unfinished("cannot lock", path)(error));
             }
         }
     }
@@ -230,16 +227,14 @@ pub fn follow(path: &Path) -> Result<PathBuf, SnapshotError> {
     let mut path = path.to_path_buf();
     // The system follows this many links, too.
     for _ in 0..40 {
-        match fs::symlink_metadata(&path) {
-            Ok(there) if there.is_symlink() => {
-                let to = fs::read_link(&path)
-                    .map_err(SnapshotError::io("cannot read the symbolic link"))?;
-                path = folder_of(&path).join(to);
-            }
-            Ok(_) => break,
-            Err(error) if error.kind() == ErrorKind::NotFound => break,
-            Err(error) => return Err(SnapshotError::io("cannot inspect the old file")(error)),
+        let there = if_there(fs::symlink_metadata(&path));
+        let there = there.map_err(SnapshotError::io(CANNOT_INSPECT))?;
+        if !there.is_some_and(|there| there.is_symlink()) {
+            break;
         }
+        let to = fs::read_link(&path);
+        let to = to.map_err(SnapshotError::io("cannot read the symbolic link"))?;
+        path = folder_of(&path).join(to);
     }
     Ok(path)
 }
@@ -269,11 +264,11 @@ pub fn beside(path: &Path, suffix: &str) -> Option<PathBuf> {
 pub fn is_at(file: &File, path: &Path) -> Result<bool, SnapshotError> {
     use std::os::unix::fs::MetadataExt;
     let id = |about: fs::Metadata| (about.dev(), about.ino());
-    let there = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        there => there.and_then(|there| Ok(id(there) == id(file.metadata()?))),
-    };
-    there.map_err(|error| SnapshotError::unfinished("cannot inspect", path, error))
+    let is_it = if_there(fs::symlink_metadata(path)).and_then(|there| match there {
+        Some(there) => Ok(id(there) == id(file.metadata()?)),
+        None => Ok(false),
+    });
+    is_it.map_err(SnapshotError::unfinished("cannot inspect", path))
 }
 
 /// Returns whether there is any file at the path, because this system does not tell which.

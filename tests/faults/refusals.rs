@@ -97,7 +97,8 @@ fn refuse_everything<K: Kind>(old: Option<&[u8]>) {
                 continue;
             };
             let path = scene.path.display();
-            let begin = format!("Io, in place: {in_place}: {path}: {words}");
+            let kind = if in_place { "NotSynced" } else { "Io" };
+            let begin = format!("{kind}, in place: {in_place}: {path}: {words}");
             assert!(outcome.starts_with(&begin), "not {begin}, but {what}");
             assert!(outcome.contains("(os error "), "{what}");
             assert_eq!(scene.holds(), expected, "{what}");

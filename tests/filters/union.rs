@@ -2,7 +2,7 @@
 //! they were filled.
 
 use crate::common::{Fixed, Layout, SplitMix, in_time, layouts, rounds, together};
-use koel::{ConcurrentCuckooFilter, Prehashed, StableHash, UnionErrorKind};
+use koel::{ConcurrentCuckooFilter, FullKind, Prehashed, StableHash, UnionErrorKind};
 use std::hash::{BuildHasher, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::{self, Relaxed};
@@ -184,7 +184,7 @@ fn filters_that_began_with_different_numbers_of_shards_are_refused_and_unchanged
                 let before = filters.each_ref().map(bytes);
                 let [one, other] = &filters;
                 let error = one.union(other).expect_err("they differ");
-                assert_eq!((error.kind(), error.added()), (UnionErrorKind::DifferentSize, 0));
+                assert_eq!(error.kind(), UnionErrorKind::DifferentSize);
                 assert_eq!(
                     one.check_union(other).map_err(|error| error.kind()),
                     Err(UnionErrorKind::DifferentSize)
@@ -290,12 +290,20 @@ fn filters_that_differ_are_refused_and_unchanged() {
         let other = other.expect("a filter");
         other.insert("another").expect("room");
         let error = one.union(&other).expect_err("they differ");
-        assert_eq!((error.kind(), error.added(), error.full()), (kind, 0, None));
+        assert_eq!(error.kind(), kind);
         assert_eq!((one.len(), other.len()), (1, 1));
     }
     let growing = |ticks| builder().capacity(10).remembers(ticks).growing().build().expect("one");
     let error = growing(3).union(&growing(4)).expect_err("they differ");
     assert_eq!(error.kind(), UnionErrorKind::DifferentWindow);
+}
+
+/// The reason, and how many entries were added and refused.
+fn full_of(kind: UnionErrorKind) -> (FullKind, usize, usize) {
+    match kind {
+        UnionErrorKind::Full { reason, added, refused } => (reason, added, refused),
+        kind => panic!("{kind:?}"),
+    }
 }
 
 #[test]
@@ -307,8 +315,9 @@ fn what_does_not_fit_is_told_and_nothing_is_lost() {
     own.iter().for_each(|item| one.insert(&Prehashed(*item)).expect("room"));
     others.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("room"));
     let error = one.union(&other).expect_err("no room for both");
-    assert_eq!((error.kind(), error.refused()), (UnionErrorKind::Full, 1_000));
-    assert_eq!(one.len(), 20_000 + error.added());
+    let (reason, added, refused) = full_of(error.kind());
+    assert_eq!((reason, refused), (FullKind::NoRoomNearby, 1_000));
+    assert_eq!(one.len(), 20_000 + added);
     assert!(own.iter().all(|item| one.contains(&Prehashed(*item))));
     assert_eq!(other.len(), 20_000);
 
@@ -320,9 +329,9 @@ fn what_does_not_fit_is_told_and_nothing_is_lost() {
     let items = SplitMix(7).take(80_000);
     items.iter().for_each(|item| large.insert(&Prehashed(*item)).expect("memory"));
     let error = limited.union(&large).expect_err("no room for 80,000");
-    assert_eq!(error.full().map(|full| full.kind()), Some(koel::FullKind::LimitReached));
+    let (reason, added, _) = full_of(error.kind());
+    assert_eq!(reason, FullKind::LimitReached);
     assert!(limited.size_in_bytes() <= limit);
-    let added = error.added();
     limited.set_max_bytes(usize::MAX);
     assert_eq!(limited.union(&large).map(|more| more + added), Ok(limited.len()));
     assert!(items.iter().all(|item| limited.contains(&Prehashed(*item))));
@@ -332,7 +341,8 @@ fn what_does_not_fit_is_told_and_nothing_is_lost() {
     tiny.insert("its own").expect("room");
     tiny.set_max_bytes(10_000);
     let error = tiny.union(&large).expect_err("no room for another shard");
-    assert_eq!((error.added() + 1, tiny.contains("its own")), (tiny.len(), true));
+    let (_, added, _) = full_of(error.kind());
+    assert_eq!((added + 1, tiny.contains("its own")), (tiny.len(), true));
 }
 
 /// Ages by item, here and there, and what an item is found until.

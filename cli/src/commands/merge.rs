@@ -128,12 +128,12 @@ fn refused(error: &UnionError, state: &Seen, others: &Seen) -> String {
             "was made for {lines} lines, and the others for {for_others}; states that are to be merged have to \
              be made with one --capacity, or all without"
         ),
-        UnionErrorKind::Full => match error.full().map(|full| full.kind()) {
-            Some(FullKind::LimitReached) => {
-                "has lines for which there is no room; raise --max-memory".to_string()
-            }
-            _ => format!("has lines for which there is no room ({})", without_numbers(error)),
-        },
+        UnionErrorKind::Full { reason: FullKind::LimitReached, .. } => {
+            "has lines for which there is no room; raise --max-memory".to_string()
+        }
+        UnionErrorKind::Full { .. } => {
+            format!("has lines for which there is no room ({})", without_numbers(error))
+        }
         _ => format!("cannot be merged: {}", without_numbers(error)),
     }
 }

@@ -225,7 +225,7 @@ impl Set {
         // It may have made items younger.
         own.count.iter_mut().for_each(|count| *count = Count::of(&own.filter));
         added.map(drop).map_err(|error| match error.kind() {
-            UnionErrorKind::Full if !self.about.grows() => Apart::TOO_MANY,
+            UnionErrorKind::Full { .. } if !self.about.grows() => Apart::TOO_MANY,
             _ => Apart::of(&error),
         })
     }

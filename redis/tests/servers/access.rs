@@ -4,26 +4,26 @@ use crate::client::{Client, Reply};
 use crate::interface::version;
 use crate::server::{Server, each_client, each_server};
 
-/// A command: its flags and categories, where the server has categories for it, and a call that does something.
-/// The calls follow each other.
-type Row = (&'static str, &'static str, &'static str, &'static str);
+/// A command: its flags and categories, where the server has categories for it, and a call that does something; its
+/// number of arguments, and what it does with its first key. The calls follow each other.
+type Row = (&'static str, &'static str, &'static str, &'static str, i64, &'static str);
 
 const COMMANDS: [Row; 15] = [
-    ("cf.reserve", "write denyoom", "write slow", "CF.RESERVE k 100 SEED 7"),
-    ("cf.add", "write denyoom fast", "write fast", "CF.ADD k a"),
-    ("cf.addnx", "write denyoom fast", "write fast", "CF.ADDNX k b"),
-    ("cf.insert", "write denyoom", "write slow", "CF.INSERT k ITEMS c"),
-    ("cf.insertnx", "write denyoom", "write slow", "CF.INSERTNX k ITEMS d"),
-    ("cf.exists", "readonly fast", "read fast", "CF.EXISTS k a"),
-    ("cf.mexists", "readonly", "read slow", "CF.MEXISTS k a b"),
-    ("cf.count", "readonly fast", "read fast", "CF.COUNT k a"),
-    ("cf.del", "write fast", "write fast", "CF.DEL k a"),
-    ("cf.info", "readonly", "read slow", "CF.INFO k"),
-    ("cf.scandump", "readonly", "read slow", "CF.SCANDUMP k 0"),
-    ("cf.loadchunk", "write denyoom", "write slow", "CF.LOADCHUNK other 1 x"),
-    ("cf.compact", "write", "write slow", "CF.COMPACT k"),
-    ("cf.merge", "write denyoom", "write slow", "CF.MERGE merged k"),
-    ("cf.tick", "write", "write slow", "CF.TICK k 1"),
+    ("cf.reserve", "write denyoom", "write slow", "CF.RESERVE k 100 SEED 7", -3, "RW insert"),
+    ("cf.add", "write denyoom fast", "write fast", "CF.ADD k a", 3, "RW insert"),
+    ("cf.addnx", "write denyoom fast", "write fast", "CF.ADDNX k b", 3, "RW insert"),
+    ("cf.insert", "write denyoom", "write slow", "CF.INSERT k ITEMS c", -4, "RW insert"),
+    ("cf.insertnx", "write denyoom", "write slow", "CF.INSERTNX k ITEMS d", -4, "RW insert"),
+    ("cf.exists", "readonly fast", "read fast", "CF.EXISTS k a", 3, "RO access"),
+    ("cf.mexists", "readonly", "read slow", "CF.MEXISTS k a b", -3, "RO access"),
+    ("cf.count", "readonly fast", "read fast", "CF.COUNT k a", 3, "RO access"),
+    ("cf.del", "write fast", "write fast", "CF.DEL k a", 3, "RW delete"),
+    ("cf.info", "readonly", "read slow", "CF.INFO k", 2, "RO"),
+    ("cf.scandump", "readonly", "read slow", "CF.SCANDUMP k 0", 3, "RO access"),
+    ("cf.loadchunk", "write denyoom", "write slow", "CF.LOADCHUNK other 1 x", 4, "RW insert"),
+    ("cf.compact", "write", "write slow", "CF.COMPACT k", -2, "RW update"),
+    ("cf.merge", "write denyoom", "write slow", "CF.MERGE merged k", -3, "RW insert"),
+    ("cf.tick", "write", "write slow", "CF.TICK k 1", 3, "RW update"),
 ];
 
 fn words(text: &str) -> Vec<&str> {
@@ -141,15 +141,34 @@ fn a_user_who_may_all_but_write_cannot_write_and_one_who_may_read_and_write_can(
     });
 }
 
+/// All words of a reply, one after the other.
+fn flat(reply: &Reply) -> String {
+    match reply {
+        Reply::Array(parts) => parts.iter().map(flat).collect::<Vec<_>>().join(" "),
+        Reply::Integer(number) => number.to_string(),
+        other => other.text(),
+    }
+}
+
 #[test]
 fn commands_tell_their_keys_flags_categories_and_documentation() {
     each_client(|kind, client| {
         let (has_some, has_own) = has_categories(client);
-        for (command, flags, categories, _) in COMMANDS {
+        let keys = |flags: &str, first: usize, last: isize| {
+            format!(
+                "flags {flags} begin_search type index spec index {first} \
+                 find_keys type range spec lastkey {last} keystep 1 limit 0"
+            )
+        };
+        for (command, flags, categories, _, arity, does) in COMMANDS {
             let info = client.ask(&format!("COMMAND INFO {command}"));
             let info = info.array()[0].array();
             assert_eq!(sorted(&info[2]), words(&format!("{flags} module")), "{kind:?}: {command}");
+            assert_eq!(info[1].integer(), arity, "{kind:?}: {command}");
             assert_eq!(info[3].integer(), 1, "{command}: the first key");
+            let mut expected = vec![keys(does, 1, 0)];
+            expected.extend((command == "cf.merge").then(|| keys("RO access", 2, -1)));
+            assert_eq!(flat(&info[8]), expected.join(" "), "{kind:?}: {command}");
             let mut expected: Vec<_> =
                 words(categories).iter().map(|category| format!("@{category}")).collect();
             expected.extend(has_own.then(|| "@cuckoo".to_owned()));
@@ -159,6 +178,8 @@ fn commands_tell_their_keys_flags_categories_and_documentation() {
             let docs = client.ask(&format!("COMMAND DOCS {command}"));
             let docs = docs.field(command);
             assert!(docs.field("summary").text().len() > 10);
+            assert!(docs.field("complexity").text().starts_with("O("));
+            assert_eq!(docs.field("since").text(), "0.1.0");
         }
         let listed = client.ask("COMMAND LIST FILTERBY MODULE koel");
         let mut all: Vec<_> = COMMANDS.iter().map(|row| row.0).collect();

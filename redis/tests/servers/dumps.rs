@@ -54,36 +54,6 @@ fn every_filter_with_items_moves_to_another_server() {
     });
 }
 
-/// As RedisBloom answers, whatever kind of filter it is, and however it came to be empty.
-#[test]
-fn an_empty_filter_has_nothing_to_dump() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        for resp3 in [false, true] {
-            let mut client = server.client();
-            if resp3 {
-                client = client.with_resp3();
-            }
-            client.ask("FLUSHALL").ok();
-            let made =
-                ["few 100", "grows 100000", "fixed 100 EXPANSION 0", "forgets 100 FORGETAFTER 9"];
-            let made = made.iter().chain(&["both 1000 EXPANSION 0 FORGETAFTER 9"]);
-            for options in made {
-                let key = options.split(' ').next().expect("a key");
-                client.ask(&format!("CF.RESERVE {options}")).ok();
-                let nothing = Reply::Array(vec![Reply::Integer(0), Reply::Null]);
-                assert_eq!(client.ask(&format!("CF.SCANDUMP {key} 0")), nothing, "{kind:?}: {key}");
-                let error = client.ask(&format!("CF.SCANDUMP {key} 1"));
-                assert_eq!(error.error(), "ERR Invalid position", "{kind:?}: {key}");
-                client.ask(&format!("CF.ADD {key} a"));
-                assert!(dump(&mut client, key).len() >= 2, "{kind:?}: {key}");
-                client.ask(&format!("CF.DEL {key} a"));
-                assert_eq!(client.ask(&format!("CF.SCANDUMP {key} 0")), nothing, "{kind:?}: {key}");
-            }
-        }
-    });
-}
-
 #[test]
 fn a_filter_may_be_in_use_while_it_is_dumped() {
     each_client(|_, client| {
@@ -101,28 +71,6 @@ fn a_filter_may_be_in_use_while_it_is_dumped() {
             }
         }
         assert!(client.has_all("b", 0..200_000));
-    });
-}
-
-#[test]
-fn positions_and_headers_are_checked() {
-    each_client(|kind, client| {
-        client.ask("CF.INSERT a ITEMS 1 2 3");
-        for (line, why) in [
-            ("CF.SCANDUMP a -1", "ERR Invalid position"),
-            ("CF.SCANDUMP a x", "ERR Invalid position"),
-            ("CF.SCANDUMP a 99999", "ERR Invalid position"),
-            ("CF.SCANDUMP a", "ERR wrong number of arguments for 'cf.scandump' command"),
-            ("CF.LOADCHUNK b 1 short", "ERR Invalid header"),
-            ("CF.LOADCHUNK b 0 x", "ERR Invalid position"),
-            ("CF.LOADCHUNK b x x", "ERR Invalid position"),
-            ("CF.LOADCHUNK b 2 x", "ERR not found"),
-            ("CF.LOADCHUNK a 1 x", "ERR item exists"),
-            ("CF.LOADCHUNK a 1", "ERR wrong number of arguments for 'cf.loadchunk' command"),
-        ] {
-            assert_eq!(client.ask(line).error(), why, "{kind:?}: {line}");
-        }
-        assert_eq!(client.ask("EXISTS b").integer(), 0);
     });
 }
 

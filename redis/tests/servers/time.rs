@@ -43,22 +43,6 @@ fn an_item_stays_as_long_as_told_and_goes_soon_after() {
     });
 }
 
-#[test]
-fn options_are_checked() {
-    each_client(|_, client| {
-        for (value, why) in [
-            ("0", "FORGETAFTER: value must be in the range [1, 3162240000]"),
-            ("3162240001", "FORGETAFTER: value must be in the range [1, 3162240000]"),
-            ("x", "Couldn't parse FORGETAFTER"),
-        ] {
-            let reply = client.ask(&format!("CF.RESERVE k 1000 FORGETAFTER {value}"));
-            assert_eq!(reply.error(), format!("ERR {why}"));
-        }
-        client.ask("CF.RESERVE k 1000 FORGETAFTER 3162240000").ok();
-        assert!(client.ask("CF.TICK k 1").error().contains("only a primary"));
-    });
-}
-
 /// Adds, deletes and asks, from this number on, for so many milliseconds.
 fn be_busy(client: &mut Client, next: &mut usize, milliseconds: u64) {
     let start = Instant::now();

@@ -6,7 +6,7 @@ use crate::commands::report::{Answer, Ending};
 use crate::failure::Failure;
 use crate::lines::input;
 use crate::lines::output::Before;
-use crate::lines::streams::{self, Stream};
+use crate::lines::streams::{check_output, is_standard_output};
 use crate::run::shared::Operation;
 use crate::state::keeper;
 use crate::unsaved;
@@ -17,9 +17,9 @@ const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 
 pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let begun = Begun::new(&options.files, &options.input)?;
-    if Stream::at(options.output.output.as_deref()) == Some(Stream::Output) {
+    if is_standard_output(options.output.output.as_deref()) {
         // Lines that go nowhere must not be saved as seen.
-        streams::check_output()?;
+        check_output()?;
     }
     // New lines that are not written must not be saved as seen.
     let writes_new = !options.output.count && !options.repeated;

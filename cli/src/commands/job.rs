@@ -3,7 +3,7 @@
 use crate::arguments::common::{Files, Input, Making, Output, Reporting};
 use crate::commands::report::{Answer, DONE, Ending, FAILED, NONE, Report, sum_up};
 use crate::failure::{Failure, Trouble};
-use crate::lines::aside::Aside;
+use crate::lines::aside::{AT_ONCE, Aside};
 use crate::lines::input::{self, Source};
 use crate::lines::output::{Before, Sink};
 use crate::lines::replacement::Replacement;
@@ -142,7 +142,7 @@ impl Job<'_> {
             true => (Sink::default(), Some(opened)),
             false => (opened, None),
         };
-        let aside = is_lossless.then(|| Aside::new(!sink.is_readable)).transpose()?;
+        let aside = is_lossless.then(Aside::new).transpose()?;
         let is_shown = output.is_some() && path.is_none() && !counts;
         let screen = Arc::new(Screen::new(!reporting.quiet, is_shown, total_bytes));
         let note = |what: String| {
@@ -175,7 +175,7 @@ impl Job<'_> {
                 let mut number = outcome.tally.selected;
                 if let Some(aside) = aside {
                     watch.end_at_once(IN_THE_SECOND_PASS, unfinished);
-                    let settled = aside.settle(output.read_again()?, rules, outcome.hash)?;
+                    let settled = aside.settle(AT_ONCE, rules, outcome.hash)?;
                     recovered = Some(settled.mistaken());
                     number += settled.mistaken();
                     if !counts {

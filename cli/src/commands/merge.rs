@@ -102,8 +102,11 @@ fn take_over(merged: &Seen, path: &Path) -> Result<usize, Failure> {
         return differs(format!("compares {has}, and the others {is}"));
     }
     // As many ticks of other lengths would be taken for times long after each other.
-    let [is, has] = [merged, &other].map(|seen| Period(keep_up(seen)));
+    let [is, has] = [merged, &other].map(keep_up);
     if is != has {
+        let told =
+            |window: Option<Window>| window.map_or("never".into(), |it| format!("after {it}"));
+        let [is, has] = [is, has].map(told);
         return differs(format!("forgets lines {has}, and the others {is}"));
     }
     merged.union(&other).or_else(|error| differs(refused(&error, &other, merged)))
@@ -135,19 +138,6 @@ fn refused(error: &UnionError, state: &Seen, others: &Seen) -> String {
             format!("has lines for which there is no room ({})", without_numbers(error))
         }
         _ => format!("cannot be merged: {}", without_numbers(error)),
-    }
-}
-
-/// For how long lines are remembered, in words.
-#[derive(PartialEq)]
-struct Period(Option<Window>);
-
-impl Display for Period {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            None => f.write_str("never"),
-            Some(window) => write!(f, "after {window}"),
-        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 pub mod ages;
 pub mod compact;
-pub mod compared;
 pub mod dedup;
 pub mod estimate;
 pub mod generate;

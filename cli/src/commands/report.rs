@@ -1,12 +1,12 @@
 //! How a command ends: its summary, as text or JSON, and the exit code.
 
-use crate::commands::compared::Compared;
 use crate::failure::Failure;
 use crate::lines::output::Sink;
-use crate::lines::rules::Rules;
+use crate::lines::rules::{Field, Rules};
 use crate::run::Outcome;
 use crate::run::coordinator::End;
 use crate::run::screen::{Screen, lines};
+use crate::state::comparison::Comparison;
 use indicatif::HumanCount;
 use serde::Serialize;
 use std::fmt::{self, Display};
@@ -148,10 +148,26 @@ impl Answer {
             repeated,
             expected_drops: recovered.map_or_else(|| tally.doubt.expected(repeated), |_| 0.0),
             recovered,
-            compared: Compared { comparison: outcome.hash.comparison(), rules }.to_string(),
+            compared: compared(outcome.hash.comparison(), rules),
             saved: outcome.saved.is_some() && !matches!(outcome.end, End::Failed(_)),
         }
     }
+}
+
+/// Returns what makes two lines equal, in words: what a run without loss promises depends on it.
+fn compared(comparison: Comparison, rules: Rules) -> String {
+    let part = match rules.field {
+        None => String::new(),
+        Some(Field::Numbered { number, .. }) => format!("by field {number}, "),
+        Some(Field::Json(path)) => format!("by JSON field {}, ", path.names().join(".")),
+    };
+    let how = match comparison {
+        Comparison::Bytes => "byte by byte".into(),
+        Comparison::IgnoringCase => "in lower case (--ignore-case)".into(),
+        Comparison::Urls(_) => format!("as {comparison}"),
+    };
+    let end = if rules.folds_cr { ", ignoring a CR before the newline" } else { "" };
+    format!("{part}{how}{end}")
 }
 
 /// Rounds to milliseconds.

@@ -20,15 +20,15 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// The number of bytes of lines that each of two threads compares at once.
-const AT_ONCE: u64 = 16 << 20;
+pub const AT_ONCE: u64 = 16 << 20;
 
 /// The highest number of parts, which is the number of temporary files open at once for each set.
 const MAX_PARTS: u64 = 256;
 
 /// Lines in temporary files.
 pub struct Aside {
-    /// The new lines, if the output cannot be read again.
-    written: Option<BufWriter<File>>,
+    /// The new lines.
+    written: BufWriter<File>,
     /// The lines that seem to be repeated.
     repeated: BufWriter<File>,
     bytes: u64,
@@ -55,10 +55,9 @@ fn rewound(writer: BufWriter<File>) -> Result<File, Failure> {
 }
 
 impl Aside {
-    /// Creates the temporary files. With `keep_written`, new lines are kept as well.
-    pub fn new(keep_written: bool) -> Result<Aside, Failure> {
-        let written = keep_written.then(buffered).transpose()?;
-        Ok(Aside { written, repeated: buffered()?, bytes: 0 })
+    /// Creates the temporary files.
+    pub fn new() -> Result<Aside, Failure> {
+        Ok(Aside { written: buffered()?, repeated: buffered()?, bytes: 0 })
     }
 
     /// Adds the new lines and the repeated lines of a chunk.
@@ -75,41 +74,17 @@ impl Aside {
         let put = |writer: &mut BufWriter<File>, lines| {
             writer.write_all(lines).map_err(|error| cannot(&error))
         };
-        if let Some(written) = &mut self.written {
-            put(written, new)?;
-        }
+        put(&mut self.written, new)?;
         put(&mut self.repeated, repeated)
     }
 
-    /// Compares the lines that were set aside with the lines written. Those are in `output` unless
-    /// they are kept here.
-    pub fn settle(
-        self,
-        output: Option<File>,
-        rules: Rules,
-        hash: LineHash,
-    ) -> Result<Settled, Failure> {
-        self.settle_by(AT_ONCE, output, rules, hash)
-    }
-
-    fn settle_by(
-        self,
-        at_once: u64,
-        output: Option<File>,
-        rules: Rules,
-        hash: LineHash,
-    ) -> Result<Settled, Failure> {
+    /// Compares the lines that were set aside with the lines written, so many bytes at once in each of two threads.
+    pub fn settle(self, at_once: u64, rules: Rules, hash: LineHash) -> Result<Settled, Failure> {
         let parts = self.bytes.div_ceil(at_once).clamp(1, MAX_PARTS).next_power_of_two() as usize;
-        let written = match (self.written, output) {
-            (Some(kept), _) => rewound(kept)?,
-            (None, Some(output)) => output,
-            (None, None) => {
-                return Err(Failure::new("internal error: the output cannot be read again"));
-            }
-        };
         let mut repeated = rewound(self.repeated)?;
         let again = repeated.try_clone().map_err(|error| cannot(&error))?;
         let divide = |file| divide(file, parts, rules, hash);
+        let written = rewound(self.written)?;
         let (written, again) = both(|| divide(written), || divide(again))?;
         let pairs = Mutex::new(again?.into_iter().zip(written?));
         let next = || pairs.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -308,14 +283,14 @@ mod tests {
     const RULES: Rules = Rules { terminator: b'\n', folds_cr: true, field: None, longest: 100 };
 
     fn settled(new: &[u8], repeated: &[u8], at_once: u64) -> Settled {
-        let mut aside = Aside::new(true).unwrap();
+        let mut aside = Aside::new().unwrap();
         // In pieces, as the chunks of a run do.
         aside.put(new, b"").unwrap();
         for line in repeated.split_inclusive(|byte| *byte == b'\n') {
             aside.put(b"", line).unwrap();
         }
         let hash = LineHash::random(Comparison::Bytes);
-        aside.settle_by(at_once, None, RULES, hash).unwrap()
+        aside.settle(at_once, RULES, hash).unwrap()
     }
 
     fn lines_of(settled: Settled, mistaken: bool) -> Vec<u8> {

@@ -4,7 +4,7 @@ use crate::failure::{Failure, Trouble};
 use crate::lines::chunk::Chunk;
 use crate::lines::input::{self, Source};
 use crate::lines::replacement::Replacement;
-use crate::lines::streams::Stream;
+use crate::lines::streams::{is_standard_output, standard_output};
 use koel::files::folder_of;
 use koel_state::files::{is_folder, is_same};
 use std::fs::{File, Metadata, OpenOptions};
@@ -19,8 +19,6 @@ pub struct Sink {
     name: String,
     /// Whether it is a regular file, which can be truncated.
     is_file: bool,
-    /// Whether the lines written can be read again.
-    pub is_readable: bool,
     /// Whether it is a file that had a name when it was opened, so that its lines are lost if it is removed.
     is_named: bool,
     /// Where it is, without links, if it is a file that was opened by its name to be appended to.
@@ -49,23 +47,20 @@ impl Sink {
         sources: &[Source],
         state: Option<&Path>,
     ) -> Result<Opened, Failure> {
-        match (Stream::at(path), path) {
-            (None, Some(path)) => Sink::file(path, before, sources, state),
-            (stream, _) => {
-                let stream = stream.unwrap_or(Stream::Output);
-                Ok((Sink::stream(stream, sources, state)?, None))
-            }
+        match path.filter(|_| !is_standard_output(path)) {
+            Some(path) => Sink::file(path, before, sources, state),
+            None => Ok((Sink::stream(sources, state)?, None)),
         }
     }
 
     /// Opens standard output, for a command without inputs.
     pub fn standard() -> Result<Sink, Failure> {
-        Sink::stream(Stream::Output, &[], None)
+        Sink::stream(&[], None)
     }
 
-    fn stream(stream: Stream, sources: &[Source], state: Option<&Path>) -> Result<Sink, Failure> {
-        let name = String::from(stream.name());
-        let file = stream.file().map_err(|error| Failure::of(&name, &error))?;
+    fn stream(sources: &[Source], state: Option<&Path>) -> Result<Sink, Failure> {
+        let name = String::from("standard output");
+        let file = standard_output().map_err(|error| Failure::of(&name, &error))?;
         let about = file.metadata().map_err(|error| Failure::of(&name, &error))?;
         is_free(&about, &name, sources, state)?;
         let is_file = about.is_file();
@@ -100,7 +95,7 @@ impl Sink {
             }
             let to = Some(replacement.file().map_err(cannot)?);
             let folder = open_folder(path);
-            let sink = Sink { to, name, is_file, is_readable: true, folder, ..Sink::default() };
+            let sink = Sink { to, name, is_file, folder, ..Sink::default() };
             return Ok((sink, Some(replacement)));
         }
         let mut options = OpenOptions::new();
@@ -225,14 +220,6 @@ impl Sink {
             Some(file) if is_removed(file) => Err(removed(&self.name)),
             _ => Ok(()),
         }
-    }
-
-    /// Returns the output for reading, from its beginning. More can be written once it has been
-    /// read to its end.
-    pub fn read_again(&self) -> Result<Option<File>, Failure> {
-        let Some(file) = self.to.as_ref().filter(|_| self.is_readable) else { return Ok(None) };
-        let again = file.try_clone().and_then(|mut file| file.rewind().map(|()| Some(file)));
-        again.map_err(|error| Failure::of(&self.name, &error))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Standard input, output and error: as files, as what a path leads to, and whether they are open.
+//! Standard input and output: as files, as what a path leads to, and whether they are open.
 //!
 //! The standard library opens `/dev/null` in the place of a standard stream that is closed, so that no
 //! other file gets its descriptor. Without a check, lines written to a closed standard output would be
@@ -15,44 +15,20 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// A stream that lines can be written to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
-    Output,
-    Error,
+/// Returns whether an output is standard output: without a path, or if it is `-` or `/dev/stdout`, or a path that leads
+/// to the same regular file. Such a file must not be replaced, because the stream would still lead to the old one.
+pub fn is_standard_output(path: Option<&Path>) -> bool {
+    let Some(path) = path else { return true };
+    let is_same = || {
+        let file = standard_output().and_then(|file| file.metadata());
+        file.is_ok_and(|file| path.metadata().is_ok_and(|there| is_same(&file, &there)))
+    };
+    path.as_os_str() == "-" || path.as_os_str() == "/dev/stdout" || is_same()
 }
 
-impl Stream {
-    pub fn name(self) -> &'static str {
-        match self {
-            Stream::Output => "standard output",
-            Stream::Error => "standard error",
-        }
-    }
-
-    /// Returns the stream without the standard library's buffer.
-    pub fn file(self) -> io::Result<File> {
-        match self {
-            Stream::Output => copy(io::stdout().as_fd()),
-            Stream::Error => copy(io::stderr().as_fd()),
-        }
-    }
-
-    /// Returns the stream that an output is: standard output without a path, or if it is `-`, or else the one that has
-    /// this path, or that leads to the same regular file. Such a file must not be replaced, because the stream would
-    /// still lead to the old one.
-    pub fn at(path: Option<&Path>) -> Option<Stream> {
-        let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
-            return Some(Stream::Output);
-        };
-        let is_at = |(name, stream): &(&str, Stream)| {
-            let file = stream.file().and_then(|file| file.metadata());
-            path.as_os_str() == *name
-                || file.and_then(|file| Ok(is_same(&file, &path.metadata()?))).unwrap_or(false)
-        };
-        let streams = [("/dev/stdout", Stream::Output), ("/dev/stderr", Stream::Error)];
-        streams.into_iter().find(is_at).map(|(_, stream)| stream)
-    }
+/// Returns standard output without the standard library's buffer.
+pub fn standard_output() -> io::Result<File> {
+    copy(io::stdout().as_fd())
 }
 
 /// Returns standard input without the standard library's buffer.

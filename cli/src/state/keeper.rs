@@ -8,6 +8,7 @@ use crate::state::window;
 use koel::files::replace_state;
 use koel::{Piece, SnapshotError, SnapshotErrorKind};
 use koel_state::claim::Claim;
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -95,23 +96,14 @@ impl Keeper {
         mut goes_on: impl FnMut() -> bool,
         last: impl FnOnce() -> Result<(), NotSaved>,
     ) -> Result<(usize, bool), NotSaved> {
-        let mut why = None;
-        let stop = || io::Error::other("the save has ended");
-        let ask = || match goes_on() {
-            true => Ok(()),
-            false => {
-                why = Some(NotSaved::GivenUp);
-                Err(stop())
-            }
+        let why = Cell::new(None);
+        let stop = |not_saved| {
+            why.set(Some(not_saved));
+            io::Error::other("the save has ended")
         };
-        let mut reason = None;
-        let replaced = replace_state(seen, &self.path, ask, || {
-            last().map_err(|not_saved| {
-                reason = Some(not_saved);
-                stop()
-            })
-        });
-        match (replaced, why.or(reason)) {
+        let ask = || if goes_on() { Ok(()) } else { Err(stop(NotSaved::GivenUp)) };
+        let replaced = replace_state(seen, &self.path, ask, || last().map_err(stop));
+        match (replaced, why.take()) {
             (Ok(report), _) => Ok((report.items, true)),
             (Err(error), _) if error.is_in_place() => Ok((seen.len(), false)),
             (Err(_), Some(not_saved)) => Err(not_saved),

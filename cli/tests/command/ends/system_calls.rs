@@ -96,7 +96,7 @@ fn lines_go_on_while_a_state_is_saved() {
     place.make_state("seen.koel");
     let words = "dedup --state seen.koel --output out --checkpoint 0.02 -";
     // Slow enough for lines to arrive meanwhile.
-    let slow = [&CALLS[..], &["-e", "inject=fsync,fdatasync:delay_exit=100000"]].concat();
+    let slow = [&CALLS[..], &["-e", "inject=fsync,fdatasync:delay_exit=300000"]].concat();
     let Some(mut command) = strace(&place, &slow, words) else { return };
     let mut going = Going::start(&mut command);
     let blocks = rounds(40, 150);

@@ -42,7 +42,7 @@ fn a_path_of_a_standard_stream_is_that_stream() {
     let place = Place::new();
     place.write("lines", b"a\nb\na\n");
     std::os::unix::fs::symlink("/dev/stdout", place.path("link")).unwrap();
-    for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link", "out", "/dev/stderr"] {
+    for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link", "out"] {
         for script in [
             "(echo before; koel dedup -q lines -o PATH; echo after) > out 2>&1",
             "(echo before; koel dedup -q --lossless lines -o PATH; echo after) > out 2>&1",

@@ -255,24 +255,19 @@ pub trait Shards<'a>: Copy + Send + Sync {
 /// An operation, as a type. A function that is passed is not always inlined, and the place of an item then
 /// goes through memory.
 pub trait Operation: Copy {
-    type Answer: Clone;
-
-    /// The answer for an item of a batch that has not been reached.
-    const NONE: Self::Answer;
+    type Answer;
 
     fn perform<'a, S: Shards<'a>>(self, shards: S, at: Located<'a, S>) -> Self::Answer;
 }
 
 macro_rules! operations {
-    ($($name:ident: $operation:ident -> $answer:ty = $none:expr;)*) => {
+    ($($name:ident: $operation:ident -> $answer:ty;)*) => {
         $(
             #[derive(Clone, Copy)]
             pub struct $name;
 
             impl Operation for $name {
                 type Answer = $answer;
-
-                const NONE: $answer = $none;
 
                 #[inline(always)]
                 fn perform<'a, S: Shards<'a>>(self, shards: S, at: Located<'a, S>) -> $answer {
@@ -284,18 +279,18 @@ macro_rules! operations {
 }
 
 operations! {
-    Count: count -> usize = 0;
-    Insert: insert -> Result<(), Full> = Ok(());
-    InsertIfAbsent: insert_if_absent -> Result<bool, Full> = Ok(false);
-    Remove: remove -> bool = false;
-    Refresh: refresh -> bool = false;
-    InsertOrRefresh: insert_or_refresh -> Result<bool, Full> = Ok(false);
-    Age: age -> Option<u64> = None;
+    Count: count -> usize;
+    Insert: insert -> Result<(), Full>;
+    InsertIfAbsent: insert_if_absent -> Result<bool, Full>;
+    Remove: remove -> bool;
+    Refresh: refresh -> bool;
+    InsertOrRefresh: insert_or_refresh -> Result<bool, Full>;
+    Age: age -> Option<u64>;
 }
 
 #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
 operations! {
-    InsertIfStillAbsent: insert_if_still_absent -> Result<bool, Full> = Ok(false);
+    InsertIfStillAbsent: insert_if_still_absent -> Result<bool, Full>;
 }
 
 /// The figures of a shard that was copied, or that are in its block of a file.

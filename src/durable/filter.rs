@@ -517,14 +517,15 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Performs an operation on each item, and records the change that its answer stands for. It is compiled once for
     /// items of all types.
-    fn batch<O: Operation>(
+    fn batch<O: Operation<Answer: Clone>>(
         &self,
         operation: O,
+        none: O::Answer,
         hashes: &[Prehashed],
         change: fn(&O::Answer) -> Option<Change>,
     ) -> Result<Vec<O::Answer>, DurableError> {
         self.shared.check_process()?;
-        let mut answers = vec![O::NONE; hashes.len()];
+        let mut answers = vec![none; hashes.len()];
         for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
             let sorted = Sorted::new(STREAMS, Streams::<Writer>::index_of, hashes);
             let lots_of =
@@ -569,7 +570,9 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if a change could not be recorded.
     pub fn insert_many<K: Key>(&self, items: &[K]) -> Result<Vec<Result<(), Full>>, DurableError> {
-        self.batch(Insert, &self.hashes(items), |answer| answer.is_ok().then_some(Change::Added))
+        self.batch(Insert, Ok(()), &self.hashes(items), |answer| {
+            answer.is_ok().then_some(Change::Added)
+        })
     }
 
     /// Adds each item that is not in the filter yet, and returns `true` for those that were new.
@@ -581,7 +584,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         &self,
         items: &[K],
     ) -> Result<Vec<Result<bool, Full>>, DurableError> {
-        self.batch(InsertIfAbsent, &self.hashes(items), |new| {
+        self.batch(InsertIfAbsent, Ok(false), &self.hashes(items), |new| {
             (*new == Ok(true)).then_some(Change::Added)
         })
     }
@@ -592,7 +595,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if a change could not be recorded.
     pub fn remove_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
-        self.batch(Remove, &self.hashes(items), |removed| removed.then_some(Change::Removed))
+        self.batch(Remove, false, &self.hashes(items), |removed| removed.then_some(Change::Removed))
     }
 
     /// Lets each item expire as if it had been inserted now, and returns `true` for those that are in the filter.
@@ -601,7 +604,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if a change could not be recorded.
     pub fn refresh_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
-        self.batch(Refresh, &self.hashes(items), |is_in| is_in.then_some(Change::Refreshed))
+        self.batch(Refresh, false, &self.hashes(items), |is_in| is_in.then_some(Change::Refreshed))
     }
 
     /// Adds each item or refreshes it, and returns `true` for those that were new.
@@ -613,7 +616,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         &self,
         items: &[K],
     ) -> Result<Vec<Result<bool, Full>>, DurableError> {
-        self.batch(InsertOrRefresh, &self.hashes(items), |answer| {
+        self.batch(InsertOrRefresh, Ok(false), &self.hashes(items), |answer| {
             answer.ok().map(|new| if new { Change::Added } else { Change::Refreshed })
         })
     }

@@ -50,9 +50,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn contains_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
-        let mut found = vec![false; items.len()];
-        self.look_up(items, &mut found);
-        found
+        self.answers(items, false, look_up)
     }
 
     /// [Adds](Self::insert) a copy of each item. Repeated items are added repeatedly.
@@ -64,7 +62,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn insert_many<K: Key>(&self, items: &[K]) -> Vec<Result<(), Full>> {
-        self.answers(items, Insert)
+        self.answers(items, Ok(()), insert)
     }
 
     /// [Adds](Self::insert_if_absent) each item that is not in the filter yet.
@@ -77,7 +75,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn insert_if_absent_many<K: Key>(&self, items: &[K]) -> Vec<Result<bool, Full>> {
-        self.answers(items, InsertIfAbsent)
+        self.answers(items, Ok(false), insert_if_absent)
     }
 
     /// [Removes](Self::remove) one copy of each item, and of a repeated item one for each
@@ -102,7 +100,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn remove_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
-        self.answers(items, Remove)
+        self.answers(items, false, remove)
     }
 
     /// [Refreshes](Self::refresh) each item that is in the filter.
@@ -114,7 +112,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn refresh_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
-        self.answers(items, Refresh)
+        self.answers(items, false, refresh)
     }
 
     /// [Adds or refreshes](Self::insert_or_refresh) each item.
@@ -126,37 +124,26 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn insert_or_refresh_many<K: Key>(&self, items: &[K]) -> Vec<Result<bool, Full>> {
-        self.answers(items, InsertOrRefresh)
+        self.answers(items, Ok(false), insert_or_refresh)
     }
 
-    pub(crate) fn look_up<K: Key>(&self, items: &[K], found: &mut [bool]) {
-        self.hashed(items, found, |hashes, found| look_up(self.backend(), hashes, found));
-    }
-
-    fn answers<K: Key, O: BatchOperation>(&self, items: &[K], operation: O) -> Vec<O::Answer> {
-        let mut answers = vec![O::NONE; items.len()];
-        self.hashed(items, &mut answers, |hashes, answers| {
-            operation.write(self.backend(), hashes, answers);
-        });
+    fn answers<K: Key, A: Clone>(&self, items: &[K], none: A, batch: Batch<A>) -> Vec<A> {
+        let mut answers = vec![none; items.len()];
+        self.perform(items, &mut answers, batch);
         answers
     }
 
-    /// Passes the hashes of the items to `act`, round by round.
-    pub(crate) fn hashed<K: Key, A>(
-        &self,
-        items: &[K],
-        answers: &mut [A],
-        mut act: impl FnMut(&[Prehashed], &mut [A]),
-    ) {
+    /// Performs a batch. Its items are hashed round by round.
+    pub(crate) fn perform<K: Key, A>(&self, items: &[K], answers: &mut [A], batch: Batch<A>) {
         if let Some(hashes) = K::prehashed(items) {
-            return act(hashes, answers);
+            return batch(self.backend(), hashes, answers);
         }
         let round = round_of_items(items.len(), ROUND);
         let mut hashes = Vec::with_capacity(round);
         for (items, answers) in items.chunks(round).zip(answers.chunks_mut(round)) {
             hashes.clear();
             hashes.extend(items.iter().map(|item| self.hash_of(item)));
-            act(&hashes, answers);
+            batch(self.backend(), &hashes, answers);
         }
     }
 }
@@ -177,33 +164,43 @@ const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
 /// The number of items in each part from which sorting pays, for tables that are not cached.
 pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
 
-/// An operation on the items of a batch.
-pub trait BatchOperation: Operation<Answer: Copy + Send + Sync> + Sync {
-    /// Performs the operation on all items. It is not generic, so that the crates that use koel do not compile it.
-    fn write(self, backend: &Backend, hashes: &[Prehashed], answers: &mut [Self::Answer]);
-}
+/// Performs an operation on all items with these hashes. No batch is generic, so that the crates that use koel do not
+/// compile it.
+type Batch<A> = fn(&Backend, &[Prehashed], &mut [A]);
 
-macro_rules! batch_operations {
-    ($($name:ident)*) => {
+macro_rules! batches {
+    ($perform:ident: $($batch:ident: $operation:ident;)*) => {
         $(
-            impl BatchOperation for $name {
-                #[cfg_attr(loom, inline)] // and not compiled, since no model calls it
-                fn write(
-                    self,
-                    backend: &Backend,
-                    hashes: &[Prehashed],
-                    answers: &mut [Self::Answer],
-                ) {
-                    on_shards!(backend, shards => write(shards, hashes, answers, self));
-                }
+            #[cfg_attr(loom, inline)] // and not compiled, since no model calls it
+            fn $batch(
+                backend: &Backend,
+                hashes: &[Prehashed],
+                answers: &mut [<$operation as Operation>::Answer],
+            ) {
+                $perform(backend, hashes, answers, $operation);
             }
         )*
     };
 }
 
-batch_operations! { Insert InsertIfAbsent Remove Refresh InsertOrRefresh }
+batches! { write_in_turn:
+    insert: Insert;
+    insert_if_absent: InsertIfAbsent;
+    remove: Remove;
+    refresh: Refresh;
+    insert_or_refresh: InsertOrRefresh;
+}
 
-/// Looks up a batch. It is not generic, so that the crates that use koel do not compile it.
+fn write_in_turn<O: Operation>(
+    backend: &Backend,
+    hashes: &[Prehashed],
+    answers: &mut [O::Answer],
+    operation: O,
+) {
+    on_shards!(backend, shards => write(shards, hashes, answers, operation));
+}
+
+/// Looks up all items with these hashes.
 #[cfg_attr(loom, inline)]
 fn look_up(backend: &Backend, hashes: &[Prehashed], found: &mut [bool]) {
     on_shards!(backend, shards => have(shards, hashes, found));
@@ -469,10 +466,10 @@ mod parallel {
         pub fn par_contains_many<K: Key + Sync>(&self, items: &[K]) -> Vec<bool> {
             let mut found = vec![false; items.len()];
             if items.len() < 2 * CHUNK {
-                self.look_up(items, &mut found);
+                self.perform(items, &mut found, look_up);
             } else {
                 let pieces = items.par_chunks(CHUNK).zip(found.par_chunks_mut(CHUNK));
-                pieces.for_each(|(items, found)| self.look_up(items, found));
+                pieces.for_each(|(items, found)| self.perform(items, found, look_up));
             }
             found
         }
@@ -486,7 +483,7 @@ mod parallel {
         /// ```
         #[must_use = "a refused item is not in the filter"]
         pub fn par_insert_many<K: Key + Sync>(&self, items: &[K]) -> Vec<Result<(), Full>> {
-            self.par_answers(items, Insert)
+            self.par_answers(items, Ok(()), insert)
         }
 
         /// Adds each item that is not in the filter yet, like
@@ -503,7 +500,7 @@ mod parallel {
             &self,
             items: &[K],
         ) -> Vec<Result<bool, Full>> {
-            self.par_answers(items, InsertIfAbsent)
+            self.par_answers(items, Ok(false), insert_if_absent)
         }
 
         /// Removes one copy of each item, like [`remove_many`](Self::remove_many), on many threads.
@@ -515,34 +512,39 @@ mod parallel {
         /// # Ok::<(), koel::Full>(())
         /// ```
         pub fn par_remove_many<K: Key + Sync>(&self, items: &[K]) -> Vec<bool> {
-            self.par_answers(items, Remove)
+            self.par_answers(items, false, remove)
         }
 
         /// Performs an operation on all items, which are hashed on all threads.
-        fn par_answers<K: Key + Sync, O: BatchOperation>(
+        fn par_answers<K: Key + Sync, A: Clone>(
             &self,
             items: &[K],
-            operation: O,
-        ) -> Vec<O::Answer> {
-            let mut answers = vec![O::NONE; items.len()];
+            none: A,
+            batch: Batch<A>,
+        ) -> Vec<A> {
+            let mut answers = vec![none; items.len()];
             if items.len() < 2 * CHUNK || K::prehashed(items).is_some() {
-                self.hashed(items, &mut answers, |hashes, answers| {
-                    par_write(self.backend(), hashes, answers, operation);
-                });
+                self.perform(items, &mut answers, batch);
                 return answers;
             }
             let mut hashes = Vec::new();
             let round = round_of_items(items.len(), MAX_SORTED);
             for (items, answers) in items.chunks(round).zip(answers.chunks_mut(round)) {
                 items.par_iter().map(|item| self.hash_of(item)).collect_into_vec(&mut hashes);
-                par_write(self.backend(), &hashes, answers, operation);
+                batch(self.backend(), &hashes, answers);
             }
             answers
         }
     }
 
+    batches! { write_on_all_threads:
+        insert: Insert;
+        insert_if_absent: InsertIfAbsent;
+        remove: Remove;
+    }
+
     /// Processes a batch of writes on all threads, if that is faster.
-    fn par_write<O: BatchOperation>(
+    fn write_on_all_threads<O: Operation<Answer: Copy + Send + Sync> + Sync>(
         backend: &Backend,
         hashes: &[Prehashed],
         answers: &mut [O::Answer],
@@ -550,11 +552,11 @@ mod parallel {
     ) {
         let threads = rayon::current_num_threads();
         if threads == 1 || hashes.len() < 2 * CHUNK {
-            return operation.write(backend, hashes, answers);
+            return write_in_turn(backend, hashes, answers, operation);
         }
         let parts = on_shards!(backend, shards => shards.parts());
         if parts.count() == 1 || hashes.len() / SORTED_PER_PART < parts.count() {
-            return operation.write(backend, hashes, answers);
+            return write_in_turn(backend, hashes, answers, operation);
         }
         let round = (ROUND * threads).min(MAX_SORTED);
         for (hashes, answers) in hashes.chunks(round).zip(answers.chunks_mut(round)) {

@@ -75,8 +75,6 @@ struct Kick;
 impl Operation for Kick {
     type Answer = Outcome;
 
-    const NONE: Outcome = Outcome::Placed;
-
     fn perform<'a, S: Shards<'a>>(self, _: S, (shard, place): Located<'a, S>) -> Outcome {
         let (newcomer, path) = KICK.with_borrow(|kick| kick.clone().expect("a path"));
         if place != newcomer {

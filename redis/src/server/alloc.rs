@@ -7,6 +7,7 @@
 use crate::server::raw;
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
+use std::ptr::null_mut;
 
 /// The allocator of this server.
 pub struct ServerAllocator;
@@ -85,11 +86,8 @@ unsafe fn plain(layout: Layout) -> *mut c_void {
     let bytes = bytes(layout);
     // SAFETY: the functions of the server are there from its first call of the module on.
     unsafe {
-        match (raw::RedisModule_TryAlloc, raw::RedisModule_Alloc) {
-            (Some(alloc), _) if bytes >= LARGE => alloc(bytes),
-            (_, Some(alloc)) => alloc(bytes),
-            _ => std::ptr::null_mut(),
-        }
+        let large = raw::RedisModule_TryAlloc.filter(|_| bytes >= LARGE);
+        large.or(raw::RedisModule_Alloc).map_or(null_mut(), |alloc| alloc(bytes))
     }
 }
 
@@ -97,11 +95,8 @@ unsafe fn zeroed(layout: Layout) -> *mut c_void {
     let bytes = bytes(layout);
     // SAFETY: as above.
     unsafe {
-        match (raw::RedisModule_TryCalloc, raw::RedisModule_Calloc) {
-            (Some(alloc), _) if bytes >= LARGE => alloc(1, bytes),
-            (_, Some(alloc)) => alloc(1, bytes),
-            _ => std::ptr::null_mut(),
-        }
+        let large = raw::RedisModule_TryCalloc.filter(|_| bytes >= LARGE);
+        large.or(raw::RedisModule_Calloc).map_or(null_mut(), |alloc| alloc(1, bytes))
     }
 }
 

@@ -92,11 +92,11 @@ unsafe extern "C" fn come_back(context: *mut raw::RedisModuleCtx, _: *mut c_void
     let Some((chore, cursor)) = chores(Chores::next) else { return };
     // SAFETY: the context is that of this call.
     let part = || unsafe { pass_part(context, &chore, cursor) };
-    let left = or_if_it_panics(Left::Nothing, "a part of a tick", part);
+    let left = or_if_it_panics(None, "a part of a tick", part);
     let is_left = chores(|chores| {
         match left {
-            Left::Nothing => _ = chores.waiting.remove(&chore),
-            Left::Some(cursor) => _ = chores.waiting.insert(chore, cursor),
+            None => _ = chores.waiting.remove(&chore),
+            Some(cursor) => _ = chores.waiting.insert(chore, cursor),
         }
         !chores.waiting.is_empty()
     });
@@ -106,12 +106,8 @@ unsafe extern "C" fn come_back(context: *mut raw::RedisModuleCtx, _: *mut c_void
     }
 }
 
-/// What is left to do.
-enum Left {
-    Nothing,
-    /// With the cursor where shrinking goes on, if it does.
-    Some(Option<u64>),
-}
+/// What is left to do: nothing, or something, with the cursor where shrinking goes on, if it does.
+type Left = Option<Option<u64>>;
 
 /// # Safety
 ///
@@ -120,7 +116,7 @@ unsafe fn pass_part(context: *mut raw::RedisModuleCtx, chore: &Chore, cursor: Op
     // SAFETY: the context is that of a call. The string is freed after the key is closed.
     unsafe {
         if raw::RedisModule_SelectDb.unwrap()(context, chore.database) != raw::REDISMODULE_OK {
-            return Left::Nothing;
+            return None;
         }
         let name = string(context, &chore.name);
         let left = part(Context::new(context), chore, Argument::new(name), cursor);
@@ -131,9 +127,9 @@ unsafe fn pass_part(context: *mut raw::RedisModuleCtx, chore: &Chore, cursor: Op
 
 fn part(call: Context<'_>, chore: &Chore, name: Argument<'_>, cursor: Option<u64>) -> Left {
     let key = call.open(name, Mode::Unnoticed);
-    let Value::Set(set) = key.value() else { return Left::Nothing };
+    let Value::Set(set) = key.value() else { return None };
     if !set.pass_part() {
-        return Left::Some(cursor);
+        return Some(cursor);
     }
     let before = set.bytes();
     let left = shrink(call, chore, set, cursor);
@@ -145,16 +141,13 @@ fn part(call: Context<'_>, chore: &Chore, name: Argument<'_>, cursor: Option<u64
 
 /// Gives a part of a set's memory back, and tells the replicas, whose sets are equal.
 fn shrink(call: Context<'_>, chore: &Chore, set: &Set, cursor: Option<u64>) -> Left {
-    let Some(cursor) = cursor.filter(|_| call.flags().primary()) else { return Left::Nothing };
+    let cursor = cursor.filter(|_| call.flags().primary())?;
     if call.must_not_replicate() {
-        return Left::Some(Some(cursor));
+        return Some(Some(cursor));
     }
     let Shrunk { has_changed, next } = set.shrink_part(cursor);
     if has_changed {
         call.replicate(c"CF.COMPACT", &[&chore.name, cursor.to_string().as_bytes()]);
     }
-    match next {
-        Some(next) => Left::Some(Some(next)),
-        None => Left::Nothing,
-    }
+    next.map(Some)
 }

@@ -5,7 +5,7 @@
 use crate::server::log::{cannot_save, log, or_if_it_panics};
 use crate::server::raw;
 use crate::set::Set;
-use crate::set::assembly::Assembly;
+use crate::set::assembly::{Assembly, Trouble};
 use crate::set::errors;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -78,17 +78,23 @@ unsafe extern "C" fn save(file: *mut raw::RedisModuleIO, value: *mut c_void) {
 }
 
 unsafe extern "C" fn load(file: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
-    // Whatever is in a file, the server goes on.
-    or_if_it_panics(null_mut(), "loading a filter", || read(file, version))
-}
-
-fn read(file: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
     if version != VERSION {
-        let which =
-            format!("koel: this filter was saved in version {version}, which is not known here");
-        log(null_mut(), &which);
+        let which = format!("this filter was saved in version {version}, which is not known here");
+        log(null_mut(), &format!("koel: {which}"));
         return null_mut();
     }
+    // Whatever is in a file, the server goes on.
+    match or_if_it_panics(Ok(None), "loading a filter", || read(file)) {
+        Ok(set) => set.map_or(null_mut(), |set| Box::into_raw(Box::new(set)).cast()),
+        Err(error) => {
+            log(null_mut(), &format!("koel: a saved filter is damaged: {error}"));
+            null_mut()
+        }
+    }
+}
+
+/// Reads a set, or nothing if the file ends too soon.
+fn read(file: *mut raw::RedisModuleIO) -> Result<Option<Set>, Trouble> {
     let mut assembly = Assembly::default();
     while !assembly.has_last() {
         let mut length = 0;
@@ -96,23 +102,14 @@ fn read(file: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
         unsafe {
             let chunk = raw::RedisModule_LoadStringBuffer.unwrap()(file, &mut length);
             if raw::RedisModule_IsIOError.unwrap()(file) != 0 || chunk.is_null() {
-                return null_mut();
+                return Ok(None);
             }
             let pushed = assembly.push(std::slice::from_raw_parts(chunk.cast(), length));
             raw::RedisModule_Free.unwrap()(chunk.cast());
-            if let Err(error) = pushed {
-                log(null_mut(), &format!("koel: a saved filter is damaged: {error}"));
-                return null_mut();
-            }
+            pushed?;
         }
     }
-    match Set::of_chunks(assembly) {
-        Ok(set) => Box::into_raw(Box::new(set)).cast(),
-        Err(error) => {
-            log(null_mut(), &format!("koel: a saved filter is damaged: {error}"));
-            null_mut()
-        }
-    }
+    Set::of_chunks(assembly).map(Some)
 }
 
 unsafe extern "C" fn rewrite(

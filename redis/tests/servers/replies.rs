@@ -1,6 +1,6 @@
 //! Every command, argument and error is answered as RedisBloom answers it, in both versions of the protocol.
 
-use crate::client::Reply;
+use crate::client::{Client, Reply};
 use crate::server::{Server, each_client, each_server};
 
 /// An error, as a client shows it: without the code that says that it is one.
@@ -27,6 +27,14 @@ fn reply(text: &str, resp3: bool) -> Reply {
     }
 }
 
+/// The reply to a call, or a field of it.
+fn answer(client: &mut Client, call: &str) -> Reply {
+    match call.split_once(" @") {
+        Some((call, field)) => client.ask(call).field(field).clone(),
+        None => client.ask(call),
+    }
+}
+
 #[test]
 fn every_argument_and_error_is_answered_as_told() {
     each_server(|kind| {
@@ -41,8 +49,12 @@ fn every_argument_and_error_is_answered_as_told() {
                 if line.starts_with('#') {
                     client.ask("FLUSHALL").ok();
                 } else if let Some((call, expected)) = line.split_once(" => ") {
-                    let answer = client.ask(call);
-                    assert_eq!(answer, reply(expected, resp3), "{kind:?}, RESP3 {resp3}: {call}");
+                    let (answer, what) =
+                        (answer(&mut client, call), format!("{kind:?}, RESP3 {resp3}: {call}"));
+                    match expected.strip_prefix("~ ") {
+                        Some(part) => assert!(answer.error().contains(part), "{what}: {answer:?}"),
+                        None => assert_eq!(answer, reply(expected, resp3), "{what}"),
+                    }
                 }
             }
         }

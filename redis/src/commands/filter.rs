@@ -188,8 +188,8 @@ impl Command for Compact {
             Some(cursor) => set.shrink_part(cursor).next,
             None => set.compact().map_err(|error| target::not_made(error, set.about()))?,
         };
-        if let Some(next) = next.filter(|_| time::decides(call)) {
-            call.go_on_shrinking(*name, next);
+        if next.is_some() && time::decides(call) {
+            call.go_on(*name, next);
         }
         call.changed(*name, c"cuckoo.compact");
         call.reply_ok();

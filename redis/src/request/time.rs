@@ -15,10 +15,10 @@ pub fn pass(call: Context<'_>, name: Argument<'_>, set: &Set) {
         begin(call, name, set, number);
         call.notify(name, c"cuckoo.tick");
         // What has expired may have left much empty.
-        call.go_on_shrinking(name, 0);
+        call.go_on(name, Some(0));
     } else if set.is_ticking() {
         // Whoever was to go on with it may have lost it, since keys are renamed.
-        call.go_on(name);
+        call.go_on(name, None);
     }
 }
 
@@ -32,7 +32,7 @@ pub fn decides(call: Context<'_>) -> bool {
 pub fn begin(call: Context<'_>, name: Argument<'_>, set: &Set, number: u64) {
     set.begin_tick(number);
     if !set.pass_first_part() {
-        call.go_on(name);
+        call.go_on(name, None);
     }
 }
 

@@ -93,6 +93,13 @@ impl Set {
         &self.about
     }
 
+    fn filter(&self) -> Option<&Filter> {
+        match &self.body {
+            Body::Filter(counted) => Some(&counted.filter),
+            _ => None,
+        }
+    }
+
     /// Whether a client is loading it, so that nobody can use it.
     pub fn is_half(&self) -> bool {
         matches!(self.body, Body::Half(_))
@@ -168,8 +175,7 @@ impl Set {
 
     /// Goes on with giving back memory, from a cursor on, for less than a millisecond or two.
     pub fn shrink_part(&self, cursor: u64) -> Shrunk {
-        let Body::Filter(counted) = &self.body else { return Shrunk::default() };
-        let filter = &counted.filter;
+        let Some(filter) = self.filter() else { return Shrunk::default() };
         let (before, bytes) = (filter.shards(), filter.size_in_bytes());
         let mut shrunk = Shrunk { has_changed: false, next: Some(cursor) };
         for _ in 0..MOST_VISITS {

@@ -12,7 +12,8 @@
 //! And whatever saves, copies or compares a set ends its tick first. Only questions can see that something is left
 //! to erase.
 
-use crate::set::{Body, Set, totals};
+use crate::set::about::Filter;
+use crate::set::{Set, totals};
 use koel_state::window::Window;
 use std::sync::atomic::Ordering;
 
@@ -25,25 +26,21 @@ const IN_A_COMMAND: usize = 64;
 impl Set {
     /// For how long it remembers items, or `None` if for ever, or if another program counts its ticks.
     pub fn window(&self) -> Option<Window> {
-        let Body::Filter(counted) = &self.body else { return None };
-        Window::of(&counted.filter).ok().flatten()
+        Window::of(self.filter()?).ok().flatten()
     }
 
     /// The number of its present tick.
     pub fn present_tick(&self) -> Option<u64> {
-        let Body::Filter(counted) = &self.body else { return None };
-        counted.filter.present_tick()
+        self.filter()?.present_tick()
     }
 
     /// Begins the tick with this number. If more have been missed, they pass at once.
     pub fn begin_tick(&self, number: u64) {
-        let Body::Filter(counted) = &self.body else { return };
-        if counted.filter.remembers().is_none() {
-            return;
-        }
+        let forgets = |filter: &&Filter| filter.remembers().is_some();
+        let Some(filter) = self.filter().filter(forgets) else { return };
         while self.present_tick().is_none_or(|present| present < number) {
             self.finish_tick();
-            counted.filter.begin_tick_to(number);
+            filter.begin_tick_to(number);
             totals::TICKS.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -68,9 +65,6 @@ impl Set {
     }
 
     fn pass(&self, most: usize) -> bool {
-        match &self.body {
-            Body::Filter(counted) => counted.filter.tick_in_parts(most),
-            _ => true,
-        }
+        self.filter().is_none_or(|filter| filter.tick_in_parts(most))
     }
 }

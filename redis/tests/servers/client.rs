@@ -14,7 +14,6 @@ pub enum Reply {
     Bytes(Vec<u8>),
     Null,
     Bool(bool),
-    Double(f64),
     Array(Vec<Reply>),
     Map(Vec<(Reply, Reply)>),
 }
@@ -239,7 +238,6 @@ impl Client {
             ":" => Reply::Integer(number()),
             "_" => Reply::Null,
             "#" => Reply::Bool(rest == "t"),
-            "," => Reply::Double(rest.parse().expect("a number")),
             "$" if number() < 0 => Reply::Null,
             "$" | "=" => {
                 let mut bytes = vec![0; number() as usize + 2];

@@ -20,40 +20,33 @@ fn mixed(client: &mut Client, random: &mut Random, commands: usize) {
     for round in 0..commands.div_ceil(100) {
         let count = 100.min(commands - round * 100);
         for _ in 0..count {
-            let key = format!("key:{}", random.below(20));
+            let [key, other] = [(); 2].map(|()| format!("key:{}", random.below(20)));
             let items: Vec<_> =
                 (0..=random.below(8)).map(|_| random.below(30_000).to_string()).collect();
-            let item = &items[0];
+            let (item, items) = (&items[0], items.join(" "));
+            let (size, seconds) = (4 + random.below(3_000), 1 + random.below(3));
+            let (grows, rarely) = (random.below(2), random.below(20) == 0);
             let line = match random.below(100) {
-                0 => format!(
-                    "CF.RESERVE {key} {} EXPANSION {}",
-                    4 + random.below(3_000),
-                    random.below(2)
-                ),
-                1 => {
-                    format!("CF.RESERVE {key} {} ERROR_RATE 0.0001 SEED 7", 4 + random.below(3_000))
-                }
-                2 if random.below(20) == 0 => format!("DEL {key}"),
+                0 => format!("CF.RESERVE {key} {size} EXPANSION {grows}"),
+                1 => format!("CF.RESERVE {key} {size} ERROR_RATE 0.0001 SEED 7"),
+                2 if rarely => format!("DEL {key}"),
                 // Large enough for ticks to pass in parts.
-                2 => format!(
-                    "CF.RESERVE {key} 1000000 EXPANSION {} SEED 7 FORGETAFTER {}",
-                    random.below(2),
-                    1 + random.below(3)
-                ),
+                2 => {
+                    let options = format!("EXPANSION {grows} SEED 7 FORGETAFTER {seconds}");
+                    format!("CF.RESERVE {key} 1000000 {options}")
+                }
                 3 => format!("CF.COMPACT {key}"),
-                4 => format!("CF.MERGE {key} key:{}", random.below(20)),
-                5 => format!("COPY {key} key:{} REPLACE", random.below(20)),
-                6 if random.below(10) == 0 => format!("RENAME {key} key:{}", random.below(20)),
+                4 => format!("CF.MERGE {key} {other}"),
+                5 => format!("COPY {key} {other} REPLACE"),
+                6 if rarely => format!("RENAME {key} {other}"),
                 7..30 => format!("CF.ADD {key} {item}"),
                 30..50 => format!("CF.ADDNX {key} {item}"),
-                50 => format!(
-                    "CF.INSERT {key} ERROR_RATE 0.0{} SEED 7 FORGETAFTER {} ITEMS {}",
-                    1 + random.below(9),
-                    1 + random.below(1_000),
-                    items.join(" ")
-                ),
-                51..65 => format!("CF.INSERT {key} ITEMS {}", items.join(" ")),
-                65..80 => format!("CF.INSERTNX {key} ITEMS {}", items.join(" ")),
+                50 => {
+                    let options = format!("ERROR_RATE 0.0{seconds} SEED 7 FORGETAFTER {size}");
+                    format!("CF.INSERT {key} {options} ITEMS {items}")
+                }
+                51..65 => format!("CF.INSERT {key} ITEMS {items}"),
+                65..80 => format!("CF.INSERTNX {key} ITEMS {items}"),
                 80..95 => format!("CF.DEL {key} {item}"),
                 _ => format!("CF.EXISTS {key} {item}"),
             };

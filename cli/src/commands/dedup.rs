@@ -5,7 +5,6 @@ use crate::commands::job::{Begun, Job};
 use crate::commands::report::{Answer, Ending};
 use crate::failure::Failure;
 use crate::lines::input;
-use crate::lines::output::Before;
 use crate::lines::streams::{check_output, is_standard_output};
 use crate::run::shared::Operation;
 use crate::state::keeper;
@@ -38,10 +37,6 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         }
     };
     notes.extend(ignored);
-    let before = match keeper {
-        Some(_) => Before::Kept { terminator: begun.rules.terminator },
-        None => Before::Replaced,
-    };
     let checkpoint = (options.checkpoint > 0.0)
         .then(|| Duration::from_secs_f64(options.checkpoint).max(SHORTEST_PERIOD));
     let job = Job {
@@ -51,7 +46,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         limit: options.limit,
         checkpoint,
         output: Some(&options.output),
-        before,
+        kept: keeper.as_ref().map(|_| begun.rules.terminator),
         notes,
         yes_is: "new",
         answer: Answer::of_dedup,

@@ -5,7 +5,7 @@ use crate::commands::report::{Answer, DONE, Ending, FAILED, NONE, Report, sum_up
 use crate::failure::{Failure, Trouble};
 use crate::lines::aside::{AT_ONCE, Aside};
 use crate::lines::input::{self, Source};
-use crate::lines::output::{Before, Sink};
+use crate::lines::output::Sink;
 use crate::lines::replacement::Replacement;
 use crate::lines::rules::{Field, LONGEST, Rules};
 use crate::run::coordinator::End;
@@ -45,7 +45,8 @@ pub struct Job<'a> {
     pub checkpoint: Option<Duration>,
     /// Where selected lines go, if anywhere.
     pub output: Option<&'a Output>,
-    pub before: Before,
+    /// The byte that ends the lines that the output has, if lines are appended to them.
+    pub kept: Option<u8>,
     pub reporting: &'a Reporting,
     /// What the user should know beforehand.
     pub notes: Vec<String>,
@@ -89,7 +90,7 @@ impl Begun {
             limit: None,
             checkpoint: None,
             output: None,
-            before: Before::Replaced,
+            kept: None,
             reporting,
             notes: Vec::new(),
             yes_is,
@@ -131,7 +132,7 @@ impl Job<'_> {
         let counts = output.is_some_and(|output| output.count);
         let (opened, replacement) = match output {
             None => (Sink::default(), None),
-            Some(_) => Sink::open(path, self.before, &sources, state)
+            Some(_) => Sink::open(path, self.kept, &sources, state)
                 .inspect_err(|_| self.keeper.iter().for_each(Keeper::discard_new))?,
         };
         let old = replacement.as_ref().and_then(Replacement::old);

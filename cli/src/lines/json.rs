@@ -8,7 +8,7 @@
 //! The bytes of a line may come in pieces, because a [long line](crate::lines::long) waits in a file.
 
 use memchr::memchr2;
-use std::io::{self, BufRead, ErrorKind};
+use std::io::{self, BufRead};
 
 /// Passes the value of a field to `put`, piece by piece, and returns whether the line has one. If not, the pieces count
 /// for nothing.
@@ -241,11 +241,6 @@ impl<R: BufRead> Scan<R> {
     /// Returns the next bytes of the line, at least one.
     #[inline]
     fn more(&mut self) -> Result<&[u8], Stop> {
-        while let Err(error) = self.0.fill_buf() {
-            if error.kind() != ErrorKind::Interrupted {
-                return Err(Stop::Unreadable(error));
-            }
-        }
         match self.0.fill_buf() {
             Ok([]) => Err(Stop::Missing),
             Ok(bytes) => Ok(bytes),

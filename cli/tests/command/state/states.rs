@@ -61,20 +61,24 @@ fn query_writes_what_was_seen_or_was_not_each_time_and_says_so_by_its_exit_code(
 #[test]
 fn json_of_all_commands_has_every_field() {
     let place = Place::new();
-    for (command, answer, yes, known) in
-        [("add", "added", 2, 2), ("query", "seen", 3, 2), ("forget", "forgotten", 2, 0)]
-    {
-        let ran = place.ok(&format!("{command} --json seen.koel"), "a\nb\na\n");
-        assert_eq!(
-            (ran.stderr.lines().count(), ran.text()),
-            (1, if yes == 3 { "a\nb\na\n" } else { "" })
-        );
+    let all = "bytes end known lines memory_bytes not_urls rate rate_exceeded seconds state unchanged \
+        unreadable without_field";
+    let of_dedup = "compared expected_drops new recovered repeated saved";
+    for (words, own, output, fields_of_it) in [
+        ("add", "added", "", json!({ "added": 2, "known": 2 })),
+        ("query", "seen", "a\nb\na\n", json!({ "seen": 3, "known": 2 })),
+        ("forget", "forgotten", "", json!({ "forgotten": 2, "known": 0 })),
+        ("dedup -s", of_dedup, "a\nb\n", json!({ "new": 2, "repeated": 1, "recovered": null })),
+    ] {
+        let ran = place.ok(&format!("{words} seen.koel --json"), "a\nb\na\n");
+        assert_eq!((ran.stderr.lines().count(), ran.text()), (1, output), "{words}");
         let summary = json(&ran);
-        let expected = "bytes end known lines memory_bytes not_urls rate rate_exceeded seconds state \
-            unchanged unreadable without_field";
-        assert_eq!(fields(&summary).replace(&format!("{answer} "), ""), expected, "{command}");
-        has(&summary, json!({ "lines": 3, answer: yes, "bytes": 6, "known": known }));
-        has(&summary, json!({ "state": "seen.koel", "unreadable": 0, "end": "complete" }));
+        let mut names: Vec<&str> = own.split(' ').chain(all.split_whitespace()).collect();
+        names.sort_unstable();
+        assert_eq!(fields(&summary), names.join(" "), "{words}");
+        has(&summary, fields_of_it);
+        has(&summary, json!({ "lines": 3, "bytes": 6, "state": "seen.koel", "unreadable": 0 }));
+        has(&summary, json!({ "not_urls": null, "without_field": null, "end": "complete" }));
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::mem;
 use std::str::FromStr;
 
-/// A whole number: 1000000, 1_000_000, 1M, 1e6. Unlike those of a [`size`], its units are powers of a thousand.
+/// A whole number: 1000000, 1_000_000, 1M, 1e6. Unlike those of [`memory`], its units are powers of a thousand.
 pub fn number(text: &str) -> Result<u64, String> {
     const K: u64 = 1_000;
     let text = text.replace('_', "").to_ascii_uppercase();
@@ -135,25 +135,17 @@ pub fn delimiter(text: &str) -> Result<u8, String> {
 /// any rate.
 pub const LEAST_MEMORY: u64 = 256 << 10;
 
-/// Bytes for the lines seen.
+/// Bytes for the lines seen: 1000000, 512K, 64M, 64MiB, 2G.
 pub fn memory(text: &str) -> Result<u64, String> {
-    match size(text)? {
-        bytes @ LEAST_MEMORY.. => Ok(bytes),
-        _ => Err(String::from("it must be at least 256K")),
-    }
-}
-
-/// Bytes: 65536, 64K, 64M, 64G.
-pub fn size(text: &str) -> Result<u64, String> {
     let upper = text.to_ascii_uppercase();
     let digits = upper.trim_end_matches('B').trim_end_matches('I');
     let units = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40), ("", 1)];
     // Only after a unit there may be what it is of.
     let units = if digits.len() == upper.len() { &units[..] } else { &units[..4] };
     match in_units(digits, units) {
-        None => Err("it must be a number of bytes, or of K, M or G: 65536, 64K, 1M, 2G".into()),
-        Some(0) => Err("it must be a number of bytes, and more than 0".into()),
-        Some(bytes) => Ok(bytes),
+        None => Err("it must be a number of bytes, or of K, M or G: 1000000, 512K, 64M, 2G".into()),
+        Some(bytes @ LEAST_MEMORY..) => Ok(bytes),
+        Some(_) => Err("it must be at least 256K".into()),
     }
 }
 
@@ -196,11 +188,11 @@ mod tests {
     #[rustfmt::skip]
     fn values_have_units_and_limits() {
         check(
-            size,
-            &[("65536", 65_536), ("1K", 1_024), ("1k", 1_024), ("64M", 64 << 20), ("64MiB", 64 << 20), ("2G", 2 << 30)],
-            &["", "0", "K", "-1", "1.5G", "1X", "12B34", "99999999999T", "iB"],
+            memory,
+            &[("1000000", 1_000_000), ("256K", LEAST_MEMORY), ("1024k", 1 << 20), ("64M", 64 << 20), ("64MiB", 64 << 20),
+              ("2G", 2 << 30)],
+            &["", "0", "K", "-1", "1.5G", "1X", "12B34", "99999999999T", "iB", "200", "100000", "255K", "x"],
         );
-        check(memory, &[("256K", LEAST_MEMORY)], &["200", "100000", "255K", "x"]);
         check(
             period,
             &[("45s", 45), ("90m", 5_400), ("12h", 43_200), ("30d", 2_592_000), ("1W", 604_800),

@@ -115,15 +115,14 @@ fn lines_of_an_output_that_is_another_one_are_new_again() {
 #[test]
 fn of_a_damaged_note_no_line_is_lost() {
     let (left, all) = (Left::new("old\n"), BATCHES.concat());
-    let step = rounds(5, 1);
-    let flips = (0..left.note.len()).step_by(step).map(|at| {
-        let mut damaged = left.note.clone();
-        damaged[at] ^= 1 << (at % 7);
-        damaged
-    });
-    let cuts = (0..left.note.len()).step_by(step).map(|length| left.note[..length].to_vec());
+    let flip = |at: usize| -> Vec<u8> {
+        let flipped = left.note[at] ^ 1 << (at % 7);
+        [&left.note[..at], &[flipped], &left.note[at + 1..]].concat()
+    };
+    let all_places = (0..left.note.len()).step_by(rounds(5, 1));
+    let damages = all_places.flat_map(|at| [flip(at), left.note[..at].to_vec()]);
     let mut refused = 0;
-    for (number, damaged) in flips.chain(cuts).enumerate() {
+    for (number, damaged) in damages.enumerate() {
         left.again(&left.out);
         left.place.write(NOTE, &damaged);
         let ran = left.place.koel_on(WORDS, &all);

@@ -123,29 +123,21 @@ fn ticks_of_another_program_are_not_meddled_with() {
 #[test]
 fn a_stream_is_deduplicated_over_a_while() {
     let place = Place::new();
-    // What is seen first in these, and what last.
-    let mut first = place.start("dedup --quiet --forget-after 1s");
-    let mut last = place.start("dedup --quiet --forget-after 1s --refresh");
-    let mut for_ever = place.start("dedup --quiet --forget-after 1d");
-    for running in [&mut first, &mut last, &mut for_ever] {
+    // What is seen first, what is seen last, and what is remembered for longer than this test takes.
+    let mut all = ["1s", "1s --refresh", "1d"]
+        .map(|period| place.start(&format!("dedup --quiet --forget-after {period}")));
+    for running in &mut all {
         running.feed(b"a\na\nb\n");
         assert_eq!(running.next(4), b"a\nb\n");
     }
     // Ticks are the clock's seconds, and a line goes when a whole one has passed after its own.
     let came = now();
     wait_until("the second after the next", || now() >= came + 2);
-    for running in [&mut first, &mut last] {
-        running.feed(b"a\na\n");
-        assert_eq!(running.next(2), b"a\n");
-    }
-    for_ever.feed(b"a\nc\n");
-    assert_eq!(for_ever.next(2), b"c\n");
-    for running in [&mut first, &mut last, &mut for_ever] {
-        running.feed(b"end\n");
-        drop(running.stdin.take());
-    }
-    for mut running in [first, last, for_ever] {
-        assert_eq!(running.next(4), b"end\n");
+    let fed: [(&[u8], &[u8]); 3] = [(b"a\na\n", b"a\n"), (b"a\na\n", b"a\n"), (b"a\nc\n", b"c\n")];
+    for (mut running, (lines, new)) in all.into_iter().zip(fed) {
+        running.feed(lines);
+        assert_eq!(running.next(2), new);
+        running.passes(b"end\n");
         running.end();
     }
 }

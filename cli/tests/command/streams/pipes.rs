@@ -2,9 +2,6 @@
 //! late misses nothing.
 
 use crate::common::*;
-use std::fs::File;
-use std::io::Read;
-use std::process::Command;
 
 /// More than a pipe holds, and more than circulates in a run.
 const LINES: u32 = 400_000;
@@ -61,21 +58,16 @@ fn a_reader_that_goes_early_has_what_the_state_knows() {
 #[test]
 fn a_named_pipe_is_waited_for_and_its_reader_may_go_early() {
     let place = Place::new();
-    assert!(Command::new("mkfifo").arg(place.path("pipe")).status().expect("mkfifo").success());
-    let mut going = place.start("dedup --output pipe --state seen.koel");
-    going.feed(b"a\nb\na\n");
-    drop(going.stdin.take());
-    // Without waiting for a reader, the run would end in this time and lose the lines.
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    let mut cat = Going::start(Command::new("cat").arg(place.path("pipe")));
-    let read = collect(cat.stdout.take().unwrap());
-    cat.wait();
-    assert_eq!(read.join().unwrap(), b"a\nb\n");
-    going.end();
     place.write("lines", numbered(0..LINES));
-    let going = place.start("dedup --output pipe lines");
-    let pipe = place.path("pipe");
-    let read = move || File::open(pipe).unwrap().read_exact(&mut [0; 100]);
-    with_patience("output", read).unwrap();
-    assert_eq!(going.end(), "");
+    for (script, output) in [
+        // Without waiting for a reader, the run would end in this time and lose the lines.
+        (
+            "mkfifo pipe; (sleep 0.3; cat pipe) & printf 'a\\nb\\na\\n' | koel dedup -o pipe -s s",
+            "a\nb\n",
+        ),
+        ("head -c 14 pipe & koel dedup -o pipe lines", "line number 0\n"),
+    ] {
+        let ran = shell(&place, &format!("{script}; code=$?; wait; exit $code"));
+        assert_eq!((ran.code, &*ran.stderr, ran.text()), (Some(0), "", output), "{script}");
+    }
 }

@@ -340,13 +340,6 @@ impl StableHash {
     }
 }
 
-/// The default hasher has a random seed.
-impl Default for StableHash {
-    fn default() -> Self {
-        StableHash::random()
-    }
-}
-
 impl BuildHasher for StableHash {
     type Hasher = StableHasher;
 

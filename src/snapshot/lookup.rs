@@ -150,7 +150,11 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// Returns an error if the item's shard cannot be read, or is damaged.
     #[inline]
     pub fn contains<K: Key + ?Sized>(&self, item: &K) -> Result<bool, SnapshotError> {
-        self.count(item).map(|copies| copies > 0)
+        let (block, place) = self.located(item);
+        if !self.is_checked(block) {
+            self.check_block(block, &mut Vec::new())?;
+        }
+        Ok(self.has(block, place))
     }
 
     /// Looks up an item if that takes no system call: returns `None` if its shard has to be read first.
@@ -175,7 +179,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     #[inline]
     pub fn contains_at_once<K: Key + ?Sized>(&self, item: &K) -> Option<bool> {
         let (block, place) = self.located(item);
-        self.is_checked(block).then(|| self.copies(block, place) > 0)
+        self.is_checked(block).then(|| self.has(block, place))
     }
 
     /// Returns the number of copies of the item, like [`count`](crate::ConcurrentCuckooFilter::count).
@@ -211,7 +215,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
                 if !self.is_checked(block) {
                     self.check_block(block, &mut words)?;
                 }
-                answers.push(self.copies(block, place) > 0);
+                answers.push(self.has(block, place));
             }
         }
         Ok(answers)
@@ -271,19 +275,20 @@ impl<S> SnapshotFile<S> {
         Ok(())
     }
 
-    /// Returns the index of the first word of a bucket in the mapping.
-    #[inline]
-    fn word_of(&self, block: usize, Bucket(bucket): Bucket) -> usize {
+    /// Returns the words of a block's buckets, in the byte order of the file.
+    #[inline(always)]
+    fn words(&self, block: usize) -> &[atomic::AtomicU64] {
         let first = self.reader.offset(block as u64) as usize / size_of::<u64>() + BLOCK_HEAD;
-        first + bucket as usize * self.layout.lanes().words()
+        &self.mapping.words()[first..][..self.layout.geometry.words()]
     }
 
     /// Requests the memory of an item's buckets, or its block from the disk, which reads several at once.
     #[inline]
     fn request(&self, block: usize, place: Place) {
         if self.is_checked(block) {
-            for bucket in [place.first, place.second] {
-                prefetch(&self.mapping.words()[self.word_of(block, bucket)]);
+            let (words, each) = (self.words(block), self.layout.lanes().words());
+            for Bucket(bucket) in [place.first, place.second] {
+                prefetch(&words[bucket as usize * each]);
             }
         } else {
             let (at, words) = (self.reader.offset(block as u64), self.reader.block_words());
@@ -291,29 +296,47 @@ impl<S> SnapshotFile<S> {
         }
     }
 
-    /// Counts the lanes of the item's two buckets that match it, and had not expired when the last block was copied.
-    #[inline]
-    fn copies(&self, block: usize, place: Place) -> usize {
-        let (lanes, shift) = (self.layout.lanes(), self.index.shifts.get(block).copied().flatten());
-        let load =
-            |word: usize| u64::from_le(self.mapping.words()[word].load(atomic::Ordering::Relaxed));
-        let in_bucket = |bucket| {
-            let word = self.word_of(block, bucket);
-            let tails = if lanes.is_wide() { load(word + 1) } else { 0 };
-            let words = Words { heads: load(word), tails };
-            let matching = self.matching(words, place.fp);
-            match shift {
-                None => matching.len(),
-                Some(shift) => {
-                    matching.filter(|lane| shift.aged(lanes, words, *lane).is_some()).count()
-                }
+    /// Returns the words of the item's two buckets.
+    #[inline(always)]
+    fn both(&self, block: usize, place: Place) -> [Words; 2] {
+        let (words, each) = (self.words(block), self.layout.lanes().words());
+        let load = |word: usize| u64::from_le(words[word].load(atomic::Ordering::Relaxed));
+        [place.first, place.second].map(|Bucket(bucket)| {
+            let first = bucket as usize * each;
+            Words { heads: load(first), tails: if each > 1 { load(first + 1) } else { 0 } }
+        })
+    }
+
+    /// Whether a lane of the item's two buckets matches it, and had not expired when the last block was copied.
+    #[inline(always)]
+    fn has(&self, block: usize, place: Place) -> bool {
+        if self.index.shift(block).is_some() {
+            return self.copies(block, place) > 0;
+        }
+        let (lanes, both) = (self.layout.lanes(), self.both(block, place));
+        let (heads, tails) = (both.map(|words| words.heads), both.map(|words| words.tails));
+        match &self.growth {
+            None if lanes.is_wide() => lanes.either_matches_whole(heads, tails, place.fp),
+            None => lanes.either_matches(heads, place.fp),
+            Some((shrinking, _)) if lanes.is_wide() => {
+                shrinking.either_matches_whole(heads, tails, place.fp)
             }
+            Some((shrinking, _)) => shrinking.either_matches(heads, place.fp),
+        }
+    }
+
+    /// Counts such lanes.
+    fn copies(&self, block: usize, place: Place) -> usize {
+        let (lanes, shift) = (self.layout.lanes(), self.index.shift(block));
+        let in_bucket = |words: Words| {
+            let is_there =
+                |lane: &_| shift.is_none_or(|shift| shift.aged(lanes, words, *lane).is_some());
+            self.matching(words, place.fp).filter(is_there).count()
         };
-        in_bucket(place.first) + in_bucket(place.second)
+        self.both(block, place).map(in_bucket).iter().sum()
     }
 
     /// Returns the lanes of a bucket that match an item.
-    #[inline]
     fn matching(&self, Words { heads, tails }: Words, fp: Fingerprint) -> LaneSet {
         let lanes = self.layout.lanes();
         match &self.growth {
@@ -387,7 +410,8 @@ struct BlockIndex {
     sums: Vec<u64>,
     /// If the filter grows, the place where each block begins, and the one where the last block ends.
     starts: Vec<u64>,
-    /// All places in equal parts: for each part, the block in which it begins. After the last part, the last block.
+    depths: Vec<u8>,
+    /// All places in equal parts: for each part, the block in which it begins.
     parts: Vec<u32>,
     /// The binary logarithm of the number of places in a part.
     part: u32,
@@ -417,7 +441,7 @@ impl BlockIndex {
         let (layout, geometry) = (&header.layout, &header.layout.geometry);
         // No file system has room for more.
         let count = u32::try_from(end.blocks).map_err(|_| NoMemory(usize::MAX))? as usize;
-        let mut sums = room_for(count)?;
+        let (mut sums, mut depths) = (room_for(count)?, room_for(count)?);
         let mut starts = room_for(if layout.grows { count + 1 } else { 0 })?;
         let mut times = room_for(if geometry.lanes().forgets() { count } else { 0 })?;
         let mut totals = Totals::new(geometry.shards(), 0);
@@ -441,6 +465,7 @@ impl BlockIndex {
             }
             totals.add_read(reader, &Block { depth, items, sum, time, ..Block::EMPTY })?;
             sums.push(sum);
+            depths.push(depth as u8);
             times.extend(time);
             around = next;
         }
@@ -450,26 +475,31 @@ impl BlockIndex {
         }
         let (part, parts) = parts_of(&starts, totals.deepest)?;
         let shifts = times.into_iter().map(|time| age_shift(Some(time), totals.time)).collect();
-        Ok(BlockIndex { sums, starts, parts, part, shifts })
+        Ok(BlockIndex { sums, starts, depths, parts, part, shifts })
     }
 
     /// Finds the block that covers this position. Returns its number and depth.
     #[inline]
     fn find(&self, Position { root, in_root }: Position) -> (usize, u32) {
         let place = root as u64 * UNITS + in_root / (u64::MAX / UNITS + 1);
-        let part = (place >> self.part) as usize;
-        let [first, last] = [part, part + 1].map(|part| self.parts[part] as usize);
-        let after = self.starts[first + 1..=last].partition_point(|start| *start <= place);
-        let block = first + after;
-        (block, UNITS.ilog2() - (self.starts[block + 1] - self.starts[block]).ilog2())
+        let mut block = self.parts[(place >> self.part) as usize] as usize;
+        // Rarely: most parts are in one block. At most some hundred times, because the blocks are balanced.
+        while self.starts[block + 1] <= place {
+            block += 1;
+        }
+        (block, self.depths[block].into())
+    }
+
+    /// Returns how much older the items of a block have become by the time of the last block, if they have.
+    #[inline(always)]
+    fn shift(&self, block: usize) -> Option<AgeShift> {
+        self.shifts.get(block).copied().flatten()
     }
 
     fn heap_bytes(&self) -> usize {
-        let BlockIndex { sums, starts, parts, shifts, .. } = self;
-        size_of_val(&**sums)
-            + size_of_val(&**starts)
-            + size_of_val(&**parts)
-            + size_of_val(&**shifts)
+        let BlockIndex { sums, starts, depths, parts, shifts, .. } = self;
+        let numbers = size_of_val(&**sums) + size_of_val(&**starts) + size_of_val(&**parts);
+        numbers + size_of_val(&**depths) + size_of_val(&**shifts)
     }
 }
 
@@ -489,7 +519,7 @@ fn parts_of(starts: &[u64], deepest: u32) -> Result<(u32, Vec<u32>), NoMemory> {
         part += 1;
     }
     let count = places.div_ceil(1 << part);
-    let mut parts = room_for(count as usize + 1)?;
+    let mut parts = room_for(count as usize)?;
     let mut block = 0;
     for number in 0..count {
         while starts[block + 1] <= number << part {
@@ -497,7 +527,6 @@ fn parts_of(starts: &[u64], deepest: u32) -> Result<(u32, Vec<u32>), NoMemory> {
         }
         parts.push(block as u32);
     }
-    parts.push(blocks.len() as u32 - 1);
     Ok((part, parts))
 }
 
@@ -544,7 +573,9 @@ mod tests {
             let blocks = starts.len() - 1;
             assert!(parts.len() <= 4 * blocks + 2, "{} parts of {blocks} blocks", parts.len());
             let (sums, shifts) = (Vec::new(), Vec::new());
-            let index = BlockIndex { sums, starts, parts, part, shifts };
+            let depth = |it: &[u64]| (UNITS / (it[1] - it[0])).ilog2() as u8;
+            let depths = starts.windows(2).map(depth).collect();
+            let index = BlockIndex { sums, starts, depths, parts, part, shifts };
             for block in 0..blocks {
                 let (start, end) = (index.starts[block], index.starts[block + 1]);
                 for place in [start, start + (end - start) / 2, end - 1] {

@@ -176,16 +176,16 @@ fn held<P: Peer>(name: &str, steps: &Steps) -> Vec<Held> {
     };
     let numbers = steps.doublings().flat_map(between).filter(|&items| items <= steps.last);
     let mut held: Vec<(u64, usize)> = numbers.map(|items| (items, 0)).collect();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let watch = Watch::start();
-            let (mut set, mut filled) = (P::build(steps.first), 0);
-            for (items, bytes) in &mut held {
-                fill(&mut set, &mut filled, *items, steps);
-                *bytes = memory::touched(watch.held() + size_of::<P>(), set.says_it_holds());
-            }
-        });
-    });
+    let count = || {
+        let watch = Watch::start();
+        let (mut set, mut filled) = (P::build(steps.first), 0);
+        for (items, bytes) in &mut held {
+            fill(&mut set, &mut filled, *items, steps);
+            *bytes = memory::touched(watch.held() + size_of::<P>(), set.says_it_holds());
+        }
+    };
+    // The handle is kept: to drop it would free memory that is being counted.
+    std::thread::scope(|scope| scope.spawn(count).join().expect("sets hold what they say"));
     let row = |(items, bytes): (u64, usize)| Held { peer: name.into(), items, bytes: bytes as u64 };
     held.into_iter().map(row).collect()
 }

@@ -476,66 +476,47 @@ impl<F: Sequential, L: Lock<F>, const SHARDS: usize> Peer for Shards<F, L, SHARD
     }
 }
 
-/// The hasher of all peers, for those that create it by `Default`.
+/// The hasher of all peers, for those that create it by `Default`, and for those that cannot take hashes: it returns a
+/// given `u64` unchanged, because that is a hash already, and hashes all else, which are the fingerprints.
 #[derive(Clone)]
-pub struct KeyHasher(FoldHasher<'static>);
+pub struct PeerHasher<const GIVEN: bool> {
+    given: Option<u64>,
+    own: FoldHasher<'static>,
+}
 
-impl Default for KeyHasher {
+pub type KeyHasher = PeerHasher<false>;
+pub type Prehashed = PeerHasher<true>;
+
+impl<const GIVEN: bool> Default for PeerHasher<GIVEN> {
     #[inline]
     fn default() -> Self {
-        KeyHasher(hasher().build_hasher())
+        PeerHasher { given: None, own: hasher().build_hasher() }
     }
 }
 
-impl Hasher for KeyHasher {
+impl<const GIVEN: bool> Hasher for PeerHasher<GIVEN> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        self.0.write(bytes);
+        self.own.write(bytes);
     }
 
     #[inline]
     fn write_u64(&mut self, number: u64) {
-        self.0.write_u64(number);
+        if GIVEN {
+            self.given = Some(number);
+        } else {
+            self.own.write_u64(number);
+        }
     }
 
     #[inline]
     fn write_usize(&mut self, number: usize) {
-        self.0.write_usize(number);
+        self.own.write_usize(number);
     }
 
     #[inline]
     fn finish(&self) -> u64 {
-        self.0.finish()
-    }
-}
-
-/// A hasher for peers that cannot take hashes. It returns a `u64` unchanged, because that is a hash already, and hashes
-/// all else, which are the fingerprints.
-#[derive(Clone, Default)]
-pub struct Prehashed {
-    hash: u64,
-    rest: Option<KeyHasher>,
-}
-
-impl Hasher for Prehashed {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) {
-        self.rest.get_or_insert_default().write(bytes);
-    }
-
-    #[inline]
-    fn write_usize(&mut self, number: usize) {
-        self.rest.get_or_insert_default().write_usize(number);
-    }
-
-    #[inline]
-    fn write_u64(&mut self, hash: u64) {
-        self.hash = hash;
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.rest.as_ref().map_or(self.hash, KeyHasher::finish)
+        self.given.unwrap_or_else(|| self.own.finish())
     }
 }
 

@@ -108,22 +108,6 @@ fn a_state_remembers_how_its_lines_are_compared() {
     }
 }
 
-#[test]
-fn a_state_is_made_of_lines_and_used_with_a_field() {
-    let place = Place::new();
-    place.ok("add --url urls.koel", b"http://a.example/\nhttp://b.example/\n");
-    let log = b"1\tGET\tHTTP://A.example/#top\n2\tGET\thttp://c.example/\n3\tGET\n";
-    let ran = place.ok("query --field 3 --json urls.koel", log);
-    assert_eq!(ran.text(), "1\tGET\tHTTP://A.example/#top\n");
-    has(&json(&ran), json!({ "not_urls": 1, "without_field": 1 }));
-    has(&place.json("forget --field 3 urls.koel", &log[..30]), json!({ "forgotten": 1 }));
-    has(&place.json("add --field 3 urls.koel", log), json!({ "added": 3 }));
-    place.assert_outputs(&[
-        ("query -c urls.koel", b"http://c.example\n", b"1\n"),
-        ("dedup --field 2 --delimiter ; --state urls.koel", b"x;http://c.example/\n", b""),
-    ]);
-}
-
 /// Records of a crawl.
 const RECORDS: &str = r#"{"url":"http://a.example/","id":1,"meta":{"lang":"en"}}
 {"id": 1, "url": "http:\/\/a.example\/", "meta": {"lang": "de"}}
@@ -176,9 +160,18 @@ fn records_are_compared_by_a_field_of_json() {
 }
 
 #[test]
-fn a_state_of_lines_is_used_with_a_field_of_json() {
+fn a_state_is_made_of_lines_and_used_with_a_field() {
     let place = Place::new();
+    let log = b"1\tGET\tHTTP://A.example/#top\n2\tGET\thttp://c.example/\n3\tGET\n";
     place.assert_outputs(&[
+        ("add --url log.koel", b"http://a.example/\nhttp://b.example/\n", b""),
+        ("query --field 3 log.koel", log, b"1\tGET\tHTTP://A.example/#top\n"),
+        ("forget --field 3 log.koel", &log[..30], b""),
+        ("query -v -c --field 3 log.koel", log, b"3\n"),
+        ("add --field 3 log.koel", log, b""),
+        ("query -c log.koel", b"http://c.example\n", b"1\n"),
+        ("dedup --field 2 --delimiter ; --state log.koel", b"x;http://c.example/\n", b""),
+        // Records of JSON.
         ("add --url urls.koel", b"http://a.example/\nhttp://b.example/\n", b""),
         ("query -c --json-field url urls.koel", RECORDS.as_bytes(), b"4\n"),
         ("query -v -c --json-field url urls.koel", b"{\"url\":\"http://c.example\"}\n{}\n", b"2\n"),

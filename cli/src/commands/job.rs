@@ -138,8 +138,7 @@ impl Job<'_> {
         let old = replacement.as_ref().and_then(Replacement::old);
         let is_input = old.is_some_and(|old| input::that_is(&sources, old).is_some());
         if let (Some(path), true) = (path, is_input && counts) {
-            let what =
-                "this is an input, and its lines would be lost; write their number elsewhere";
+            let what = "this is an input, and its lines would be lost; count them elsewhere";
             return Err(Failure::new(format!("{}: {what}", path.display())));
         }
         // Lines are written immediately, unless they are only counted, or it is not yet certain which

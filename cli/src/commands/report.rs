@@ -110,6 +110,7 @@ impl Report {
         began: Instant,
     ) -> Self {
         let (tally, stats) = (&outcome.tally, &outcome.stats);
+        let saved = outcome.saved.as_ref();
         Report {
             lines: tally.lines,
             answer,
@@ -119,10 +120,10 @@ impl Report {
             unreadable: tally.unreadable,
             rate: stats.false_positive_rate,
             rate_exceeded,
-            known: outcome.known(),
+            known: saved.map_or(stats.items, |saved| saved.known),
             memory_bytes: stats.size_in_bytes,
             state: state.map(|path| path.display().to_string()),
-            unchanged: outcome.is_unchanged(),
+            unchanged: saved.is_some_and(|saved| saved.is_unchanged),
             seconds: seconds(began.elapsed()),
             end: match &outcome.end {
                 End::Reached => "complete",

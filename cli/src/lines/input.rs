@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// An input that is not open yet.
-#[derive(Clone)]
 pub enum Source {
     StandardInput,
     File(PathBuf),

@@ -87,18 +87,6 @@ pub struct Outcome {
     pub saved: Option<Saved>,
 }
 
-impl Outcome {
-    /// The number of lines that the state has, or else the filter.
-    pub fn known(&self) -> usize {
-        self.saved.as_ref().map_or(self.stats.items, |saved| saved.known)
-    }
-
-    /// Whether a state was left as it was, because no line changed it.
-    pub fn is_unchanged(&self) -> bool {
-        self.saved.as_ref().is_some_and(|saved| saved.is_unchanged)
-    }
-}
-
 /// Processes all lines, saves the state, and watches for signals.
 pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     let monitor = Arc::new(Monitor::default());

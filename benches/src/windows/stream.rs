@@ -80,7 +80,8 @@ impl Stream {
                     there[came as usize] = tick;
                 }
             }
-            let false_positives = (0..ABSENT).filter(|&item| set.contains(absent(item))).count();
+            let others = ABSENT.min(8 * self.keys);
+            let false_positives = (0..others).filter(|&item| set.contains(absent(item))).count();
             moments.push(Moment {
                 peer: P::NAME.into(),
                 tick,
@@ -88,7 +89,7 @@ impl Stream {
                     .map(|tick| self.keys_of(tick))
                     .sum(),
                 bytes: set.says_it_holds().unwrap_or(watch.held() + size_of::<P>()),
-                false_positive_rate: false_positives as f64 / ABSENT as f64,
+                false_positive_rate: false_positives as f64 / others as f64,
             });
             set.tick();
         }

@@ -386,8 +386,8 @@ impl StableHasher {
     }
 }
 
-/// Writes integers in little-endian byte order on all machines. (The default methods for signed integers pass them on as
-/// unsigned ones.)
+/// Writes integers in little-endian byte order on all machines. (The default methods for signed integers pass them on
+/// as unsigned ones.)
 macro_rules! little_endian {
     ($($write:ident($number:ty as $as:ty))*) => {
         $(#[inline]

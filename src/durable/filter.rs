@@ -112,8 +112,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         Ok(answer)
     }
 
-    /// Returns what a lookup of an item has found, once the change that it may have seen is on record. Does not wait in a
-    /// child, where the thread that holds the item's stream does not exist.
+    /// Returns the answer of a lookup of an item, once the change that it may have seen is on record. Does not wait in
+    /// a child, where the thread that holds the item's stream does not exist.
     #[inline]
     fn recorded<A>(&self, hash: Mixed, found: A) -> A {
         let streams = &self.shared.streams;

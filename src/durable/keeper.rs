@@ -237,7 +237,7 @@ impl<S: PersistentHasher> Journaled<S> {
 pub struct Threads(Vec<JoinHandle<()>>);
 
 impl Threads {
-    /// Starts the threads, which go on until they are [ended](Self::end), also after an error.
+    /// Starts the threads. After an error, those that have started go on until they are [ended](Self::end).
     pub fn start<S: PersistentHasher + Send + Sync + 'static>(
         &mut self,
         shared: &Arc<Journaled<S>>,
@@ -278,8 +278,8 @@ impl Threads {
     }
 }
 
-/// The number of forks of this process and its ancestors, since the first of them that opened a filter. Relaxed: it
-/// changes only in a child, before the child runs anything else.
+/// The number of forks that led to this process, since an ancestor opened the first filter. Relaxed: it changes only in
+/// a child, before the child runs anything else.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns [`FORKS`], which each child counts from then on. (A child that is made without `fork` of the C library,

@@ -1,4 +1,4 @@
-//! The builder and the constructors. What the caller asks for is checked once, in `build`.
+//! The builder and the constructors. `build` checks all settings, once.
 
 use crate::backend::Backend;
 use crate::error::{BuildError, BuildErrorKind};

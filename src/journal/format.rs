@@ -80,7 +80,7 @@ const MAGIC: [u8; 8] = *b"\x89koelj\r\n";
 const VERSION: u64 = 1;
 const WORDS: usize = 8;
 
-/// What identifies a state: the checksum of its checksums, and its length.
+/// The identity of a state: the checksum of its checksums, and its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateId {
     pub sums: u64,

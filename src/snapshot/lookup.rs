@@ -307,7 +307,7 @@ impl<S> SnapshotFile<S> {
         })
     }
 
-    /// Whether a lane of the item's two buckets matches it, and had not expired when the last block was copied.
+    /// Whether [`copies`](Self::copies) is more than zero: in fewer instructions if no item of the block is older now.
     #[inline(always)]
     fn has(&self, block: usize, place: Place) -> bool {
         if self.index.shift(block).is_some() {
@@ -325,7 +325,7 @@ impl<S> SnapshotFile<S> {
         }
     }
 
-    /// Counts such lanes.
+    /// Counts the lanes of the item's two buckets that match it, and had not expired when the last block was copied.
     fn copies(&self, block: usize, place: Place) -> usize {
         let (lanes, shift) = (self.layout.lanes(), self.index.shift(block));
         let in_bucket = |words: Words| {
@@ -405,7 +405,7 @@ impl Mapping {
     }
 }
 
-/// What is known of all blocks from the time when the file was opened.
+/// The checksums, places and ages of all blocks, read when the file is opened.
 struct BlockIndex {
     sums: Vec<u64>,
     /// If the filter grows, the place where each block begins, and the one where the last block ends.

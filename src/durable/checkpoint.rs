@@ -34,7 +34,7 @@ use crate::journal::write::{Journal, Writer, allocate};
 use crate::layout::geometry::Mixed;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Part;
-use crate::snapshot::replace::{copy_permissions, folder_of, replace, sync_folder_of};
+use crate::snapshot::replace::{copy_permissions, folder_of, if_there, replace, sync_folder_of};
 use crate::snapshot::write::UNCUT;
 use parking_lot::{Mutex, MutexGuard};
 use std::ffi::{OsStr, OsString};
@@ -238,13 +238,8 @@ pub fn journal_after(state: &Path, previous: u64, number: u64) -> io::Result<Arc
     let made = fs::metadata(state)
         .and_then(|state| copy_permissions(journal.file(), &state))
         .and_then(|()| sync_folder_of(state));
-    match made {
-        Ok(()) => Ok(Arc::new(journal)),
-        Err(error) => {
-            let _ = fs::remove_file(journal.path());
-            Err(error)
-        }
-    }
+    made.inspect_err(|_| drop(fs::remove_file(journal.path())))?;
+    Ok(Arc::new(journal))
 }
 
 /// Returns the beginning of the names of a state's journals. A long name of a state is replaced by its hash.
@@ -262,10 +257,7 @@ pub fn journals_of(state: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(name) = state.file_name() else { return Ok(Vec::new()) };
     let (folder, start) = (folder_of(state), journals_begin(name));
     let mut found = Vec::new();
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
-        entries => entries?,
-    };
+    let Some(entries) = if_there(fs::read_dir(folder))? else { return Ok(found) };
     for entry in entries {
         let name = entry?.file_name();
         let rest = name.as_encoded_bytes().strip_prefix(start.as_encoded_bytes());

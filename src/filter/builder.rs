@@ -203,16 +203,6 @@ impl<S> Builder<S> {
         self
     }
 
-    /// For how many ticks the filter remembers items, or 0 if for ever.
-    fn ticks(&self) -> Result<u8, BuildError> {
-        let Some(ticks) = self.settings.remembers else { return Ok(0) };
-        let as_byte = u8::try_from(ticks).ok().filter(|ticks| (1..=MAX_TICKS).contains(ticks));
-        as_byte.ok_or_else(|| {
-            let text = format!("a filter remembers items for 1 to 62 ticks, not for {ticks}");
-            BuildError::new(BuildErrorKind::InvalidTicks, text)
-        })
-    }
-
     /// Makes the filter [grow](ConcurrentCuckooFilter#growth) when it is full.
     ///
     /// The [`capacity`](Self::capacity) is then the one that it begins with: the filter begins with all the shards (of
@@ -309,12 +299,18 @@ impl<S> Builder<S> {
     /// assert_eq!(error.kind(), BuildErrorKind::LimitTooSmall);
     /// ```
     pub fn build(self) -> Result<ConcurrentCuckooFilter<S>, BuildError> {
-        let Settings { grows, expected_growth, max_bytes, .. } = self.settings;
+        let Settings { remembers, grows, expected_growth, max_bytes, .. } = self.settings;
         let capacity = self.settings.capacity.ok_or_else(|| {
             let text = "no capacity was given: set the number of items with .capacity(n)";
             BuildError::new(BuildErrorKind::NoCapacity, text)
         })?;
-        let ticks = self.ticks()?;
+        let ticks = remembers.map_or(Ok(0), |ticks| {
+            let as_byte = u8::try_from(ticks).ok().filter(|ticks| (1..=MAX_TICKS).contains(ticks));
+            as_byte.ok_or_else(|| {
+                let text = format!("a filter remembers items for 1 to 62 ticks, not for {ticks}");
+                BuildError::new(BuildErrorKind::InvalidTicks, text)
+            })
+        })?;
         if !grows && (expected_growth.is_some() || max_bytes.is_some()) {
             let setting = if expected_growth.is_some() { "expected_growth" } else { "max_bytes" };
             let text = format!(

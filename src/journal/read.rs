@@ -18,17 +18,13 @@ pub fn untrusted() -> i32 {
 
 /// Opens a journal to read it. Anything but a regular file is an error.
 fn open_journal(journal: &Path) -> io::Result<File> {
-    let mut file = None;
-    if journal.symlink_metadata()?.is_file() {
-        file = Some(OpenOptions::new().read(true).custom_flags(untrusted()).open(journal)?);
+    let in_the_way =
+        io::Error::new(io::ErrorKind::InvalidInput, "it is in the way: this is no regular file");
+    if !journal.symlink_metadata()?.is_file() {
+        return Err(in_the_way);
     }
-    match file {
-        Some(file) if file.metadata()?.is_file() => Ok(file),
-        _ => {
-            let what = "it is in the way: this is no regular file";
-            Err(io::Error::new(io::ErrorKind::InvalidInput, what))
-        }
-    }
+    let file = OpenOptions::new().read(true).custom_flags(untrusted()).open(journal)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(in_the_way) }
 }
 
 /// A journal that is being read.

@@ -141,7 +141,7 @@ fn old(target: &Path) -> Result<Option<Metadata>, SnapshotError> {
 const CANNOT_INSPECT: &str = "cannot inspect the old file";
 
 /// Returns `None` in the place of the error that there is no such file.
-fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         result => result.map(Some),

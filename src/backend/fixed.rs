@@ -9,10 +9,11 @@ use crate::layout::geometry::{Bucket, Geometry, Mixed, Place, Spot};
 use crate::layout::roots::Stagger;
 use crate::layout::roots::{Parts, Roots};
 use crate::layout::sizing::{Layout, rate_at};
-use crate::layout::stamps::{ByStamp, Moment, STAMPS};
+use crate::layout::stamps::{ByStamp, Moment};
 use crate::shard::Shard;
 use crate::shard::lease::{Known, Permanent};
 use crate::shard::merge::Merged;
+use crate::shard::whole::items_by_stamp;
 use crate::table::Table;
 use crate::table::ticking::Ticking;
 use std::convert::Infallible;
@@ -84,12 +85,7 @@ impl Storage for Fixed {
     }
 
     fn items_by_stamp(&self) -> ByStamp {
-        let (mut items, lanes) = ([0; STAMPS], self.lanes());
-        for words in self.shards().flat_map(Shard::all_words) {
-            let taken = lanes.taken(words.heads);
-            taken.for_each(|lane| items[lanes.stamp(words, lane)] += 1);
-        }
-        items
+        items_by_stamp(self.lanes(), self.shards())
     }
 
     fn heap_bytes(&self) -> usize {
@@ -210,13 +206,6 @@ impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
     #[inline]
     fn is_ticking(self) -> bool {
         self.0.table.ticking().is_some_and(|ticking| ticking.clock().is_passing())
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn sweep_for(self, hash: Mixed) {
-        let (shard, place) = self.locate(hash);
-        let Ok(()) = shard.sweep_both(place);
     }
 
     #[inline]

@@ -79,7 +79,16 @@ pub trait Shards<'a>: Copy + Send + Sync {
     fn is_ticking(self) -> bool;
 
     /// Erases the expired lanes in the stripes of an item.
-    fn sweep_for(self, hash: Mixed);
+    #[cold]
+    #[inline(never)]
+    fn sweep_for(self, hash: Mixed) {
+        let swept = || {
+            let (shard, place) = self.locate(hash);
+            shard.sweep_both(place)
+        };
+        // If the shard has been split meanwhile, its halves are swept.
+        while swept().is_err() {}
+    }
 
     /// Finds the present place of an item.
     fn locate(self, hash: Mixed) -> Located<'a, Self>;

@@ -3,8 +3,9 @@
 //! An item moves under the locks of both its stripes, so a copy made under all locks contains each item
 //! exactly once. A copy does not invalidate readers.
 
-use crate::layout::bucket::Words;
+use crate::layout::bucket::{Lanes, Words};
 use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
+use crate::layout::stamps::{ByStamp, STAMPS};
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::Table;
@@ -19,6 +20,15 @@ pub fn fill(table: &Table, shard: usize, from: &[u64], items: i64) {
 /// Reads the words of a shard of a new table.
 pub fn read_shard(table: &Table, shard: usize, to: &mut [u64]) {
     let Ok(_) = Shard::new(table, shard).copy(None, to);
+}
+
+/// Returns a recent number of the lanes with each stamp in these shards.
+pub fn items_by_stamp<'a>(lanes: Lanes, shards: impl Iterator<Item = Shard<'a>>) -> ByStamp {
+    let mut items = [0; STAMPS];
+    for words in shards.flat_map(Shard::all_words) {
+        lanes.taken(words.heads).for_each(|lane| items[lanes.stamp(words, lane)] += 1);
+    }
+    items
 }
 
 /// Empties a shard of a new table.

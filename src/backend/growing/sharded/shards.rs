@@ -25,8 +25,9 @@ use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
 use crate::layout::sizing::{Layout, rate_of_a_lane};
-use crate::layout::stamps::{ByStamp, Moment, STAMPS};
+use crate::layout::stamps::{ByStamp, Moment};
 use crate::shard::lease::Known;
+use crate::shard::whole::items_by_stamp;
 use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
 use crate::table::ticking::Ticking;
 use std::ops::Range;
@@ -76,13 +77,8 @@ impl Storage for Sharded {
     }
 
     fn items_by_stamp(&self) -> ByStamp {
-        let Shared { tables, shrinking, .. } = &self.shared;
-        let (mut items, lanes) = ([0; STAMPS], shrinking.lanes());
-        let shards = tables.sites_from(0).map(|(_, site)| site.shard());
-        for words in shards.flat_map(|shard| shard.all_words()) {
-            lanes.taken(words.heads).for_each(|lane| items[lanes.stamp(words, lane)] += 1);
-        }
-        items
+        let shards = self.shared.tables.sites_from(0).map(|(_, site)| site.shard());
+        items_by_stamp(self.lanes(), shards)
     }
 
     fn heap_bytes(&self) -> usize {
@@ -253,17 +249,6 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
     #[inline]
     fn is_ticking(self) -> bool {
         self.0.shared.ticking.as_deref().is_some_and(|ticking| ticking.clock().is_passing())
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn sweep_for(self, hash: Mixed) {
-        let swept = || {
-            let (shard, place) = self.locate(hash);
-            shard.sweep_both(place)
-        };
-        // If the shard has been split meanwhile, its halves are swept.
-        while swept().is_err() {}
     }
 
     #[inline(always)]

@@ -84,8 +84,6 @@ pub struct SnapshotFile<S> {
     info: SnapshotInfo,
     index: BlockIndex,
     reader: BlockReader,
-    /// If the filter grows, how its items find their places, and how its lanes are compared with an item.
-    growth: Option<(Shrinking, Roots)>,
     /// A bit for each block that has been read and validated.
     ///
     /// `Relaxed`: the bit publishes nothing that a thread has written, only what it has seen of the file.
@@ -126,21 +124,9 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let reader = BlockReader::new(&header.layout);
         let index = BlockIndex::read(&file, &mapping, &header, &reader, end)?;
         let layout = header.layout;
-        let growth = layout.grows.then(|| (layout.shrinking(), layout.roots()));
         let checked = (0..info.stats.shards.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let path = path.to_path_buf();
-        Ok(SnapshotFile {
-            path,
-            file,
-            mapping,
-            layout,
-            hasher,
-            info,
-            index,
-            reader,
-            growth,
-            checked,
-        })
+        Ok(SnapshotFile { path, file, mapping, layout, hasher, info, index, reader, checked })
     }
 
     /// Looks up an item, like [`contains`](crate::ConcurrentCuckooFilter::contains).
@@ -239,7 +225,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     #[inline]
     fn located<K: Key + ?Sized>(&self, item: &K) -> (usize, Place) {
         let hash = item.hash_with(&self.hasher);
-        let Some((shrinking, roots)) = &self.growth else {
+        let Some((shrinking, roots)) = &self.index.growth else {
             return self.layout.geometry.locate(hash);
         };
         let (hash, is_wide) = (Mixed::of(hash), self.layout.lanes().is_wide());
@@ -315,7 +301,7 @@ impl<S> SnapshotFile<S> {
         }
         let (lanes, both) = (self.layout.lanes(), self.both(block, place));
         let (heads, tails) = (both.map(|words| words.heads), both.map(|words| words.tails));
-        match &self.growth {
+        match &self.index.growth {
             None if lanes.is_wide() => lanes.either_matches_whole(heads, tails, place.fp),
             None => lanes.either_matches(heads, place.fp),
             Some((shrinking, _)) if lanes.is_wide() => {
@@ -339,7 +325,7 @@ impl<S> SnapshotFile<S> {
     /// Returns the lanes of a bucket that match an item.
     fn matching(&self, Words { heads, tails }: Words, fp: Fingerprint) -> LaneSet {
         let lanes = self.layout.lanes();
-        match &self.growth {
+        match &self.index.growth {
             None if lanes.is_wide() => {
                 lanes.matching(heads, fp).and(lanes.matching_tail(tails, fp))
             }
@@ -407,6 +393,8 @@ impl Mapping {
 
 /// The checksums, places and ages of all blocks, read when the file is opened.
 struct BlockIndex {
+    /// If the filter grows, how its items find their places, and how its lanes are compared with an item.
+    growth: Option<(Shrinking, Roots)>,
     sums: Vec<u64>,
     /// If the filter grows, the place where each block begins, and the one where the last block ends.
     starts: Vec<u64>,
@@ -475,7 +463,8 @@ impl BlockIndex {
         }
         let (part, parts) = parts_of(&starts, totals.deepest)?;
         let shifts = times.into_iter().map(|time| age_shift(Some(time), totals.time)).collect();
-        Ok(BlockIndex { sums, starts, depths, parts, part, shifts })
+        let growth = layout.grows.then(|| (layout.shrinking(), layout.roots()));
+        Ok(BlockIndex { growth, sums, starts, depths, parts, part, shifts })
     }
 
     /// Finds the block that covers this position. Returns its number and depth.
@@ -575,7 +564,7 @@ mod tests {
             let (sums, shifts) = (Vec::new(), Vec::new());
             let depth = |it: &[u64]| (UNITS / (it[1] - it[0])).ilog2() as u8;
             let depths = starts.windows(2).map(depth).collect();
-            let index = BlockIndex { sums, starts, depths, parts, part, shifts };
+            let index = BlockIndex { growth: None, sums, starts, depths, parts, part, shifts };
             for block in 0..blocks {
                 let (start, end) = (index.starts[block], index.starts[block + 1]);
                 for place in [start, start + (end - start) / 2, end - 1] {

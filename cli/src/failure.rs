@@ -33,8 +33,10 @@ impl std::fmt::Display for Failure {
 /// The reason why a run ends early.
 #[derive(Debug)]
 pub enum Trouble {
-    /// The reader of the output has closed it.
-    BrokenPipe,
+    /// The reader of the output has closed it after so many bytes of what was to be written.
+    BrokenPipe {
+        written: u64,
+    },
     Failed(Failure),
 }
 

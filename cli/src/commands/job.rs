@@ -231,8 +231,8 @@ impl Job<'_> {
             && Screen::shows_summaries(reporting.quiet)
         {
             screen.say(format_args!(
-                "the output was closed, so {} could not be written and saved as seen; to get only the next \
-                 lines, use --limit",
+                "the output was closed before {} were read, so they are not saved as seen; to get only the \
+                 next lines, use --limit",
                 lines(outcome.taken_back)
             ));
         }

@@ -21,7 +21,7 @@ pub fn write(lines: u64) -> Result<(), Failure> {
         match output.write(&text) {
             Ok(()) => text.clear(),
             Err(Trouble::Failed(failure)) => return Err(failure),
-            Err(Trouble::BrokenPipe) => break,
+            Err(Trouble::BrokenPipe { .. }) => break,
         }
     }
     Ok(())

@@ -55,6 +55,12 @@ impl Chunk {
         bytes.saturating_sub(u64::from(self.is_completed))
     }
 
+    /// The number of bytes of the lines to write.
+    pub fn bytes_to_write(&self) -> u64 {
+        let long = self.long.as_ref().filter(|_| self.selected_lines > 0);
+        long.map_or(self.selected.len() as u64, |long| long.bytes)
+    }
+
     /// Leaves out the lines after the first `lines`.
     pub fn truncate(&mut self, lines: usize) {
         let written = self.iter().zip(&self.answers).take(lines).filter(|(_, chosen)| **chosen);

@@ -7,6 +7,7 @@ pub mod input;
 pub mod json;
 pub mod long;
 pub mod output;
+pub mod pipe;
 pub mod replacement;
 pub mod rules;
 pub mod streams;

@@ -3,8 +3,11 @@
 use crate::failure::{Failure, Trouble};
 use crate::lines::chunk::Chunk;
 use crate::lines::input::{self, Source};
+use crate::lines::pipe::Pipe;
 use crate::lines::replacement::Replacement;
+use crate::lines::rules::Rules;
 use crate::lines::streams::{is_standard_output, standard_output};
+use crate::state::comparison::LineHash;
 use koel::files::folder_of;
 use koel_state::files::{is_folder, is_same};
 use std::fs::{File, Metadata, OpenOptions};
@@ -143,12 +146,13 @@ impl Sink {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => error,
             };
-            if self.is_file && before + written > 0 {
+            let written = (before + written) as u64;
+            if self.is_file && written > 0 {
                 // If this fails, an incomplete line stays. The error is reported either way.
-                let _ = take_back(file, (before + written) as u64);
+                let _ = take_back(file, written);
             }
             return Err(match error.kind() {
-                ErrorKind::BrokenPipe => Trouble::BrokenPipe,
+                ErrorKind::BrokenPipe => Trouble::BrokenPipe { written },
                 _ => Trouble::Failed(Failure::of(&self.name, &error)),
             });
         }
@@ -172,6 +176,11 @@ impl Sink {
             Err(Trouble::Failed(failure)) => Err(failure),
             Ok(()) | Err(_) => Ok(()),
         }
+    }
+
+    /// Returns the output as a pipe, if it is one that tells what its reader has taken.
+    pub fn pipe(&self, rules: Rules, hash: LineHash) -> Option<Pipe> {
+        self.to.as_ref().and_then(|file| Pipe::of(file, rules, hash))
     }
 
     pub fn is_somewhere(&self) -> bool {

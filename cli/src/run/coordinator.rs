@@ -27,7 +27,7 @@ pub enum End {
 impl From<Trouble> for End {
     fn from(trouble: Trouble) -> Self {
         match trouble {
-            Trouble::BrokenPipe => End::BrokenPipe,
+            Trouble::BrokenPipe { .. } => End::BrokenPipe,
             Trouble::Failed(failure) => End::Failed(failure),
         }
     }
@@ -54,7 +54,7 @@ pub struct Coordinator<'a> {
     shared: &'a Shared,
     keeping: Option<Keeping>,
     yes_is: &'static str,
-    /// The number of lines that were added, not written, and removed again.
+    /// The number of lines that were added, not written or not read, and removed again.
     pub taken_back: u64,
 }
 
@@ -176,7 +176,7 @@ impl<'a> Coordinator<'a> {
 
     /// Removes from the filter what was not written, and saves the state.
     pub fn finish(&mut self, end: End) -> End {
-        let Shared { monitor, screen, operation, so_far, noting, .. } = self.shared;
+        let Shared { monitor, screen, operation, so_far, pipe, noting, .. } = self.shared;
         monitor.close();
         if let End::Signal(_) = end {
             let mut written = monitor.written();
@@ -206,14 +206,23 @@ impl<'a> Coordinator<'a> {
             ));
             return end;
         }
-        let not_written = so_far.turns.added();
+        // Locked lest the writer move lines from the ledger to the pipe between the two.
+        let pipe = pipe.as_ref().map(locked);
+        let unread = pipe.as_ref().map_or(Vec::new(), |pipe| pipe.unread());
+        let not_written = [so_far.turns.added(), unread.clone()].concat();
         self.taken_back = not_written.len() as u64;
+        let end = match end {
+            End::Reached | End::Enough if !unread.is_empty() => End::BrokenPipe,
+            end => end,
+        };
         if let Operation::Add(seen) = operation {
             // If the output was stuck for long, the filter may have forgotten some of them by itself. There
             // is nothing else that could be removed instead: a line that seems to be the same is only added
             // when the first is gone, so it comes later, and is not written either.
             seen.remove_many(&not_written);
             let mut tally = locked(&so_far.tally);
+            tally.count_new(-(unread.len() as i64));
+            tally.taken_back = unread.len() as u64;
             let added = tally.yes;
             tally.doubt.update(seen, added, true);
         }

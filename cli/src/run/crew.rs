@@ -140,9 +140,20 @@ impl Shared {
                     return (sink, aside);
                 }
                 let is_enough = self.cut_off(&mut chunk);
-                if let Err(trouble) = self.write(&mut chunk, &mut sink, aside.as_mut()) {
+                let written = self.write(&mut chunk, &mut sink, aside.as_mut());
+                let mut pipe = self.pipe.as_ref().map(locked);
+                if let Err(trouble) = written {
+                    if let (Some(pipe), Trouble::BrokenPipe { written }) = (&mut pipe, &trouble) {
+                        // All of its new lines count as written until the pipe is asked.
+                        pipe.wrote(&chunk, chunk.bytes_to_write() - written);
+                        self.so_far.turns.cross_out(chunk.number);
+                        locked(&self.so_far.tally).count_new(chunk.yes as i64);
+                    }
                     self.monitor.wrote_not(trouble);
                     return (sink, aside);
+                }
+                if let Some(pipe) = &mut pipe {
+                    pipe.wrote(&chunk, 0);
                 }
                 next += 1;
                 self.so_far.turns.cross_out(chunk.number);

@@ -14,7 +14,9 @@
 //!
 //! The calling thread is the [coordinator]. When it saves the state, lines go on, and it waits until
 //! every chunk of which the filter had something then has been written. If the run ends early, it removes from the
-//! filter the lines that were added but not written. A line is therefore never saved as seen unless it was written.
+//! filter the lines that were added but not written. A line is therefore never saved as seen unless it was written. If
+//! the output is a pipe whose reader has gone, that holds for the lines that stayed
+//! [in the pipe](crate::lines::pipe), too.
 //!
 //! What a kill leaves of a run, [`crate::unsaved`] explains.
 
@@ -44,7 +46,7 @@ use crate::state::comparison::LineHash;
 use crate::state::keeper::Keeper;
 use crate::unsaved::output::Noting;
 use koel_state::window::Window;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -81,7 +83,7 @@ pub struct Outcome {
     pub end: End,
     /// Where the lines were written to, if the run came to its end undisturbed.
     pub written: Option<(Sink, Option<Aside>)>,
-    /// The number of lines that were added and not written, and so removed again.
+    /// The number of lines that were added and not written or not read, and so removed again.
     pub taken_back: u64,
     /// What was saved of the state, if there is one.
     pub saved: Option<Saved>,
@@ -97,6 +99,7 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     let hash = run.operation.hasher();
     let note = |keeper| Noting::new(keeper, hash, &run.sink, run.rules);
     let noting = run.keeper.as_ref().and_then(note);
+    let pipe = run.keeper.as_ref().and_then(|_| run.sink.pipe(run.rules, *hash)).map(Mutex::new);
     let shared = Arc::new(Shared {
         operation: run.operation,
         window,
@@ -107,6 +110,7 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
         sets_aside: run.aside.is_some(),
         writes: run.sink.is_somewhere() || run.aside.is_some(),
         records: run.keeper.is_some(),
+        pipe,
         noting,
         screen: run.screen,
         monitor,

@@ -11,6 +11,8 @@ pub struct Tally {
     pub yes: u64,
     /// Lines that were seen again and are remembered from then on.
     pub refreshed: u64,
+    /// Lines that were written to a pipe and that nobody has read. They are not counted elsewhere.
+    pub taken_back: u64,
     /// Lines that were selected, whether they were written or only counted.
     pub selected: u64,
     /// Lines that should be URLs and are not.
@@ -39,12 +41,21 @@ pub struct Changes {
     /// Lines that were added or removed.
     pub lines: u64,
     pub refreshed: u64,
+    /// Lines that were added, written, and removed again, because nobody has read them.
+    pub taken_back: u64,
 }
 
 impl Tally {
+    /// Counts lines that are new and written, or that are not any more, besides those of whole chunks.
+    pub fn count_new(&mut self, lines: i64) {
+        for count in [&mut self.lines, &mut self.yes, &mut self.selected] {
+            *count = count.saturating_add_signed(lines);
+        }
+    }
+
     /// What was done to the filter, and written.
     pub fn changes(&self) -> Changes {
-        Changes { lines: self.yes, refreshed: self.refreshed }
+        Changes { lines: self.yes, refreshed: self.refreshed, taken_back: self.taken_back }
     }
 }
 
@@ -52,7 +63,8 @@ impl Doubt {
     /// Updates the sum after `added` lines. The rate changes slowly, so it is computed only once in
     /// a while, and at the end.
     pub fn update(&mut self, seen: &Seen, added: u64, at_the_end: bool) {
-        let since = added - self.added;
+        // Fewer than before, if nobody has read the last of them.
+        let since = added.saturating_sub(self.added);
         if since < (added / 64).max(4_096) && !at_the_end && self.rate.is_some() {
             return;
         }

@@ -2,12 +2,11 @@
 //! late misses nothing.
 
 use crate::common::*;
+#[cfg(target_os = "linux")]
+use std::io::Write;
 
 /// More than a pipe holds, and more than circulates in a run.
 const LINES: u32 = 400_000;
-
-/// More than a chunk has.
-const CHUNK: usize = 2 << 20;
 
 /// Runs the command, reads the beginning of its output, and closes the pipe.
 fn run_and_leave(place: &Place, words: &str, bytes: usize) -> Ran {
@@ -45,13 +44,81 @@ fn a_reader_that_goes_early_has_what_the_state_knows() {
         assert!(all.starts_with(&read.stdout));
         let known = place.known("seen.koel", &all);
         assert!(known.len() < all.len() && all.starts_with(&known));
-        // What the pipe has taken counts as seen, and what it has not is new again.
-        assert!(
-            known.len() + CHUNK >= read.stdout.len()
-                && json(&read)["known"] == place.info("seen.koel")["items"]
-        );
+        assert_eq!(json(&read)["known"], place.info("seen.koel")["items"]);
+        #[cfg(target_os = "linux")]
+        assert_same(&known, whole_lines(&read.stdout), "what is known");
         let rest = place.ok(&words, "");
         assert_same(&[known, rest.stdout].concat(), &all, "what is known, and the rest");
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn whole_lines(text: &[u8]) -> &[u8] {
+    &text[..text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)]
+}
+
+/// Lines come through a pipe, and in small chunks, most of which are in the pipe when the reader goes.
+#[cfg(target_os = "linux")]
+#[test]
+fn lines_that_stay_unread_in_a_pipe_are_not_remembered() {
+    let place = Place::new();
+    let all = numbered(0..LINES);
+    // The capacity of the output, what is read of it, and how.
+    for (capacity, bytes, options) in [
+        (64 << 10, 43, ""),
+        (64 << 10, 100_001, "--threads 1"),
+        (1 << 20, 30, ""),
+        (4 << 10, 5_000, "--checkpoint 0.01"),
+        (64 << 10, 0, "--field 3 --delimiter _"),
+    ] {
+        place.make_state("seen.koel");
+        let words = format!("dedup --json --state seen.koel {options}");
+        let mut going = place.start(&words);
+        rustix::pipe::fcntl_setpipe_size(going.stdout.as_ref().unwrap(), capacity).unwrap();
+        let (mut stdin, fed) = (going.stdin.take().unwrap(), all.clone());
+        let feeder = std::thread::spawn(move || stdin.write_all(&fed));
+        let read = going.next(bytes);
+        going.is_idle();
+        drop(going.stdout.take());
+        let (status, stderr) = going.wait();
+        assert!(feeder.join().unwrap().is_err(), "{options}");
+        let ran = ran(status, read, stderr);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let read = whole_lines(&ran.stdout);
+        assert_same(&place.known("seen.koel", &all), read, options);
+        let new = lines_of(read).len();
+        has(&json(&ran), json!({ "new": new, "known": new, "end": "broken pipe" }));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_reader_that_goes_before_the_end_leaves_lines_that_are_not_remembered() {
+    let place = Place::new();
+    let long = [&[b'b'; 200_000 + (1 << 20)][..], b"\n"].concat();
+    let short = &b"a\nb\nc\n"[..];
+    let all = [b"a\n", &long[..], b"c\n"].concat();
+    // What comes, how much of it is read, what ends the run, and how much of it is known then.
+    for (input, read, signal, known) in [
+        (short, 3, None, 2),
+        (short, 3, Some(Signal::INT), 2),
+        (short, 6, None, 6),
+        (&all, 1_000, None, 2),
+        (&all, 2 + long.len(), None, 2 + long.len()),
+    ] {
+        place.make_state("seen.koel");
+        let mut going = place.start("dedup --state seen.koel");
+        going.is_watchful();
+        going.feed(input);
+        going.next(read);
+        going.is_idle();
+        drop(going.stdout.take());
+        match signal {
+            Some(signal) => going.signal(signal),
+            None => drop(going.stdin.take()),
+        }
+        going.wait();
+        assert_same(&place.known("seen.koel", input), &input[..known], "what is known");
     }
 }
 

@@ -228,10 +228,12 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let Some((shrinking, roots)) = &self.index.growth else {
             return self.layout.geometry.locate(hash);
         };
-        let (hash, is_wide) = (Mixed::of(hash), self.layout.lanes().is_wide());
+        let hash = Mixed::of(hash);
         let position = roots.position(hash);
         let (block, depth) = self.index.find(position);
-        (block, shrinking.place(hash, position.in_root, depth, is_wide))
+        let place = |is_wide| shrinking.place(hash, position.in_root, depth, is_wide);
+        // Two calls, each with a constant.
+        (block, if self.layout.lanes().is_wide() { place(true) } else { place(false) })
     }
 }
 

@@ -65,7 +65,7 @@
 //!   false-positive rate is then at most the one you asked for. (Items are placed by chance: less
 //!   than one filter in a million refuses an item earlier.)
 //! * **Saves are atomic.** Everything inserted before a [`save`](ConcurrentCuckooFilter::save)
-//!   began is in the file. If the save is killed or fails, the old file is still there.
+//!   began is in the file. If the save is killed or fails, the old file is still there, or the new one is complete.
 //! * **Panics are contained.** A panic in an item's `Hash` leaves nothing locked and nothing
 //!   changed (of a batch, other items may be in). koel itself panics on no input, except for
 //!   `with_capacity` beyond memory.
@@ -75,9 +75,10 @@
 //!
 //! A filter that [grows](ConcurrentCuckooFilter#growth) promises the same while it does so, with more items than its
 //! capacity for as long as there is memory. It refuses an item only for the item's own copies, for memory, or for its
-//! limit, and never for other items, unless someone who knows the hasher's keys
-//! [chose](ConcurrentCuckooFilter#when-it-returns-full) them, or fingerprints have no bits left. (A filter of fixed size also refuses items whose buckets
-//! are full of copies of others.) A refused insert may still have grown the filter.
+//! limit, and never for other items, but for [rare cases](ConcurrentCuckooFilter#when-it-returns-full): short
+//! fingerprints when most items have all their copies, fingerprints that have no bits left, and items that were chosen
+//! by someone who knows the hasher's keys. (A filter of fixed size also refuses items whose buckets are full of copies of
+//! others.) A refused insert may still have grown the filter.
 //!
 //! # Consistency
 //!
@@ -155,7 +156,7 @@
 //! `unsafe` is in `table/memory.rs` and `backend/growing/site.rs`, and, in one place each (but for what only a checker
 //! compiles), in `backend/growing/tables.rs`, `durable/keeper.rs`, `mapping.rs` and `sync.rs`.
 //!
-//! Each ordering of an atomic says at its line what it pairs with; those of the seqlock, which several files share, are
+//! An ordering of an atomic says at its line what it pairs with; those of the seqlock, which several files share, are
 //! in a table in `table/stripe.rs`. `loom-tests` runs these same files through every interleaving of small models, and
 //! again with one rule broken at a time: then a model has to fail. `tests/random` runs them through random schedules of
 //! many threads, whose histories have to be linearizable.

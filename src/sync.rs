@@ -1,6 +1,7 @@
 //! Selects the atomics: the standard ones or a checker's.
 //!
-//! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. Each of the three versions
+//! What the models check names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle` nowhere else. (Journals and files,
+//! which no checker runs, use the standard ones.) Each of the three versions
 //! of this module (std, loom, shuttle) provides [`AtomicBool`], [`AtomicPtr`], [`AtomicU16`], [`AtomicU32`],
 //! [`AtomicU64`], a [`Mutex`] and an [`RwLock`] that cannot be poisoned, a [`Backoff`], [`nap`], and
 //!

@@ -134,7 +134,7 @@ impl Kept {
     #[inline]
     pub fn journaled(&self) -> Option<&DurableFilter<StableHash>> {
         match &self.table {
-            Table::Durable(durable) if !durable.is_of_parent() => Some(durable),
+            Table::Durable(durable) if !durable.is_forked_child() => Some(durable),
             _ => None,
         }
     }
@@ -158,7 +158,7 @@ impl Kept {
     /// Leaves its file as the only one, with all changes.
     pub fn close(self) -> Result<(), DurableError> {
         match self.table {
-            Table::Durable(durable) if !durable.is_of_parent() => durable.close(),
+            Table::Durable(durable) if !durable.is_forked_child() => durable.close(),
             _ => Ok(()),
         }
     }

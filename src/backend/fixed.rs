@@ -131,7 +131,7 @@ impl Storage for Fixed {
         Some(next + 1).filter(|next| *next < self.geometry().shards() as u64)
     }
 
-    fn item_in(&self, next: u64) -> Mixed {
+    fn hash_in(&self, next: u64) -> Mixed {
         self.roots().first_hash(next as usize, 0).unwrap_or(Mixed(0))
     }
 

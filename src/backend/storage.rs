@@ -47,18 +47,18 @@ pub trait Storage: Send + Sync {
 
     // Shard by shard.
 
-    /// Copies the buckets of shard `next`, which is 0 at first, and sets `next` to the shard that follows. Other
+    /// Copies the buckets of the shard at the cursor `next`, which is 0 at first, and moves it to the shard that follows. Other
     /// threads may change the filter between two calls, but for joins of its shards; an item that stays in the filter
     /// is in exactly one of the copies. (This holds for items. A void lane, which goes to both halves of a split, may
     /// be in two.)
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block>;
 
-    /// Returns the number of the shard after this one, which is `next` of [`copy_shard`](Self::copy_shard): the shard
-    /// that begins there now may be split later, but never begins elsewhere or ends later while no shards are joined.
+    /// Returns the cursor after `next` of [`copy_shard`](Self::copy_shard). While no shards are joined, the border of two
+    /// shards stays where it is; splits only add borders.
     fn after(&self, next: u64) -> Option<u64>;
 
-    /// Returns a hash that shard `next` owns.
-    fn item_in(&self, next: u64) -> Mixed;
+    /// Returns a hash that the shard at this cursor owns.
+    fn hash_in(&self, next: u64) -> Mixed;
 
     /// Merges the entries in a copied shard of another filter that is [alike](crate::backend::union::check).
     fn merge_shard(

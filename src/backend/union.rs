@@ -85,7 +85,7 @@ fn merge_shards(
             ages.erase_expired(&mut words, lanes);
             ages
         });
-        let (start, depth) = (other.item_in(start), copied.depth);
+        let (start, depth) = (other.hash_in(start), copied.depth);
         let incoming = IncomingShard { start, depth, words: &words, lanes, ages };
         backend.merge_shard(&incoming, report)?;
     }

@@ -117,7 +117,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     #[inline]
     fn recorded<A>(&self, hash: Mixed, found: A) -> A {
         let streams = &self.shared.streams;
-        if streams.is_busy(hash) && !self.shared.is_of_parent() {
+        if streams.is_busy(hash) && !self.shared.is_forked_child() {
             streams.until_free(hash);
         }
         found
@@ -280,7 +280,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Nothing is recorded: the contents stay the same. The state gets smaller with the next checkpoint. While one
     /// copies the filter, this gives nothing back, and neither does it in a forked child.
     pub fn shrink(&self) -> usize {
-        if self.shared.is_of_parent() { 0 } else { self.shared.filter.shrink() }
+        if self.shared.is_forked_child() { 0 } else { self.shared.filter.shrink() }
     }
 
     /// Changes all items, and records that in all streams. If `act` returns `false`, because a tick is passing, tries
@@ -391,15 +391,15 @@ impl<S: PersistentHasher> DurableFilter<S> {
     #[doc(hidden)]
     #[inline]
     #[must_use]
-    pub fn is_of_parent(&self) -> bool {
-        self.shared.is_of_parent()
+    pub fn is_forked_child(&self) -> bool {
+        self.shared.is_forked_child()
     }
 
     /// Closes the file that a child that was forked and its parent have locked, so that the lock ends with the parent.
     /// Only [`unrecorded`](Self::unrecorded) is of use in the child then.
     #[doc(hidden)]
     pub fn leave_to_parent(&self) {
-        if self.is_of_parent() {
+        if self.is_forked_child() {
             self.claim.lock().take();
         }
     }

@@ -88,7 +88,7 @@ pub struct Quiet<S: PersistentHasher>(Arc<Journaled<S>>);
 impl<S: PersistentHasher> Drop for Quiet<S> {
     fn drop(&mut self) {
         // In a child, a thread that does not exist there may hold the lock.
-        if !self.0.is_of_parent() {
+        if !self.0.is_forked_child() {
             self.0.progress.lock().quiet -= 1;
         }
     }
@@ -123,14 +123,14 @@ impl<S: PersistentHasher> Journaled<S> {
     /// Returns whether this process was forked from the one that opened the filter. It must not write to the mappings
     /// that it shares with that one.
     #[inline]
-    pub fn is_of_parent(&self) -> bool {
+    pub fn is_forked_child(&self) -> bool {
         FORKS.load(Ordering::Relaxed) != self.forks
     }
 
     /// Fails in a child of the process that opened the filter.
     #[inline]
     pub fn check_process(&self) -> Result<(), DurableError> {
-        if !self.is_of_parent() {
+        if !self.is_forked_child() {
             return Ok(());
         }
         let text = "the filter was opened before this process was forked, and only the process that opened it \
@@ -265,7 +265,7 @@ impl Threads {
 
     /// Ends the use of a filter: ends the threads, and makes all changes survive a power failure, if any are to.
     pub fn leave<S: PersistentHasher>(&mut self, shared: &Journaled<S>) {
-        if shared.is_of_parent() {
+        if shared.is_forked_child() {
             // The threads are the parent's, and so are the files.
             std::mem::take(&mut self.0).into_iter().for_each(std::mem::forget);
             return;

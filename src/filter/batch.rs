@@ -29,8 +29,8 @@ use std::mem::swap;
 /// # Many items at once
 ///
 /// With a batch, the filter knows in advance which memory it will need. So a batch is faster than a
-/// loop if the table does not fit the caches: at 128 MiB, lookups are twice as fast, and inserts
-/// half as fast again. (For two or three items, a loop is as fast.)
+/// loop if the table does not fit the caches: at 128 MiB, lookups are two to four times as fast, and inserts
+/// half as fast again or more. (For two or three items, a loop is as fast.)
 ///
 /// A batch returns, in order, what a loop over the single operation would have returned. Other
 /// threads see such a loop too, but the order of different items in it is unspecified. No lock is

@@ -181,6 +181,7 @@ impl<W: Sink> Streams<W> {
 
     /// Begins a cut: the changes of hashes that are copied from now on go to other writers.
     pub fn begin_cut(&self, mut writer: impl FnMut(usize) -> W) {
+        // Relaxed, as in `cut`: a writer reads it under the lock of a stream that this thread locks next.
         self.cut.store(0, Ordering::Relaxed);
         for (number, stream) in self.all.iter().enumerate() {
             stream.writers.lock().next = Some(Box::new(writer(number)));
@@ -202,6 +203,7 @@ impl<W: Sink> Streams<W> {
         held.iter_mut().for_each(Held::follow);
         // Nothing is above the last hash, so the last cut is at `end_cut`.
         if let Some(end) = end {
+            // Relaxed: the writers that have to see it wait for the locks that are held here.
             self.cut.store(end.0, Ordering::Relaxed);
             drop(held);
         } else {

@@ -221,6 +221,7 @@ impl Writer {
         let place = place + self.next as u64;
         let at = (words + 2 * self.next) as usize;
         let [first, second] = [at, at + 1].map(|at| &mapping.words()[at]);
+        // The second word is stored `Release`: if the process is killed, it is in the file only with the first one.
         first.store(word.to_le(), Ordering::Relaxed);
         second.store(sealed(self.journal.header.key, place, word, what).to_le(), Ordering::Release);
         self.next += 1;

@@ -58,7 +58,7 @@ use std::num::NonZeroU32;
 use std::ops::Add;
 
 /// The number of buckets in each shard of a growing filter: 64 KiB, or 128 KiB of wide buckets. At this size a split
-/// takes microseconds, and the bookkeeping of a shard is negligible.
+/// takes a tenth of a millisecond, and the bookkeeping of a shard is negligible.
 pub const GROWING_BUCKETS: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 13 };
 
 /// The division of the lanes of a growing filter into anchor and suffix.
@@ -211,9 +211,8 @@ impl Shrinking {
     /// other items are mistaken for copies.)
     ///
     /// A matching lane may belong to another item, especially if it has lost bits. So the filter adds up
-    /// in how many bits the lanes agree with the item. It has enough copies if that is more than the bits of one copy
-    /// less than permitted, each with all of its bits; or, if anchors are short, if the lanes that have lost no bits
-    /// agree in 32 bits or more.
+    /// in how many bits the lanes agree with the item. It has enough copies if that is more than in `slots - 1` copies
+    /// that have lost none; or, if anchors are short, if the lanes that have lost no bits agree in 32 bits or more.
     pub fn takes_another(&self, copies: Matches) -> bool {
         let Matches { lanes, whole, lost } = copies;
         let slots = self.lanes.slots();

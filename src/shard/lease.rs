@@ -18,7 +18,7 @@ use crate::table::ticking::{Clock, Ticking};
 use std::convert::Infallible;
 use std::fmt::Debug;
 
-/// The most full buckets that any search for room lists.
+/// The maximum number of full buckets on the list of a search for room, under any lease.
 pub const MAX_NODES: usize = if SMALL { 16 } else { 512 };
 
 pub trait Lease: Copy {

@@ -1,7 +1,7 @@
 //! Lookups: whether an item is here, and how many copies of it.
 //!
-//! A lookup in a growing filter reads a version, both words, and the version again, and acquires no lock; the table of
-//! a fixed filter [looks](crate::table::Table::look) by itself. Only if moves invalidated all its attempts does a
+//! A lookup in a growing filter reads a version, both words, the directory's entry again, and the version again, and
+//! acquires no lock; the table of a fixed filter [looks](crate::table::Table::look) by itself. Only if moves invalidated all its attempts does a
 //! lookup lock the stripes of both buckets.
 
 use crate::layout::SMALL;
@@ -83,8 +83,8 @@ impl<L: Lease> Shard<'_, L> {
         self.still_holds(seen).then(found)
     }
 
-    /// Whether words that were read since these versions are of one moment, and were the item's shard then. The
-    /// versions come last: a lease that has lapsed may be as it was before.
+    /// Whether the words that were read after these versions all stood at one moment, at which this shard owned the item.
+    /// The versions come last, because an entry may have changed and come back.
     #[inline(always)]
     pub fn still_holds(self, seen: SeenVersions<'_>) -> bool {
         self.lease.check().is_ok() && seen.still_hold()

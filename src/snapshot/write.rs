@@ -138,7 +138,7 @@ fn copy_block(
 ) -> Option<(u32, i64)> {
     let buckets = buckets_in(layout);
     let of_time = buckets.end..block.len() - 1;
-    let place = |next: u64| backend.item_in(next);
+    let place = |next: u64| backend.hash_in(next);
     let first = (*next)?;
     let mut copied = None;
     cut(place(first), backend.after(first).map(place), &mut || {

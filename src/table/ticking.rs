@@ -263,7 +263,7 @@ impl Ticking {
             return Task::Wait;
         }
         progress.is_passing = false;
-        // After a tick that expired everything, older items may arrive from another filter.
+        // Clears `ends_all`: from now on a union may bring items that are older than this tick.
         self.clock.set(Moment::of_tick(self.clock.own_time().tick()));
         self.clock.end();
         Task::Rest

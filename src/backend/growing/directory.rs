@@ -204,6 +204,7 @@ impl Directory {
             self.store(level, (2 * index + 1, depth + 1), upper);
         }
         if let Some(slot) = self.list(depth).get(index) {
+            // Release: pairs with `look_up_once`. A reader of `SPLIT` finds the list with the halves' entries.
             slot.store(SPLIT.0, Ordering::Release);
         }
         self.shards_of_depth[lower.depth() as usize % MAX_LEVELS].add(2);
@@ -228,7 +229,7 @@ impl Directory {
         let each = 1 << (level - depth);
         let slots = self.list(level).get(each * index..each * (index + 1));
         for slot in slots.unwrap_or(&[]) {
-            // Release: pairs with `look_up_at` and `is_unchanged`.
+            // Release: pairs with `look_up_once` and `is_unchanged`.
             slot.store(entry.0, Ordering::Release);
         }
     }
@@ -288,6 +289,7 @@ impl List {
 
     /// Returns the entries to a caller that holds the lock of the changes.
     fn entries(&self) -> impl Iterator<Item = Entry> {
+        // Relaxed: every store is made under that lock.
         self.slots.iter().map(|slot| Entry(slot.load(Ordering::Relaxed)))
     }
 

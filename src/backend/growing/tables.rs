@@ -46,11 +46,11 @@ pub struct Tables {
     sites: AppendList<Sites>,
     /// The number of shards in use.
     shards: Gauge,
-    /// No shard from this number on was ever in use.
-    never_used: Gauge,
+    /// The number of shards that are or were in use: all those before this number.
+    ever_used: Gauge,
     /// All shards below this number are in use.
     first_spare: Gauge,
-    /// The number of bytes of them that the system has.
+    /// The number of bytes of spare shards that were given back to the system.
     given_back: Gauge,
     /// The size of all tables, in bytes.
     bytes: Gauge,
@@ -78,9 +78,9 @@ impl Tables {
         let bytes = Gauge::new();
         bytes.set(Self::bytes(&table.geometry) as u64);
         let sites = AppendList::new(sites_of(table)?);
-        let [in_use, never_used, first_spare, given_back] = [const { Gauge::new() }; 4];
+        let [in_use, ever_used, first_spare, given_back] = [const { Gauge::new() }; 4];
         let tables =
-            Tables { geometry, sites, shards: in_use, never_used, first_spare, given_back, bytes };
+            Tables { geometry, sites, shards: in_use, ever_used, first_spare, given_back, bytes };
         tables.use_first(shards);
         Ok(tables)
     }
@@ -91,7 +91,7 @@ impl Tables {
             let spare = Use::Spare { given_back: 0 };
             site.set_used_for(if number < shards { Use::Items } else { spare });
         }
-        for gauge in [&self.shards, &self.never_used, &self.first_spare] {
+        for gauge in [&self.shards, &self.ever_used, &self.first_spare] {
             gauge.set(shards as u64);
         }
     }
@@ -129,7 +129,7 @@ impl Tables {
 
     /// Returns the number of segments of all shards that ever were in use.
     pub fn segments(&self) -> usize {
-        self.never_used.get() as usize * self.geometry.stripes() as usize
+        self.ever_used.get() as usize * self.geometry.stripes() as usize
     }
 
     pub fn items(&self) -> i64 {
@@ -137,7 +137,7 @@ impl Tables {
         tables.map(|table| table.stripes.all_items()).sum()
     }
 
-    /// Returns the memory that the tables take. What the system has is not a part of it.
+    /// Returns the memory that the tables take. What was given back to the system is not a part of it.
     pub fn heap_bytes(&self) -> usize {
         self.bytes.get().saturating_sub(self.given_back.get()) as usize
     }
@@ -149,7 +149,7 @@ impl Tables {
 
     /// The same, with those that were in use before.
     pub fn all_from(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
-        self.numbered(start).take_while(|(number, _)| *number < self.never_used.get() as usize)
+        self.numbered(start).take_while(|(number, _)| *number < self.ever_used.get() as usize)
     }
 
     /// Returns all sites from number `start` on.
@@ -181,7 +181,7 @@ impl Tables {
         if self.first_spare.get() == number as u64 {
             self.first_spare.set(after);
         }
-        self.never_used.set(after.max(self.never_used.get()));
+        self.ever_used.set(after.max(self.ever_used.get()));
     }
 
     /// Takes a shard out of use, and gives its memory back to the system. The caller holds all locks of the shard,
@@ -203,7 +203,7 @@ impl Tables {
 
     /// Gives the memory of all shards back that have waited for a split in vain. No shard comes into use meanwhile.
     pub fn give_back_unused(&self) {
-        let unused = self.numbered(self.never_used.get() as usize).map(|(_, site)| site);
+        let unused = self.numbered(self.ever_used.get() as usize).map(|(_, site)| site);
         let waiting = unused.filter(|site| site.used_for() == Use::Spare { given_back: 0 });
         waiting.for_each(|site| self.give_back(site));
     }

@@ -13,7 +13,7 @@ use crate::sync::AtomicU64;
 use crate::table::ticking::{Clock, Ticking};
 use crate::table::{ShardVersions, ShardWords, Table, load};
 
-/// The lease of a shard that may be split. It is valid for as long as the directory's entry of the shard is
+/// The lease of a shard that may be split or joined. It is valid for as long as the directory's entry of the shard is
 /// unchanged.
 #[derive(Clone, Copy)]
 pub struct UntilSplit<'a, W = bool> {
@@ -37,7 +37,7 @@ pub struct Shared {
     pub ticking: Option<Box<Ticking>>,
 }
 
-/// The error that the shard has been split.
+/// The error that the shard has been split, or joined with its other half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WasSplit;
 

@@ -31,6 +31,7 @@ impl VoidItems {
     }
 
     pub fn number(&self) -> u64 {
+        // Relaxed: a figure of one moment.
         self.number.load(Ordering::Relaxed)
     }
 
@@ -46,12 +47,14 @@ impl VoidItems {
     /// Takes off one item. Returns whether there was one. The caller holds the lock of a void lane of the item.
     pub fn take_one(&self) -> bool {
         let one_less = |number: u64| number.checked_sub(1);
+        // Relaxed: see `add`.
         self.number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
     }
 
     /// Lowers the number to `most`. The caller holds `splits` for writing.
     pub fn limit(&self, most: u64) {
         let lower = |number| Some(most).filter(|most| *most < number);
+        // Relaxed: the lock of `splits` orders it with `add`.
         let _ = self.number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, lower);
     }
 }

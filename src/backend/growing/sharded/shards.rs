@@ -127,7 +127,7 @@ impl Storage for Sharded {
         self.directory.end(self.directory.look_up(Mixed(next))).map(|hash| hash.0)
     }
 
-    fn item_in(&self, next: u64) -> Mixed {
+    fn hash_in(&self, next: u64) -> Mixed {
         Mixed(next)
     }
 

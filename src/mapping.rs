@@ -1,10 +1,9 @@
 //! Files as words in memory: mapped, so that stores reach the file, and loads come from the system's cache of it.
 
-#[cfg(target_pointer_width = "64")]
-use memmap2::Advice;
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;
 
 /// A part of a file that is mapped into memory.
@@ -29,12 +28,24 @@ impl Mapping {
 }
 
 /// To read a file.
-#[cfg(target_pointer_width = "64")]
 impl Mapping {
-    /// Maps the first `length` bytes of a file. Only load their words: the memory is read-only.
+    /// Maps the first `length` bytes of a file, or copies them into memory where the system does not map it. Only load
+    /// their words: the memory is read-only.
     pub fn of_file(file: &File, length: u64) -> io::Result<Self> {
-        let raw = MmapOptions::new().len(length as usize).map_raw_read_only(file)?;
-        Ok(Mapping { raw })
+        let length = length.try_into().map_err(|_| io::ErrorKind::OutOfMemory)?;
+        // On other targets, a load of 64 bits may be an instruction that writes.
+        if cfg!(target_pointer_width = "64")
+            && let Ok(raw) = MmapOptions::new().len(length).map_raw_read_only(file)
+        {
+            return Ok(Mapping { raw });
+        }
+        Self::copy_of(file, length)
+    }
+
+    fn copy_of(file: &File, length: usize) -> io::Result<Self> {
+        let mut copy = MmapOptions::new().len(length).map_anon()?;
+        file.read_exact_at(&mut copy, 0)?;
+        Ok(Mapping { raw: copy.into() })
     }
 
     /// Asks the system to read these bytes from the disk, and does not wait for them.
@@ -59,8 +70,30 @@ impl Mapping {
     /// Maps some pages now and together, and not each when it is first written.
     pub fn populate(&self, at: usize, length: usize) {
         #[cfg(target_os = "linux")]
-        let _ = self.raw.advise_range(memmap2::Advice::PopulateWrite, at, length);
+        let _ = self.raw.advise_range(Advice::PopulateWrite, at, length);
         #[cfg(not(target_os = "linux"))]
         let _ = (at, length);
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_copy_of_a_file_has_the_words_of_its_mapping() {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&(0..1_000u64).flat_map(u64::to_ne_bytes).collect::<Vec<u8>>())
+            .expect("a write");
+        let both = [Mapping::of_file(&file, 8_000), Mapping::copy_of(&file, 8_000)];
+        let both = both.map(|mapping| mapping.expect("a mapping"));
+        for mapping in &both {
+            mapping.will_need(4_096, 800);
+            let words = mapping.words().iter().map(|word| word.load(Ordering::Relaxed));
+            assert!(words.eq(0..1_000));
+        }
+        assert!(Mapping::copy_of(&file, 8_001).is_err());
     }
 }

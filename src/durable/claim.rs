@@ -170,6 +170,9 @@ fn no_file_name() -> SnapshotError {
 
 /// Returns the path of a state without links, which is the same for all names of it. It need not be there.
 fn real_path_of(name: &Path) -> Result<PathBuf, SnapshotError> {
+    if let Ok(real) = fs::canonicalize(name) {
+        return Ok(real);
+    }
     let state = follow(name)?;
     let folder = folder_of(&state);
     let real = fs::canonicalize(folder).map_err(|error| {

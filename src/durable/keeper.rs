@@ -279,7 +279,7 @@ impl Threads {
 }
 
 /// The number of forks that led to this process, since an ancestor opened the first filter. Relaxed: it changes only in
-/// a child, before the child runs anything else.
+/// a child, before the child runs anything else but what other libraries do at a fork.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns [`FORKS`], which each child counts from then on. (A child that is made without `fork` of the C library,

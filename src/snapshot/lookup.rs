@@ -14,7 +14,7 @@ use crate::layout::roots::{Position, Roots};
 use crate::layout::shrinking::Shrinking;
 use crate::layout::sizing::Layout;
 use crate::layout::stamps::AgeShift;
-#[cfg(all(unix, target_pointer_width = "64", not(any(loom, shuttle))))]
+#[cfg(all(unix, not(any(loom, shuttle))))]
 use crate::mapping::Mapping;
 use crate::snapshot::block::{BlockReader, Totals, UNITS, age_shift};
 use crate::snapshot::error::SnapshotError;
@@ -33,9 +33,10 @@ use std::time::{Duration, Instant};
 /// A filter in its file, to be read without loading it. Many processes share one copy: the system's cache of the file.
 ///
 /// Opening a file reads some bytes of each shard, so a file of a gigabyte is open within some milliseconds. It takes
-/// some 40 bytes of memory for each shard, which has 64 KiB or more. The first lookup that leads to a shard reads and
+/// some 40 bytes of memory for each shard (70 if the filter forgets), which has 64 KiB or more. The first lookup that leads to a shard reads and
 /// checks all of it. Later ones read two words, which are mapped into memory. All threads may use it at once, and the
-/// filter may be of either kind. (On other systems than Unix of 64 bits, opening a file reads all of it into memory.)
+/// filter may be of either kind. (Where the system does not map a file, as on other systems than Unix of 64 bits, opening
+/// it reads all of it into memory.)
 ///
 /// To change the filter, or where lookups of several times the speed are worth the time and the memory,
 /// [load](Self::load) it.
@@ -120,7 +121,8 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let info = SnapshotInfo::describe(&file, &outline)?;
         let Outline { header, end, length, .. } = outline;
         let mapping = Mapping::of_file(&file, length);
-        let mapping = mapping.map_err(SnapshotError::io("cannot map it into memory"))?;
+        let mapping =
+            mapping.map_err(SnapshotError::io("cannot map it into memory, or read it"))?;
         let reader = BlockReader::new(&header.layout);
         let index = BlockIndex::read(&file, &mapping, &header, &reader, end)?;
         let layout = header.layout;
@@ -368,22 +370,17 @@ impl<S> fmt::Debug for SnapshotFile<S> {
     }
 }
 
-/// The words of a file, which are read into memory where it is not mapped. (On a machine of 32 bits, a load of 64 bits
-/// may be an instruction that writes.)
-#[cfg(not(all(unix, target_pointer_width = "64", not(any(loom, shuttle)))))]
+/// The words of a file, which are read into memory on systems where files are not mapped.
+#[cfg(not(all(unix, not(any(loom, shuttle)))))]
 struct Mapping(Box<[atomic::AtomicU64]>);
 
-#[cfg(not(all(unix, target_pointer_width = "64", not(any(loom, shuttle)))))]
+#[cfg(not(all(unix, not(any(loom, shuttle)))))]
 impl Mapping {
-    fn of_file(mut file: &File, length: u64) -> std::io::Result<Self> {
-        use std::io::{Error, ErrorKind, Read, Seek};
-        let mut bytes = Vec::new();
-        file.rewind()?;
-        if file.take(length).read_to_end(&mut bytes)? as u64 != length {
-            return Err(Error::from(ErrorKind::UnexpectedEof));
-        }
-        let words = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word));
-        Ok(Mapping(words.map(atomic::AtomicU64::new).collect()))
+    fn of_file(file: &File, length: u64) -> std::io::Result<Self> {
+        let no_memory = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
+        let mut words = zeros((length / 8) as usize).map_err(|_: NoMemory| no_memory())?;
+        read_at(file, &mut words, 0).map_err(SnapshotError::into_io_error)?;
+        Ok(Mapping(words.into_iter().map(atomic::AtomicU64::new).collect()))
     }
 
     fn will_need(&self, _: u64, _: usize) {}

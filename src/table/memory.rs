@@ -120,7 +120,7 @@ mod words {
     use std::ops::Deref;
     use std::ptr::NonNull;
 
-    /// TableWords that are allocated together.
+    /// The words of a table, which are allocated together.
     pub struct TableWords {
         start: NonNull<AtomicU64>,
         layout: Layout,

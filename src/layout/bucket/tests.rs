@@ -61,7 +61,7 @@ fn taken_lanes_are_counted_over_many_words() {
         let full = lanes.ones * lanes.fingerprints();
         for length in [0, 1, 100, 128, 129, 1_000] {
             let words: Vec<u64> = (0..length).map(|_| random() & random() & random()).collect();
-            let expected = words.iter().map(|word| lanes.taken(*word).len()).sum();
+            let expected: usize = words.iter().map(|word| lanes.taken(*word).len()).sum();
             assert_eq!(lanes.count_taken(&words), expected);
             assert_eq!(lanes.count_taken(&vec![full; length]), length * lanes.slots());
         }

@@ -76,7 +76,7 @@ impl Mapping {
     }
 }
 
-#[cfg(all(test, not(miri)))]
+#[cfg(all(test, feature = "durable", not(miri)))]
 mod tests {
     use super::*;
     use std::io::Write;

@@ -131,7 +131,8 @@ const OUTPUT_HELP: &str = "\
 Write to FILE instead of standard output
 
 An existing FILE is replaced at the end of the run, as a whole: if no input could be opened, or if the \
-run is interrupted or fails, it stays as it was. So it may be the input: koel dedup FILE -o FILE.
+run is interrupted or fails, it stays as it was. So, without --count or --limit, it may be the input: \
+koel dedup FILE -o FILE.
 
 With --state, the new lines are appended to FILE instead, and a killed run that is repeated ends with the \
 output of one that was not disturbed. If there is an incomplete line at the end of FILE, koel ends that \

@@ -137,9 +137,13 @@ impl Job<'_> {
         };
         let old = replacement.as_ref().and_then(Replacement::old);
         let is_input = old.is_some_and(|old| input::that_is(&sources, old).is_some());
-        if let (Some(path), true) = (path, is_input && counts) {
-            let what = "this is an input, and its lines would be lost; count them elsewhere";
-            return Err(Failure::new(format!("{}: {what}", path.display())));
+        let loses = match (counts, self.limit) {
+            (true, _) => Some("its lines would be lost; count them elsewhere"),
+            (_, Some(_)) => Some("its lines after the limit would be lost; write to another file"),
+            _ => None,
+        };
+        if let (Some(path), Some(loses), true) = (path, loses, is_input) {
+            return Err(Failure::new(format!("{}: this is an input, and {loses}", path.display())));
         }
         // Lines are written immediately, unless they are only counted, or it is not yet certain which
         // are repeated.

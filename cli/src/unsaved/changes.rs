@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub fn claim(path: &Path, waiting: &Waiting) -> Result<(Keeper, Option<String>), Failure> {
     let mut warning = None;
     // The library claims the state, too, so another program may come between.
-    for _ in 0..3 {
+    for round in 0..3 {
         let keeper = Keeper::claim(path, waiting)?;
         let journals = journals_of(&keeper.real_path());
         let journals = journals.map_err(|error| Failure::about(path, &error))?;
@@ -24,8 +24,8 @@ pub fn claim(path: &Path, waiting: &Waiting) -> Result<(Keeper, Option<String>),
         }
         drop(keeper);
         warning = match path.exists() {
-            true => take_in(path)?,
-            false => journals.iter().try_for_each(|journal| remove(journal)).map(|()| None)?,
+            true => take_in(path, round > 0)?.or(warning),
+            false => journals.iter().try_for_each(|journal| remove(journal)).map(|()| warning)?,
         };
     }
     Err(Failure::new(format!("{}: other programs change it; try again", path.display())))
@@ -43,14 +43,24 @@ pub fn waiting(state: &Path) -> Option<(PathBuf, u64)> {
     found
 }
 
-/// Opens the state as the other program would. Returns a warning if changes are lost.
-fn take_in(path: &Path) -> Result<Option<String>, Failure> {
+/// Opens the state as the other program would. Returns a warning if changes are lost. `again` tells why journals are
+/// still there: if one cannot be removed, that is an error.
+fn take_in(path: &Path, again: bool) -> Result<Option<String>, Failure> {
     check_grows(path)?;
     // There is a state, so nothing is built.
     let builder = ConcurrentCuckooFilter::builder().hasher(LineHash::random(Comparison::Bytes));
     let failed = |error| Failure::new(format!("{}: {}", path.display(), without_numbers(error)));
     let seen = DurableFilter::open(path, builder).map_err(failed)?;
     let lost = seen.lost_changes();
+    if again {
+        let found = journals_of(seen.path()).map_err(|error| Failure::about(path, &error))?;
+        // After this, the state has all changes of the journals that were found.
+        seen.checkpoint().map_err(failed)?;
+        for journal in found.iter().filter(|journal| journal.exists()) {
+            let what = format!("{}: cannot remove this journal", journal.display());
+            fs::remove_file(journal).map_err(|error| Failure::of(what, &error))?;
+        }
+    }
     seen.close().map_err(failed)?;
     let path = path.display();
     Ok((lost > 0).then(|| {

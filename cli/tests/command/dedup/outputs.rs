@@ -112,6 +112,7 @@ fn an_output_may_be_the_input() {
         ("dedup f nosuch -o f", "f: left as it was"),
         ("dedup cut.gz -o cut.gz", "compress"),
         ("dedup --count f -o f", "f: this is an input, and its lines would be lost"),
+        ("dedup --limit {1,9000000} f -o f", "f: this is an input, and its lines after the limit"),
     ]);
 }
 

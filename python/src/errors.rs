@@ -57,7 +57,7 @@ fn of_file(
         (SnapshotErrorKind::NotFound, None) => of_system(ENOENT, without_path(text, path), path),
         (SnapshotErrorKind::NotAFile, _) => not_a_file(path),
         (_, Some(number)) => of_system(number, without_path(text, path), path),
-        (SnapshotErrorKind::Io, None) => PyOSError::new_err(text.to_string()),
+        (SnapshotErrorKind::Io, None) => of_system(EINVAL, without_path(text, path), path),
         (SnapshotErrorKind::WrongHasher, None) => named(
             "its items were hashed in another way, so none of them would be found: by a Rust program with a hash of \
              its own, or by the koel command with options such as --url",

@@ -77,8 +77,8 @@
 //! capacity for as long as there is memory. It refuses an item only for the item's own copies, for memory, or for its
 //! limit, and never for other items, but for [rare cases](ConcurrentCuckooFilter#when-it-returns-full): short
 //! fingerprints when most items have all their copies, fingerprints that have no bits left, and items that were chosen
-//! by someone who knows the hasher's keys. (A filter of fixed size also refuses items whose buckets are full of copies of
-//! others.) A refused insert may still have grown the filter.
+//! by someone who knows the hasher's keys. (A filter of fixed size also refuses items whose buckets are full of copies
+//! of others.) A refused insert may still have grown the filter.
 //!
 //! # Consistency
 //!
@@ -126,12 +126,12 @@
 //! because chance treats them less evenly: a filter for 1,000 items takes 20.9 bits per item at 16
 //! bits a fingerprint.)
 //!
-//! A lookup reads the version of its second bucket's stripe, then its two buckets. Its answer counts only if the version
-//! was even and is unchanged: then the item was not being moved, since a move changes the versions of both its stripes.
-//! (In narrow buckets of a filter of fixed size, it looks at both of them before, without a version, and is done if it
-//! finds the item: a fingerprint that is found is proof enough there. A wide bucket of a filter that forgets asks for
-//! both versions: [`sweep`](mod@sweep).) [`kick`](mod@kick) explains why that is right while an item is on its way from one bucket to
-//! the other.
+//! A lookup reads the version of its second bucket's stripe, then its two buckets. Its answer counts only if the
+//! version was even and is unchanged: then the item was not being moved, since a move changes the versions of both its
+//! stripes. (In narrow buckets of a filter of fixed size, it looks at both of them before, without a version, and is
+//! done if it finds the item: a fingerprint that is found is proof enough there. A wide bucket of a filter that forgets
+//! asks for both versions: [`sweep`](mod@sweep).) [`kick`](mod@kick) explains why that is right while an item is on its
+//! way from one bucket to the other.
 //!
 //! A filter that grows has equal shards of 64 or 128 KiB behind a directory: the position of a hash among all hashes
 //! leads to the shard. A lookup also reads the directory's entry before and after, and tries again if the entry has

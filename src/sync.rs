@@ -1,9 +1,9 @@
 //! Selects the atomics: the standard ones or a checker's.
 //!
-//! What the models check names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle` nowhere else. (Journals and files,
-//! which no checker runs, use the standard ones.) Each of the three versions
-//! of this module (std, loom, shuttle) provides [`AtomicBool`], [`AtomicPtr`], [`AtomicU16`], [`AtomicU32`],
-//! [`AtomicU64`], a [`Mutex`] and an [`RwLock`] that cannot be poisoned, a [`Backoff`], [`nap`], and
+//! What the models check names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle` nowhere else. (Journals and
+//! files, which no checker runs, use the standard ones.) Each of the three versions of this module (std, loom, shuttle)
+//! provides [`AtomicBool`], [`AtomicPtr`], [`AtomicU16`], [`AtomicU32`], [`AtomicU64`], a [`Mutex`] and an [`RwLock`]
+//! that cannot be poisoned, a [`Backoff`], [`nap`], and
 //!
 //! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Under loom the load is not an
 //!   event, because an ordinary load right before a store of the same word would hide other threads' reads from loom. A

@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 
 type Filter = ConcurrentCuckooFilter;
 
-/// A filter, and how many keys fill it, from 0 on. It mixes the hashes it is given, so consecutive numbers go to unrelated
-/// buckets.
+/// A filter, and how many keys fill it, from 0 on. It mixes the hashes it is given, so consecutive numbers go to
+/// unrelated buckets.
 struct Bench {
     filter: Filter,
     bytes: usize,

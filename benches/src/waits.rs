@@ -3,12 +3,12 @@
 //! * *growth*: one thread inserts, and another one looks up present items. A growing filter is compared with one behind
 //!   a lock, which is rebuilt at twice the capacity whenever it is full.
 //! * *saves*: lookups, and pairs of an insert and a removal, in a filter of 256 MiB, alone and during a save.
-//! * *journal*: two threads add new items, to a filter in memory of about 1 GiB and to the same filter with its journal,
-//!   alone, and while it is saved or makes checkpoints.
+//! * *journal*: two threads add new items, to a filter in memory of about 1 GiB and to the same filter with its
+//!   journal, alone, and while it is saved or makes checkpoints.
 //!
-//! Times are medians over repetitions. The machine may be shared, and waits that are no longer than those of a loop that
-//! only reads the clock say nothing about the filter. Delays by other work come and go, but those by the filter recur in
-//! every repetition, so the least of the longest waits has a column, too.
+//! Times are medians over repetitions. The machine may be shared, and waits that are no longer than those of a loop
+//! that only reads the clock say nothing about the filter. Delays by other work come and go, but those by the filter
+//! recur in every repetition, so the least of the longest waits has a column, too.
 
 use crate::durable::item;
 use crate::growth::growing;

@@ -18,10 +18,10 @@
 //!
 //! # Reading order
 //!
-//! [`commands::dedup`] is the main subcommand. Its [`Job`](commands::job::Job) passes a [`Run`](run::Run) to [`run::run()`], whose module explains
-//! the threads. [`run::monitor`] is where they wait for each other, and [`run::turns`] keeps the lines in order.
-//! [`unsaved`] explains what a kill takes. [`state::comparison`] defines when two lines are equal, and
-//! [`state::keys::url_key`] when two URLs are.
+//! [`commands::dedup`] is the main subcommand. Its [`Job`](commands::job::Job) passes a [`Run`](run::Run) to
+//! [`run::run()`], whose module explains the threads. [`run::monitor`] is where they wait for each other, and
+//! [`run::turns`] keeps the lines in order. [`unsaved`] explains what a kill takes. [`state::comparison`] defines when
+//! two lines are equal, and [`state::keys::url_key`] when two URLs are.
 
 #![forbid(unsafe_code)]
 

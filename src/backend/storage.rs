@@ -47,14 +47,14 @@ pub trait Storage: Send + Sync {
 
     // Shard by shard.
 
-    /// Copies the buckets of the shard at the cursor `next`, which is 0 at first, and moves it to the shard that follows. Other
-    /// threads may change the filter between two calls, but for joins of its shards; an item that stays in the filter
-    /// is in exactly one of the copies. (This holds for items. A void lane, which goes to both halves of a split, may
-    /// be in two.)
+    /// Copies the buckets of the shard at the cursor `next`, which is 0 at first, and moves it to the shard that
+    /// follows. Other threads may change the filter between two calls, but for joins of its shards; an item that stays
+    /// in the filter is in exactly one of the copies. (This holds for items. A void lane, which goes to both halves of
+    /// a split, may be in two.)
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block>;
 
-    /// Returns the cursor after `next` of [`copy_shard`](Self::copy_shard). While no shards are joined, the border of two
-    /// shards stays where it is; splits only add borders.
+    /// Returns the cursor after `next` of [`copy_shard`](Self::copy_shard). While no shards are joined, the border of
+    /// two shards stays where it is; splits only add borders.
     fn after(&self, next: u64) -> Option<u64>;
 
     /// Returns a hash that the shard at this cursor owns.

@@ -3,8 +3,8 @@
 //! # Which journals belong to a state?
 //!
 //! A state is identified by its checksums and its length. Each journal has a random key, and its header has the key of
-//! the journal before it and, if it is the first journal of a state, that state's identity. Two rules hold at every moment, whichever
-//! step a process or the machine ends at:
+//! the journal before it and, if it is the first journal of a state, that state's identity. Two rules hold at every
+//! moment, whichever step a process or the machine ends at:
 //!
 //! 1. A journal whose header names a state: that state has the changes of all earlier journals, and none of this one.
 //! 2. A journal whose header names no state: its changes follow those of the journal with its `previous` key.

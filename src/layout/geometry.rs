@@ -211,8 +211,8 @@ impl Geometry {
         let product = u64::from(hash.0 as u32) * self.heads;
         let head = (product >> 32) as u32;
         if !is_wide {
-            // All bits of the stamp are set, so the one that `nth` adds carries into the fingerprint, which is then never
-            // zero, and clears the stamp.
+            // All bits of the stamp are set, so the one that `nth` adds carries into the fingerprint, which is then
+            // never zero, and clears the stamp.
             return Fingerprint::nth(head | self.stamp);
         }
         let tail = (product as u32).wrapping_shr(self.to_tail.into()) & self.in_a_tail;

@@ -1,8 +1,8 @@
 //! Lookups: whether an item is here, and how many copies of it.
 //!
 //! A lookup in a growing filter reads a version, both words, the directory's entry again, and the version again, and
-//! acquires no lock; the table of a fixed filter [looks](crate::table::Table::look) by itself. Only if moves invalidated all its attempts does a
-//! lookup lock the stripes of both buckets.
+//! acquires no lock; the table of a fixed filter [looks](crate::table::Table::look) by itself. Only if moves
+//! invalidated all its attempts does a lookup lock the stripes of both buckets.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Words};
@@ -83,8 +83,8 @@ impl<L: Lease> Shard<'_, L> {
         self.still_holds(seen).then(found)
     }
 
-    /// Whether the words that were read after these versions all stood at one moment, at which this shard owned the item.
-    /// The versions come last, because an entry may have changed and come back.
+    /// Whether the words that were read after these versions all stood at one moment, at which this shard owned the
+    /// item. The versions come last, because an entry may have changed and come back.
     #[inline(always)]
     pub fn still_holds(self, seen: SeenVersions<'_>) -> bool {
         self.lease.check().is_ok() && seen.still_hold()

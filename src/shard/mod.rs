@@ -17,8 +17,8 @@
 //! * Before a fingerprint is erased while a copy of it stays in the item's other bucket, readers that have
 //!   already begun are invalidated. Otherwise, a reader that read the other bucket before that copy arrived
 //!   would see neither copy.
-//! * A miss is valid only if nothing moved while both words were read. A hit needs one word in a narrow bucket of a fixed
-//!   filter; in a wide bucket, and in a shard that may be split, it is valid under the same condition as a miss.
+//! * A miss is valid only if nothing moved while both words were read. A hit needs one word in a narrow bucket of a
+//!   fixed filter; in a wide bucket, and in a shard that may be split, it is valid under the same condition as a miss.
 //! * A lock is handed out only while the shard still owns the items that the caller asks about; see
 //!   [`lease`]. A shard of a fixed filter always owns them.
 //!

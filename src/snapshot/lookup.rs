@@ -33,10 +33,10 @@ use std::time::{Duration, Instant};
 /// A filter in its file, to be read without loading it. Many processes share one copy: the system's cache of the file.
 ///
 /// Opening a file reads some bytes of each shard, so a file of a gigabyte is open within some milliseconds. It takes
-/// some 40 bytes of memory for each shard (70 if the filter forgets), which has 64 KiB or more. The first lookup that leads to a shard reads and
-/// checks all of it. Later ones read two words, which are mapped into memory. All threads may use it at once, and the
-/// filter may be of either kind. (Where the system does not map a file, as on other systems than Unix of 64 bits, opening
-/// it reads all of it into memory.)
+/// some 40 bytes of memory for each shard (70 if the filter forgets), which has 64 KiB or more. The first lookup that
+/// leads to a shard reads and checks all of it. Later ones read two words, which are mapped into memory. All threads
+/// may use it at once, and the filter may be of either kind. (Where the system does not map a file, as on other systems
+/// than Unix of 64 bits, opening it reads all of it into memory.)
 ///
 /// To change the filter, or where lookups of several times the speed are worth the time and the memory,
 /// [load](Self::load) it.

@@ -38,8 +38,8 @@ pub struct Table {
     ticking: Option<Box<Ticking>>,
 }
 
-/// As many words as a shard of a growing filter has buckets: all its words, or half of them if its buckets are wide. The
-/// compiler knows this size, so an index into a shard needs no bounds check.
+/// As many words as a shard of a growing filter has buckets: all its words, or half of them if its buckets are wide.
+/// The compiler knows this size, so an index into a shard needs no bounds check.
 pub type ShardWords = [AtomicU64; GROWING_BUCKETS as usize];
 
 /// The versions of such a shard.
@@ -187,8 +187,8 @@ impl Table {
         self.look_wide((first, self.geometry.out_of_hole(first, second), fp))
     }
 
-    /// Does the same where items expire. These lookups read the versions of both stripes, because an expiry changes only
-    /// that of its own ([sweeps](mod@crate::shard::sweep#is-a-lookup-right)).
+    /// Does the same where items expire. These lookups read the versions of both stripes, because an expiry changes
+    /// only that of its own ([sweeps](mod@crate::shard::sweep#is-a-lookup-right)).
     #[inline(never)]
     fn look_wide_forgetting(&self, first: usize, second: usize, fp: Fingerprint) -> Option<bool> {
         let buckets = self.words.as_chunks().0;

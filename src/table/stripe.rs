@@ -6,13 +6,13 @@
 //! one. Whoever else holds a lock there waits for no other shard.) The result is a witness of the locks, [`Locks`],
 //! which the writing functions require.
 //!
-//! Readers hold no lock. They take a [`SeenVersion`] of one of the two stripes that they are about to read
-//! (if items expire, the stripe of the bucket that they read last, or both in wide buckets), read both buckets, and then
-//! check whether the version still holds. It holds unless an item was [moved](Stripes::write_section) meanwhile, as by a
+//! Readers hold no lock. They take a [`SeenVersion`] of one of the two stripes that they are about to read (if items
+//! expire, the stripe of the bucket that they read last, or both in wide buckets), read both buckets, and then check
+//! whether the version still holds. It holds unless an item was [moved](Stripes::write_section) meanwhile, as by a
 //! kick, a split or a join, or readers were [invalidated](Stripes::invalidate_readers): by a removal of one of several
-//! copies, a sweep or a clear. Filling or emptying a single lane does not change the version, because it is one store of
-//! one word, which a reader sees as a whole or not at all.
-//! (Buckets of two words have [rules of their own](mod@crate::shard::kick#and-in-a-wide-bucket).)
+//! copies, a sweep or a clear. Filling or emptying a single lane does not change the version, because it is one store
+//! of one word, which a reader sees as a whole or not at all. (Buckets of two words have [rules of their
+//! own](mod@crate::shard::kick#and-in-a-wide-bucket).)
 //!
 //! This file never accesses a bucket.
 //!

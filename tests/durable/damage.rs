@@ -185,8 +185,8 @@ fn a_damaged_journal_is_refused_or_counts_up_to_the_damage() {
     assert!((0..10u64).all(|item| seen.remove(&item).expect("a change")));
     drop(seen);
     let (state, name, right) = state_and_journal(folder.path());
-    // Up to the first record that is still blank: each bit of a byte that is not zero, and one of those that are. A short
-    // run takes a bit of some bytes that are not zero.
+    // Up to the first record that is still blank: each bit of a byte that is not zero, and one of those that are. A
+    // short run takes a bit of some bytes that are not zero.
     let end = right.iter().rposition(|byte| *byte != 0).expect("records") + 17;
     let mut lost = [0; 2];
     let mut damaged = [0; 2];

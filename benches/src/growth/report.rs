@@ -27,8 +27,8 @@ pub struct Grown {
 }
 
 impl Grown {
-    /// Returns whether nothing is lost, and the rate among so many absent keys is what the set reports, as far as chance
-    /// leaves it alone.
+    /// Returns whether nothing is lost, and the rate among so many absent keys is what the set reports, as far as
+    /// chance leaves it alone.
     pub fn is_right(&self, absent: u64) -> bool {
         let close = |told: f64| {
             let deviation = (told / absent as f64).sqrt();

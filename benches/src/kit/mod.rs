@@ -1,4 +1,5 @@
-//! What all benches share: the command line, the machine and its threads, figures, tables and curves, memory, and waits.
+//! What all benches share: the command line, the machine and its threads, figures, tables and curves, memory, and
+//! waits.
 
 pub mod arguments;
 pub mod curves;

@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Display};
 
-/// Rows of cells, of which the first has the headings. The first column is aligned to the left, the others to the right.
+/// Rows of cells, of which the first has the headings. The first column is aligned to the left, the others to the
+/// right.
 pub struct Table(Vec<Vec<String>>);
 
 impl Table {

@@ -262,8 +262,8 @@ set!(
     |set, key| Some(set.remove(&key).is_some())
 );
 
-/// A filter in a mapped file, and the bytes of that, behind a lock for readers and writers. The file has no name any more,
-/// so it goes with the filter.
+/// A filter in a mapped file, and the bytes of that, behind a lock for readers and writers. The file has no name any
+/// more, so it goes with the filter.
 pub struct InFile(cuckoofilter_mmap::ConcurrentCuckooFilter<u64>, usize);
 
 // Its insert looks into one of the two buckets only, so it may take what is there for new.
@@ -336,8 +336,8 @@ set!(
     |set, hash| Some(set.remove_hash(hash))
 );
 
-// A chain of tables. Each is twice as large as the one before, and has one more bit per item, so that all of them together
-// keep the rate.
+// A chain of tables. Each is twice as large as the one before, and has one more bit per item, so that all of them
+// together keep the rate.
 set!(
     Sequential, Scalable, [&mut], "scalable_cuckoo_filter", RATE, true,
     |items| {

@@ -164,8 +164,8 @@ fn refusal(apart: Apart) -> Refusal {
     Refusal::Text(apart.to_string())
 }
 
-/// A filter forgets the number of deleted items, and gives back what it grew to and does not need any more: an empty one
-/// at once, any other in parts, between commands. A primary tells its replicas of each part, by the cursor where it
+/// A filter forgets the number of deleted items, and gives back what it grew to and does not need any more: an empty
+/// one at once, any other in parts, between commands. A primary tells its replicas of each part, by the cursor where it
 /// began.
 pub struct Compact;
 

@@ -51,8 +51,9 @@ fn chores<T>(act: impl FnOnce(&mut Chores) -> T) -> T {
 }
 
 impl Context<'_> {
-    /// Comes back soon, again and again, to let [time pass](crate::set::Set::pass_part) in the set of this key, and then
-    /// to [shrink](crate::set::Set::shrink_part) it, from this cursor on if there is one. This server decides when.
+    /// Comes back soon, again and again, to let [time pass](crate::set::Set::pass_part) in the set of this key, and
+    /// then to [shrink](crate::set::Set::shrink_part) it, from this cursor on if there is one. This server decides
+    /// when.
     pub fn go_on(self, name: Argument<'_>, cursor: Option<u64>) {
         // SAFETY: the call lives.
         let database = unsafe { raw::RedisModule_GetSelectedDb.unwrap()(self.raw()) };

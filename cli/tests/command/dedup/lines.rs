@@ -2,7 +2,8 @@
 //! output equals that of a model with a standard `HashSet`, for all kinds of lines and files, and
 //! any number of threads. Lines that are longer than a mebibyte wait in a file, not in memory.
 //!
-//! A line may be dropped by mistake, with a very low probability, so runs of many lines use a state whose hashes are known.
+//! A line may be dropped by mistake, with a very low probability, so runs of many lines use a state whose hashes are
+//! known.
 
 use crate::common::*;
 use std::collections::HashSet;

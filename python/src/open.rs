@@ -66,9 +66,7 @@ impl Asked {
             });
             match opened? {
                 Ok(taken) => return Ok(taken),
-                Err(error)
-                    if error.kind() == DurableErrorKind::InUse && Instant::now() < until =>
-                {
+                Err(error) if error.kind() == DurableErrorKind::InUse && Instant::now() < until => {
                     py.detach(|| std::thread::sleep(PERIOD));
                     py.check_signals()?;
                 }

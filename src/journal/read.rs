@@ -122,15 +122,24 @@ impl Reader {
     /// damaged.
     pub fn lost(&self, ends: impl Iterator<Item = Cursor>) -> io::Result<u64> {
         let mut records = [[0; 2]; PAGE_RECORDS];
-        // Damaged records count, but not a record that a process had not finished when it was killed.
-        let is_change = |[_, seal]: &&[u64; 2]| *seal != 0 && u64::from_le(*seal) & 7 != CHUNK;
         let mut lost = 0;
         let others = (&self.others, Cursor::default());
-        for (pages, end) in self.streams.iter().zip(ends).chain([others]) {
+        for (stream, (pages, end)) in self.streams.iter().zip(ends).chain([others]).enumerate() {
             let mut first = end.place % PAGE_RECORDS;
             for page in pages.iter().skip(end.place / PAGE_RECORDS) {
                 self.read_page(*page, &mut records)?;
-                lost += records[first..].iter().filter(is_change).count() as u64;
+                // The beginning of a chunk is no change. Elsewhere, and in a stream, whose chunks are known, a record
+                // with that code only is a damaged one.
+                let begins_chunk = |at: usize, word: u64, seal: u64| {
+                    let whole = || sealed(self.header.key, page * PAGE_RECORDS as u64, word, CHUNK);
+                    at == 0 && seal & 7 == CHUNK && (stream == STREAMS || seal == whole())
+                };
+                // Damaged records count, but not one that a process had not finished when it was killed.
+                let is_change = |(at, record): &(usize, &[u64; 2])| {
+                    let [word, seal] = record.map(u64::from_le);
+                    seal != 0 && !begins_chunk(*at, word, seal)
+                };
+                lost += records.iter().enumerate().skip(first).filter(is_change).count() as u64;
                 first = 0;
             }
         }

@@ -33,7 +33,7 @@ impl std::fmt::Display for Failure {
 /// The reason why a run ends early.
 #[derive(Debug)]
 pub enum Trouble {
-    /// The reader of the output has closed it after so many bytes of what was to be written.
+    /// The reader of the output has closed it. The number is that of the bytes that it had taken of the last write.
     BrokenPipe {
         written: u64,
     },

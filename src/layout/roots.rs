@@ -38,7 +38,7 @@ impl Position {
         self.range_of(1 << level)
     }
 
-    /// The same at the level at which each root has so many ranges.
+    /// The same at the level at which each root has `each` ranges.
     #[inline]
     pub fn range_of(self, each: u64) -> usize {
         let range = (u128::from(self.in_root) * u128::from(each)) >> u64::BITS;

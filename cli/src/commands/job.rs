@@ -55,7 +55,7 @@ pub struct Job<'a> {
     pub answer: Answering,
 }
 
-/// Sums up what became of the lines, of which so many were recovered in a second pass.
+/// Sums up the outcome of the lines; `recovered` is the number that a second pass gave back.
 type Answering = fn(&Outcome, Rules, Option<u64>) -> Answer;
 
 impl Begun {

@@ -78,7 +78,7 @@ impl Aside {
         put(&mut self.repeated, repeated)
     }
 
-    /// Compares the lines that were set aside with the lines written, so many bytes at once in each of two threads.
+    /// Compares the lines that were set aside with the lines written, `at_once` bytes at a time on each of two threads.
     pub fn settle(self, at_once: u64, rules: Rules, hash: LineHash) -> Result<Settled, Failure> {
         let parts = self.bytes.div_ceil(at_once).clamp(1, MAX_PARTS).next_power_of_two() as usize;
         let mut repeated = rewound(self.repeated)?;

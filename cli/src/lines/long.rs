@@ -112,8 +112,8 @@ impl Reading {
         Ok(LongLine { bytes: self.bytes, hash, key, is_expected, has_field, file: self.file })
     }
 
-    /// Reads the line again, and returns this field of so many bytes, or all of them. `None` if they do not have the
-    /// field.
+    /// Reads the line again, and returns this field, whose length is known, or the whole line. `None` if they do not
+    /// have the field.
     fn compared(&self, field: Option<Field>, length: u64) -> io::Result<Option<Part>> {
         let mut file = &self.file;
         file.rewind()?;

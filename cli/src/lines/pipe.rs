@@ -33,7 +33,7 @@ impl Pipe {
         Some(Pipe { file, keys, terminator, lines: Vec::new(), refused: 0 })
     }
 
-    /// Notes that the selected lines of a chunk were written, except for so many bytes.
+    /// Notes that the selected lines of a chunk were written, except for the last bytes, which the pipe refused.
     pub fn wrote(&mut self, chunk: &Chunk, refused: u64) {
         self.refused = refused;
         let left = self.held() + refused;

@@ -2,7 +2,7 @@
 //! channels and [turns](crate::run::turns).
 //!
 //! The reader *hands in* chunks, and the writer *writes* them in the same order. The coordinator
-//! can wait until so many have been written. It can also close the run, after which no chunk is handed in.
+//! can wait until a number of them has been written. It can also close the run, after which no chunk is handed in.
 
 use crate::failure::Trouble;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -143,8 +143,8 @@ impl Monitor {
         event
     }
 
-    /// Waits until so many chunks have been written, or all that were handed in; or until there is a reason to end the
-    /// run. Returns `false` if the deadline comes first.
+    /// Waits until a number of chunks has been written, or all that were handed in; or until there is a reason to end
+    /// the run. Returns `false` if the deadline comes first.
     pub fn wait_until_written(&self, chunks: u64, until: Instant) -> bool {
         self.wait_for(until, |at| at.is_disturbed() || at.written >= chunks.min(at.handed))
     }

@@ -41,7 +41,7 @@ impl Command for AddNew {
         let set = target::added_to(call, *name, &mut key, Wanted::default())?;
         let hash = set.hash(item.bytes());
         if !limits::has_room(call, set) {
-            // Who counts knows what has expired.
+            // A count excludes items that have expired.
             if set.count(hash) == 0 {
                 limits::check(call, set)?;
             }

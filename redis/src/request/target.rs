@@ -58,7 +58,7 @@ pub fn added_to<'k>(
 /// The items that are done at once, with their hashes and answers on the stack.
 pub const BATCH: usize = 128;
 
-/// The hashes of so many items at most.
+/// The hashes of the items, up to a maximum number.
 pub fn hashes(set: &Set, items: &[Argument<'_>]) -> [Prehashed; BATCH] {
     let mut hashes = [Prehashed(0); BATCH];
     for (hash, item) in hashes.iter_mut().zip(items) {

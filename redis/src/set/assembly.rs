@@ -110,7 +110,7 @@ impl Assembly {
         }
     }
 
-    /// Returns what the chunks are of, and what it was made of, if they tell that.
+    /// Returns the contents, and the description of the set if the chunks contain it.
     pub fn finish(self) -> (Part, Option<About>) {
         (self.part, self.about)
     }

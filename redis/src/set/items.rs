@@ -51,7 +51,7 @@ impl Set {
     /// Adds the item if it is not there, and returns whether it was not, or `None` if there was no room.
     pub fn add_if_absent(&mut self, hash: Prehashed) -> Option<bool> {
         if self.room() == 0 {
-            // Who counts knows what has expired.
+            // A count excludes items that have expired.
             return (self.count(hash) > 0).then_some(false);
         }
         let added = match &mut self.body {

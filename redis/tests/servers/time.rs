@@ -43,7 +43,7 @@ fn an_item_stays_as_long_as_told_and_goes_soon_after() {
     });
 }
 
-/// Adds, deletes and asks, from this number on, for so many milliseconds.
+/// Adds, deletes and asks for items from a number on, until a number of milliseconds has passed.
 fn be_busy(client: &mut Client, next: &mut usize, milliseconds: u64) {
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(milliseconds) {

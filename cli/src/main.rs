@@ -10,7 +10,7 @@
 //!   commands     one file for each subcommand, and the summary at its end
 //!   run          the threads of a run, and how they wait for each other
 //!   unsaved      what a state does not have yet: what a killed run has written
-//!   lines        input, chunks of lines, lines too long for memory, output, and what --lossless sets aside
+//!   lines        input, chunks of lines, output, and what --lossless sets aside
 //!   state        the filter, its file, and how lines are compared
 //!   arguments    the command line and its help
 //!   random, failure

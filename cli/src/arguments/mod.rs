@@ -66,8 +66,7 @@ Files:
                       output STATE has
 
 Environment:
-  TMPDIR  the folder of temporary files: of lines of more than 1 MiB, and of
-          --lossless";
+  TMPDIR  the folder of the temporary files of --lossless";
 
 #[derive(Subcommand)]
 pub enum Command {

@@ -8,8 +8,8 @@ URLs are parsed by the WHATWG URL standard. Two URLs are equal if \
 they differ only in the spelling of scheme and host, a default port, dot segments, unnecessary \
 escapes, a fragment, or an empty query.
 
-This applies to http, https, ftp, ws and wss URLs of up to 1 MiB. All other lines are compared byte by byte. Lines \
-are written unchanged. A state remembers how its lines are compared.
+This applies to http, https, ftp, ws and wss URLs. All other lines are compared byte by byte. Lines are written \
+unchanged. A state remembers how its lines are compared.
 
 Equal (=) or not (-), by --url, and by --url --sort-query:
 

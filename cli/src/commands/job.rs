@@ -7,7 +7,7 @@ use crate::lines::aside::{AT_ONCE, Aside};
 use crate::lines::input::{self, Source};
 use crate::lines::output::Sink;
 use crate::lines::replacement::Replacement;
-use crate::lines::rules::{Field, LONGEST, Rules};
+use crate::lines::rules::{Field, Rules};
 use crate::run::coordinator::End;
 use crate::run::screen::{Screen, lines};
 use crate::run::shared::Operation;
@@ -118,7 +118,6 @@ impl Input {
                 Some(path) => Some(Field::Json(path)),
                 None => self.field.map(|number| Field::Numbered { number, delimiter }),
             },
-            longest: LONGEST,
         })
     }
 }

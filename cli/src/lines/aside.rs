@@ -7,14 +7,13 @@
 
 use crate::failure::{Failure, Trouble};
 use crate::lines::chunk::Chunk;
-use crate::lines::cutter::{Cutter, Over};
+use crate::lines::cutter::Cutter;
 use crate::lines::input::Opened;
-use crate::lines::long::{cannot, temporary};
 use crate::lines::rules::{Keys, Rules};
 use crate::state::comparison::LineHash;
 use hashbrown::HashTable;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -37,14 +36,23 @@ pub struct Aside {
 /// The result of the second pass.
 pub struct Settled {
     repeated: File,
-    hash: LineHash,
     /// The numbers of the lines dropped by mistake, among those that were set aside, in ascending
     /// order.
     mistaken: Vec<u64>,
 }
 
+/// Creates a temporary file without a name.
 fn buffered() -> Result<BufWriter<File>, Failure> {
-    Ok(BufWriter::with_capacity(64 << 10, temporary()?))
+    let file = tempfile::tempfile().map_err(|error| cannot(&error))?;
+    Ok(BufWriter::with_capacity(64 << 10, file))
+}
+
+/// Returns the failure of making or using a temporary file.
+fn cannot(error: &io::Error) -> Failure {
+    let folder = std::env::temp_dir();
+    let what =
+        format!("a temporary file in {} (set TMPDIR to use another folder)", folder.display());
+    Failure::of(what, error)
 }
 
 /// Returns the file of a writer, for reading from its beginning.
@@ -60,16 +68,8 @@ impl Aside {
         Ok(Aside { written: buffered()?, repeated: buffered()?, bytes: 0 })
     }
 
-    /// Adds the new lines and the repeated lines of a chunk.
-    pub fn put_all(&mut self, chunk: &Chunk) -> Result<(), Failure> {
-        match (&chunk.long, chunk.selected_lines) {
-            (None, _) => self.put(&chunk.selected, &chunk.aside),
-            (Some(line), 0) => line.for_each_piece(|piece| self.put(b"", piece)),
-            (Some(line), _) => line.for_each_piece(|piece| self.put(piece, b"")),
-        }
-    }
-
-    fn put(&mut self, new: &[u8], repeated: &[u8]) -> Result<(), Failure> {
+    /// Adds new lines and repeated lines.
+    pub fn put(&mut self, new: &[u8], repeated: &[u8]) -> Result<(), Failure> {
         self.bytes += repeated.len() as u64;
         let put = |writer: &mut BufWriter<File>, lines| {
             writer.write_all(lines).map_err(|error| cannot(&error))
@@ -104,7 +104,7 @@ impl Aside {
         mistaken.extend(others?);
         mistaken.sort_unstable();
         repeated.rewind().map_err(|error| cannot(&error))?;
-        Ok(Settled { repeated, mistaken, hash })
+        Ok(Settled { repeated, mistaken })
     }
 }
 
@@ -125,16 +125,10 @@ impl Settled {
         if mistaken && numbers.peek().is_none() {
             return Ok(());
         }
-        for_each_chunk(self.repeated, rules, self.hash, |first, chunk| {
+        for_each_chunk(self.repeated, rules, |first, chunk| {
             let is_mistaken = |number| numbers.next_if_eq(&number).is_some();
             let numbers = first..first + chunk.lines() as u64;
             let answers: Vec<bool> = numbers.map(is_mistaken).collect();
-            if let Some(line) = &chunk.long {
-                return match answers[0] == mistaken {
-                    true => line.for_each_piece(&mut act),
-                    false => Ok(()),
-                };
-            }
             chunk.sort_out(&answers, mistaken, false);
             if chunk.selected.is_empty() { Ok(()) } else { act(&chunk.selected) }
         })
@@ -158,23 +152,16 @@ fn both<A: Send, B>(
 fn for_each_chunk<E: From<Failure>>(
     file: File,
     rules: Rules,
-    hash: LineHash,
     mut act: impl FnMut(u64, &mut Chunk) -> Result<(), E>,
 ) -> Result<(), E> {
     let input = Opened { reader: Box::new(file), is_live: false };
-    let mut cutter = Cutter::new(input, rules, hash);
-    let mut chunk = Chunk::default();
-    let mut lines = 0;
-    loop {
-        match cutter.fill(&mut chunk) {
-            Ok(()) => {}
-            Err(Over::Unreadable(error)) => return Err(cannot(&error).into()),
-            Err(Over::Failed(failure)) => return Err(failure.into()),
-            Err(Over::End) => return Ok(()),
-        }
+    let mut cutter = Cutter::new(input, rules.terminator);
+    let (mut chunk, mut lines) = (Chunk::default(), 0);
+    while cutter.fill(&mut chunk).map_err(|error| cannot(&error))? {
         act(lines, &mut chunk)?;
         lines += chunk.lines() as u64;
     }
+    Ok(())
 }
 
 /// A line that may have been dropped by mistake. It is distinct from all others.
@@ -260,10 +247,7 @@ fn divide(file: File, parts: usize, rules: Rules, hash: LineHash) -> Result<Vec<
         let written = writer.write_all(&head).and_then(|()| writer.write_all(key));
         written.map_err(|error| cannot(&error))
     };
-    for_each_chunk(file, rules, hash, |first, chunk| {
-        if let Some(line) = &chunk.long {
-            put(first, line.hash.0, &line.key)?;
-        }
+    for_each_chunk(file, rules, |first, chunk| {
         for (line, number) in chunk.iter().zip(first..) {
             let key = keys.key(line);
             put(number, key.hash.0, key.bytes)?;
@@ -280,7 +264,7 @@ mod tests {
     use crate::state::comparison::Comparison;
     use std::collections::HashSet;
 
-    const RULES: Rules = Rules { terminator: b'\n', folds_cr: true, field: None, longest: 100 };
+    const RULES: Rules = Rules { terminator: b'\n', folds_cr: true, field: None };
 
     fn settled(new: &[u8], repeated: &[u8], at_once: u64) -> Settled {
         let mut aside = Aside::new().unwrap();

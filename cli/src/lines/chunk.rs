@@ -1,7 +1,6 @@
 //! Chunks of whole lines.
 
 use crate::failure::Failure;
-use crate::lines::long::LongLine;
 
 /// The number of bytes read at once.
 pub const CHUNK: usize = 1 << 20;
@@ -21,8 +20,6 @@ pub struct Chunk {
     pub aside: Vec<u8>,
     /// The answer for each line, if the run may end in the middle of a chunk.
     pub answers: Vec<bool>,
-    /// A line that is too long for memory. There are no other lines then.
-    pub long: Option<LongLine>,
     /// Whether the input ends with the last line, which has no terminator there.
     pub is_completed: bool,
     /// The number of lines that were added, found or removed.
@@ -41,24 +38,17 @@ impl Chunk {
     /// Removes all lines.
     pub fn clear(&mut self) {
         self.ends.clear();
-        (self.long, self.is_completed) = (None, false);
+        self.is_completed = false;
     }
 
     pub fn lines(&self) -> usize {
-        self.ends.len() + usize::from(self.long.is_some())
+        self.ends.len()
     }
 
     /// The number of bytes of the lines, as they are in the input.
     pub fn bytes(&self) -> u64 {
         let end = self.ends.last().map_or(0, |&end| u64::from(end));
-        let bytes = self.long.as_ref().map_or(end, |long| long.bytes);
-        bytes.saturating_sub(u64::from(self.is_completed))
-    }
-
-    /// The number of bytes of the lines to write.
-    pub fn bytes_to_write(&self) -> u64 {
-        let long = self.long.as_ref().filter(|_| self.selected_lines > 0);
-        long.map_or(self.selected.len() as u64, |long| long.bytes)
+        end.saturating_sub(u64::from(self.is_completed))
     }
 
     /// Leaves out the lines after the first `lines`.
@@ -71,7 +61,7 @@ impl Chunk {
         self.answers.truncate(lines);
     }
 
-    /// Iterates over the lines in memory, with their terminators.
+    /// Iterates over the lines, with their terminators.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {

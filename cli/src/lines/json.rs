@@ -4,262 +4,172 @@
 //! the field: over a string by looking for its quote, over an object or array by counting brackets. What is stepped
 //! over, and what follows the field, is not checked, so a line may have a field although it is not JSON. A line of JSON
 //! that has the field always has it here.
-//!
-//! The bytes of a line may come in pieces, because a [long line](crate::lines::long) waits in a file.
 
-use memchr::memchr2;
-use std::io::{self, BufRead};
+use memchr::{memchr, memchr2};
 
-/// Passes the value of a field to `put`, piece by piece, and returns whether the line has one. If not, the pieces count
-/// for nothing.
+/// Returns the value of a field, a part of either the line or `scratch`, if the line has one.
 ///
 /// `path` leads to the field: all names but the last are those of objects. Of fields with one name, the first counts.
 /// The value of a string is its text, decoded; that of anything else is as it stands in the line. A `null` is no value.
 #[inline]
-pub fn find(line: impl BufRead, path: &[String], put: impl FnMut(&[u8])) -> io::Result<bool> {
-    match Scan(line).find(path, put) {
-        Ok(()) => Ok(true),
-        Err(Stop::Missing) => Ok(false),
-        Err(Stop::Unreadable(error)) => Err(error),
+pub fn find<'a>(line: &'a [u8], path: &[String], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+    let mut scan = Scan(line);
+    for name in path {
+        scan.enter(name.as_bytes(), scratch)?;
     }
+    let first = scan.peek()?;
+    let value = match first {
+        b'"' => scan.string()?,
+        b'n' => return None,
+        _ => scan.value()?,
+    };
+    // Without this, the beginning of a number would be taken for all of it.
+    if !matches!(scan.peek()?, b',' | b'}') {
+        return None;
+    }
+    if first == b'"' { decode(value, scratch) } else { Some(value) }
 }
 
-/// Why a scan ends before the end of a field.
-enum Stop {
-    /// The line does not have the field, or is not JSON.
-    Missing,
-    Unreadable(io::Error),
-}
+/// The part of a line that has not been scanned yet. A scan ends with `None` if the line does not have the field, or is
+/// not JSON.
+struct Scan<'a>(&'a [u8]);
 
-/// The part of a line that has not been scanned yet.
-struct Scan<R>(R);
-
-impl<R: BufRead> Scan<R> {
-    fn find(&mut self, path: &[String], put: impl FnMut(&[u8])) -> Result<(), Stop> {
-        for name in path {
-            self.enter(name.as_bytes())?;
-        }
-        match self.peek()? {
-            b'"' => self.decode(put)?,
-            b'n' => return Err(Stop::Missing),
-            _ => self.copy(put)?,
-        }
-        // Without this, the beginning of a number would be taken for all of it.
-        if matches!(self.peek()?, b',' | b'}') { Ok(()) } else { Err(Stop::Missing) }
-    }
-
+impl<'a> Scan<'a> {
     /// Moves into an object, to the value of a field.
-    fn enter(&mut self, name: &[u8]) -> Result<(), Stop> {
+    fn enter(&mut self, name: &[u8], scratch: &mut Vec<u8>) -> Option<()> {
         self.expect(b'{')?;
         loop {
             if self.peek()? != b'"' {
-                return Err(Stop::Missing);
+                return None;
             }
-            let mut rest = Some(name);
-            self.decode(|piece| rest = rest.and_then(|rest| rest.strip_prefix(piece)))?;
+            let is_it = decode(self.string()?, scratch)? == name;
             self.expect(b':')?;
-            if rest == Some(b"") {
-                return Ok(());
+            if is_it {
+                return Some(());
             }
-            self.copy(|_| {})?;
+            self.value()?;
             self.expect(b',')?;
         }
     }
 
-    /// Passes a string to `put`, decoded. A half of a surrogate pair that is alone gets the three bytes that UTF-8
-    /// would have for it, so that different strings stay different.
-    fn decode(&mut self, mut put: impl FnMut(&[u8])) -> Result<(), Stop> {
-        self.0.consume(1);
-        let mut high = None;
-        loop {
-            let (bytes, end) = self.up_to_escape_or_quote()?;
-            if let Some(high) = high.take_if(|_| !bytes.is_empty() || end == Some(b'"')) {
-                put_code(high, &mut put);
-            }
-            put(bytes);
-            let length = bytes.len() + usize::from(end.is_some());
-            self.0.consume(length);
-            match end {
-                None => continue,
-                Some(b'"') => return Ok(()),
-                Some(_) => {}
-            }
-            let code = self.escaped()?;
-            match (high.take(), code) {
-                (Some(high), 0xDC00..0xE000) => {
-                    put_code(0x1_0000 + ((high - 0xD800) << 10) + (code - 0xDC00), &mut put);
-                }
-                (before, _) => {
-                    if let Some(before) = before {
-                        put_code(before, &mut put);
-                    }
-                    match code {
-                        0xD800..0xDC00 => high = Some(code),
-                        _ => put_code(code, &mut put),
-                    }
-                }
-            }
-        }
-    }
-
-    /// Returns the next bytes of a string, at least one or an end, and the escape or quote that ends them.
+    /// Moves behind a string, and returns what is between its quotes.
     #[inline]
-    fn up_to_escape_or_quote(&mut self) -> Result<(&[u8], Option<u8>), Stop> {
-        let bytes = self.more()?;
-        Ok(match memchr2(b'"', b'\\', bytes) {
-            Some(end) => (&bytes[..end], Some(bytes[end])),
-            None => (bytes, None),
-        })
-    }
-
-    /// Returns the UTF-16 code of an escape, after its backslash.
-    #[inline(never)]
-    fn escaped(&mut self) -> Result<u32, Stop> {
-        Ok(u32::from(match self.next()? {
-            byte @ (b'"' | b'\\' | b'/') => byte,
-            b'b' => 8,
-            b'f' => 12,
-            b'n' => b'\n',
-            b'r' => b'\r',
-            b't' => b'\t',
-            b'u' => {
-                let mut code = 0;
-                for _ in 0..4 {
-                    let digit = char::from(self.next()?).to_digit(16).ok_or(Stop::Missing)?;
-                    code = code << 4 | digit;
-                }
-                return Ok(code);
-            }
-            _ => return Err(Stop::Missing),
-        }))
-    }
-
-    /// Passes a value to `put` as it stands in the line.
-    fn copy(&mut self, mut put: impl FnMut(&[u8])) -> Result<(), Stop> {
-        match self.peek()? {
-            b'"' => self.copy_string(&mut put),
-            b'{' | b'[' => self.copy_nested(&mut put),
-            _ => self.copy_scalar(&mut put),
-        }
-    }
-
-    fn copy_string(&mut self, put: &mut impl FnMut(&[u8])) -> Result<(), Stop> {
-        put(b"\"");
-        self.0.consume(1);
+    fn string(&mut self) -> Option<&'a [u8]> {
+        let text = &self.0[1..];
+        let mut end = 0;
         loop {
-            let (bytes, end) = self.up_to_escape_or_quote()?;
-            put(bytes);
-            let length = bytes.len() + usize::from(end.is_some());
-            self.0.consume(length);
-            match end {
-                None => {}
-                Some(b'"') => {
-                    put(b"\"");
-                    return Ok(());
-                }
-                Some(_) => put(&[b'\\', self.next()?]),
+            end += memchr2(b'"', b'\\', text.get(end..)?)?;
+            if text[end] == b'"' {
+                break;
             }
+            end += 2;
         }
+        self.0 = &text[end + 1..];
+        Some(&text[..end])
     }
 
-    fn copy_nested(&mut self, put: &mut impl FnMut(&[u8])) -> Result<(), Stop> {
+    /// Moves behind a value, and returns it as it stands in the line.
+    fn value(&mut self) -> Option<&'a [u8]> {
+        let first = self.peek()?;
+        let start = self.0;
+        match first {
+            b'"' => _ = self.string()?,
+            b'{' | b'[' => self.step_over_nested()?,
+            // A number or a word. Words that JSON does not have are taken, because Python writes `NaN`.
+            _ => {
+                let is_end = |byte: &u8| !matches!(byte, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'+' | b'-' | b'.');
+                let length = start.iter().position(is_end).filter(|length| *length > 0)?;
+                self.0 = &start[length..];
+            }
+        }
+        Some(&start[..start.len() - self.0.len()])
+    }
+
+    fn step_over_nested(&mut self) -> Option<()> {
         let mut depth = 0_u64;
         loop {
-            let bytes = self.more()?;
-            let is_end = |byte: &u8| matches!(byte, b'"' | b'{' | b'[' | b'}' | b']');
-            let end = bytes.iter().position(is_end);
-            let byte = end.map(|end| bytes[end]);
-            // A bracket is a part of what is copied here.
-            let length = match (end, byte) {
-                (Some(end), Some(b'"')) => end,
-                (Some(end), _) => end + 1,
-                (None, _) => bytes.len(),
-            };
-            put(&bytes[..length]);
-            self.0.consume(length);
-            match byte {
-                None => {}
-                Some(b'"') => self.copy_string(put)?,
-                Some(b'{' | b'[') => depth += 1,
-                Some(_) => {
-                    depth -= 1;
-                    if depth == 0 {
-                        return Ok(());
-                    }
-                }
+            let is_met = |byte: &u8| matches!(byte, b'"' | b'{' | b'[' | b'}' | b']');
+            let at = self.0.iter().position(is_met)?;
+            let byte = self.0[at];
+            self.0 = &self.0[at..];
+            if byte == b'"' {
+                self.string()?;
+                continue;
             }
-        }
-    }
-
-    /// Passes a number or a word to `put`. Words that JSON does not have are taken, because Python writes `NaN`.
-    fn copy_scalar(&mut self, put: &mut impl FnMut(&[u8])) -> Result<(), Stop> {
-        let mut is_empty = true;
-        loop {
-            let bytes = self.more()?;
-            let is_end = |byte: &u8| !matches!(byte, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'+' | b'-' | b'.');
-            let end = bytes.iter().position(is_end);
-            let length = end.unwrap_or(bytes.len());
-            put(&bytes[..length]);
-            self.0.consume(length);
-            is_empty &= length == 0;
-            match end {
-                Some(_) if is_empty => return Err(Stop::Missing),
-                Some(_) => return Ok(()),
-                None => {}
+            self.0 = &self.0[1..];
+            depth = if matches!(byte, b'{' | b'[') { depth + 1 } else { depth - 1 };
+            if depth == 0 {
+                return Some(());
             }
         }
     }
 
     /// Moves behind this byte, which has to be the next one that is not a space.
     #[inline]
-    fn expect(&mut self, byte: u8) -> Result<(), Stop> {
-        if self.peek()? != byte {
-            return Err(Stop::Missing);
-        }
-        self.0.consume(1);
-        Ok(())
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.0 = &self.0[1..])
     }
 
     /// Moves to the next byte that is not a space, and returns it.
     #[inline]
-    fn peek(&mut self) -> Result<u8, Stop> {
-        loop {
-            match self.more()?[0] {
-                b' ' | b'\t' | b'\r' | b'\n' => self.0.consume(1),
-                byte => return Ok(byte),
-            }
-        }
-    }
-
-    #[inline]
-    fn next(&mut self) -> Result<u8, Stop> {
-        let byte = self.more()?[0];
-        self.0.consume(1);
-        Ok(byte)
-    }
-
-    /// Returns the next bytes of the line, at least one.
-    #[inline]
-    fn more(&mut self) -> Result<&[u8], Stop> {
-        match self.0.fill_buf() {
-            Ok([]) => Err(Stop::Missing),
-            Ok(bytes) => Ok(bytes),
-            Err(error) => Err(Stop::Unreadable(error)),
-        }
+    fn peek(&mut self) -> Option<u8> {
+        let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+        let at = self.0.iter().position(|byte| !is_space(byte))?;
+        self.0 = &self.0[at..];
+        Some(self.0[0])
     }
 }
 
-/// Passes a character to `put`, or a half of a surrogate pair as if it were one.
-#[inline(never)]
-fn put_code(code: u32, put: &mut impl FnMut(&[u8])) {
-    match char::from_u32(code) {
-        Some(letter) => put(letter.encode_utf8(&mut [0; 4]).as_bytes()),
-        None => put(&[
-            0xE0 | (code >> 12) as u8,
-            0x80 | (code >> 6 & 0x3F) as u8,
-            0x80 | (code & 0x3F) as u8,
-        ]),
+/// Returns the text of a string with its escapes decoded: all of it, or else in `scratch`. A half of a surrogate pair
+/// that is alone gets the three bytes that UTF-8 would have for it, so that different strings stay different.
+fn decode<'a>(text: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+    let (mut rest, mut next) = (text, memchr(b'\\', text));
+    if next.is_none() {
+        return Some(text);
     }
+    scratch.clear();
+    while let Some(at) = next {
+        scratch.extend_from_slice(&rest[..at]);
+        let mut code;
+        (code, rest) = escaped(&rest[at..])?;
+        if let (0xD800..0xDC00, Some((low @ 0xDC00..0xE000, after))) = (code, escaped(rest)) {
+            code = 0x1_0000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+            rest = after;
+        }
+        match char::from_u32(code) {
+            Some(letter) => {
+                scratch.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            None => scratch.extend([
+                0xE0 | (code >> 12) as u8,
+                0x80 | (code >> 6 & 0x3F) as u8,
+                0x80 | (code & 0x3F) as u8,
+            ]),
+        }
+        next = memchr(b'\\', rest);
+    }
+    scratch.extend_from_slice(rest);
+    Some(scratch)
+}
+
+/// Returns the UTF-16 code of the escape that a text begins with, and what follows it.
+fn escaped(text: &[u8]) -> Option<(u32, &[u8])> {
+    let (letter, rest) = text.strip_prefix(b"\\")?.split_first()?;
+    let byte = match letter {
+        b'"' | b'\\' | b'/' => *letter,
+        b'b' => 8,
+        b'f' => 12,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'u' => {
+            let (digits, rest) = rest.split_first_chunk::<4>()?;
+            let digit = |code, digit: &u8| Some(code << 4 | char::from(*digit).to_digit(16)?);
+            return Some((digits.iter().try_fold(0, digit)?, rest));
+        }
+        _ => return None,
+    };
+    Some((u32::from(byte), rest))
 }
 
 #[cfg(test)]
@@ -267,25 +177,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::Value;
-    use std::io::BufReader;
 
-    /// Returns a field of a line, which must be the same in whatever pieces the line comes.
+    /// Returns a field of a line.
     fn field(line: &[u8], path: &[&str]) -> Option<Vec<u8>> {
         let path: Vec<String> = path.iter().map(|name| name.to_string()).collect();
-        let read = |line: &mut dyn BufRead| {
-            let mut value = Vec::new();
-            find(line, &path, |piece| value.extend_from_slice(piece)).unwrap().then_some(value)
-        };
-        let whole = read(&mut &*line);
-        for piece in 1..4 {
-            assert_eq!(
-                read(&mut BufReader::with_capacity(piece, line)),
-                whole,
-                "{}",
-                line.escape_ascii()
-            );
-        }
-        whole
+        find(line, &path, &mut b"left over".to_vec()).map(<[u8]>::to_vec)
     }
 
     #[test]

@@ -5,7 +5,6 @@ pub mod chunk;
 pub mod cutter;
 pub mod input;
 pub mod json;
-pub mod long;
 pub mod output;
 pub mod pipe;
 pub mod replacement;

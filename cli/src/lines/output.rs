@@ -1,7 +1,6 @@
 //! Outputs: standard output, a file, or nowhere.
 
 use crate::failure::{Failure, Trouble};
-use crate::lines::chunk::Chunk;
 use crate::lines::input::{self, Source};
 use crate::lines::pipe::Pipe;
 use crate::lines::replacement::Replacement;
@@ -112,28 +111,8 @@ impl Sink {
         Ok((sink, None))
     }
 
-    /// Writes the selected lines of a chunk.
-    pub fn write_chunk(&mut self, chunk: &Chunk) -> Result<(), Trouble> {
-        let line = match &chunk.long {
-            None => return self.write(&chunk.selected),
-            Some(_) if chunk.selected_lines == 0 => return Ok(()),
-            Some(line) => line,
-        };
-        let mut before = 0;
-        line.for_each_piece(|piece| {
-            self.write_after(before, piece)?;
-            before += piece.len();
-            Ok(())
-        })
-    }
-
     /// Writes whole lines. If that fails halfway, a file is truncated to where it ended before.
     pub fn write(&mut self, lines: &[u8]) -> Result<(), Trouble> {
-        self.write_after(0, lines)
-    }
-
-    /// The same for the rest of lines of which so many bytes are written.
-    fn write_after(&mut self, before: usize, lines: &[u8]) -> Result<(), Trouble> {
         let Some(file) = &mut self.to else { return Ok(()) };
         let mut written = 0;
         while written < lines.len() {
@@ -146,7 +125,7 @@ impl Sink {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => error,
             };
-            let written = (before + written) as u64;
+            let written = written as u64;
             if self.is_file && written > 0 {
                 // If this fails, an incomplete line stays. The error is reported either way.
                 let _ = take_back(file, written);

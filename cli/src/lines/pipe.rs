@@ -43,9 +43,6 @@ impl Pipe {
         for line in text[start..].split_inclusive(|byte| *byte == self.terminator) {
             self.lines.push((line.len() as u64, self.keys.key(line).hash));
         }
-        if let Some(line) = chunk.long.as_ref().filter(|_| chunk.selected_lines > 0) {
-            self.lines.push((line.bytes, line.hash));
-        }
         self.lines.drain(..self.first_in(left));
     }
 
@@ -89,7 +86,7 @@ mod tests {
     fn piped(text: &[u8], taken: usize) -> (Pipe, PipeReader) {
         let (reader, mut writer) = pipe().unwrap();
         writer.write_all(&text[..taken]).unwrap();
-        let rules = Rules { terminator: b'\n', folds_cr: true, field: None, longest: 9 };
+        let rules = Rules { terminator: b'\n', folds_cr: true, field: None };
         let (file, hash) = (File::from(OwnedFd::from(writer)), LineHash::random(Comparison::Bytes));
         (Pipe::of(&file, rules, hash).unwrap(), reader)
     }

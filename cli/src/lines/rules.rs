@@ -6,9 +6,6 @@ use crate::state::comparison::{LineHash, Scratch};
 use koel::Prehashed;
 use serde::{Deserialize, Serialize};
 
-/// The longest line that is held in memory. [Longer ones](crate::lines::long) wait in a file.
-pub const LONGEST: usize = 1 << 20;
-
 /// A field of a line.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub enum Field {
@@ -31,13 +28,7 @@ impl Field {
                 let field = &line[start..];
                 Some(&field[..memchr::memchr(delimiter, field).unwrap_or(field.len())])
             }
-            Field::Json(path) => {
-                scratch.clear();
-                let found =
-                    json::find(line, path.names(), |piece| scratch.extend_from_slice(piece));
-                // Bytes in memory can always be read.
-                found.unwrap_or(false).then_some(scratch)
-            }
+            Field::Json(path) => json::find(line, path.names(), scratch),
         }
     }
 }
@@ -51,9 +42,6 @@ pub struct Rules {
     pub folds_cr: bool,
     /// The field by which lines are compared, if not as a whole.
     pub field: Option<Field>,
-    /// The length of the longest line that is held in memory, without its terminator, and of the longest field that is
-    /// compared otherwise than byte by byte.
-    pub longest: usize,
 }
 
 impl Rules {
@@ -119,7 +107,7 @@ mod tests {
     fn carriage_returns_belong_to_the_end_of_a_line() {
         let rules = |terminator| {
             let folds_cr = terminator == b'\n';
-            Rules { terminator, folds_cr, field: None, longest: 9 }
+            Rules { terminator, folds_cr, field: None }
         };
         assert_eq!(rules(b'\n').bare(b"a\r\n"), b"a");
         assert_eq!(rules(b'\n').bare(b"a\r\r\n"), b"a\r");
@@ -154,7 +142,6 @@ mod tests {
             terminator: b'\n',
             folds_cr: true,
             field: Some(Field::Numbered { number: 2, delimiter: b',' }),
-            longest: 9,
         };
         let json = Rules { field: Some(Field::Json(JsonPath::parse("a").unwrap())), ..rules };
         let whole = Rules { field: None, ..rules };

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Trouble};
 use crate::lines::aside::Aside;
 use crate::lines::chunk::Chunk;
-use crate::lines::cutter::{Cutter, Over};
+use crate::lines::cutter::Cutter;
 use crate::lines::input::Source;
 use crate::lines::output::Sink;
 use crate::lines::rules::Keys;
@@ -11,6 +11,7 @@ use crate::run::shared::{Operation, Shared, locked};
 use crate::run::worker::Worker;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::BTreeMap;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -78,16 +79,12 @@ impl Shared {
             true
         };
         for source in sources {
-            match self.read(&source, &mut chunk, &mut hand_in) {
-                Over::End => {}
-                Over::Failed(failure) => return self.monitor.trouble(Trouble::Failed(failure)),
-                Over::Unreadable(error) => {
-                    // It is said in its turn: of an error after the last line that may be written, nothing is said.
-                    chunk.clear();
-                    chunk.unreadable = Some(Failure::of(source.name(), &error));
-                    if !hand_in(&mut chunk) {
-                        return;
-                    }
+            if let Err(error) = self.read(&source, &mut chunk, &mut hand_in) {
+                // It is said in its turn: of an error after the last line that may be written, nothing is said.
+                chunk.clear();
+                chunk.unreadable = Some(Failure::of(source.name(), &error));
+                if !hand_in(&mut chunk) {
+                    return;
                 }
             }
         }
@@ -100,20 +97,12 @@ impl Shared {
         source: &Source,
         chunk: &mut Chunk,
         mut hand_in: impl FnMut(&mut Chunk) -> bool,
-    ) -> Over {
-        let opened = match source.open(&self.so_far.read) {
-            Ok(opened) => opened,
-            Err(error) => return Over::Unreadable(error),
-        };
+    ) -> io::Result<()> {
+        let opened = source.open(&self.so_far.read)?;
         locked(&self.so_far.tally).opened += 1;
-        let mut cutter = Cutter::new(opened, self.rules, *self.operation.hasher());
-        loop {
-            match cutter.fill(chunk) {
-                Err(over) => return over,
-                Ok(()) if hand_in(chunk) => {}
-                Ok(()) => return Over::End,
-            }
-        }
+        let mut cutter = Cutter::new(opened, self.rules.terminator);
+        while cutter.fill(chunk)? && hand_in(chunk) {}
+        Ok(())
     }
 }
 
@@ -145,7 +134,7 @@ impl Shared {
                 if let Err(trouble) = written {
                     if let (Some(pipe), Trouble::BrokenPipe { written }) = (&mut pipe, &trouble) {
                         // All of its new lines count as written until the pipe is asked.
-                        pipe.wrote(&chunk, chunk.bytes_to_write() - written);
+                        pipe.wrote(&chunk, chunk.selected.len() as u64 - written);
                         self.so_far.turns.cross_out(chunk.number);
                         locked(&self.so_far.tally).count_new(chunk.yes as i64);
                     }
@@ -210,13 +199,13 @@ impl Shared {
             return Err(Trouble::Failed(failure));
         }
         if let Some(aside) = aside {
-            aside.put_all(chunk)?;
+            aside.put(&chunk.selected, &chunk.aside)?;
         }
         let Some(noting) = self.noting.as_ref().filter(|_| chunk.selected_lines > 0) else {
-            return sink.write_chunk(chunk);
+            return sink.write(&chunk.selected);
         };
         noting.begin()?;
-        sink.write_chunk(chunk)?;
+        sink.write(&chunk.selected)?;
         noting.wrote(sink.end()?);
         Ok(())
     }

@@ -80,13 +80,6 @@ impl<'a> Worker<'a> {
                 asked.push(number as u32);
             }
         }
-        if let Some(line) = &chunk.long {
-            (not_urls, without_field) = (u64::from(!line.is_expected), u64::from(!line.has_field));
-            if !(adds && recent.met(line.hash.0)) {
-                hashes.push(line.hash);
-                asked.push(0);
-            }
-        }
         (chunk.not_urls, chunk.without_field) = (not_urls, without_field);
         match operation {
             Operation::Add(seen) if self.add(seen, chunk) => {}

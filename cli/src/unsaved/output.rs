@@ -43,7 +43,7 @@
 
 use crate::failure::Failure;
 use crate::lines::chunk::Chunk;
-use crate::lines::cutter::{Cutter, Over};
+use crate::lines::cutter::Cutter;
 use crate::lines::input::Opened;
 use crate::lines::output::Sink;
 use crate::lines::rules::{Keys, Rules};
@@ -289,23 +289,17 @@ impl Note {
         file.seek(SeekFrom::Start(self.length)).map_err(|error| cannot(&error))?;
         let (rules, hash) = (self.rules, *seen.hasher());
         let reader = Box::new(file.take(end - self.length));
-        let mut cutter = Cutter::new(Opened { reader, is_live: false }, rules, hash);
+        let mut cutter = Cutter::new(Opened { reader, is_live: false }, rules.terminator);
         let (mut chunk, mut lines) = (Chunk::default(), 0);
         let mut keys = Keys::new(rules, hash);
-        loop {
-            match cutter.fill(&mut chunk) {
-                Ok(()) => {}
-                Err(Over::End) => return Ok(lines),
-                Err(Over::Unreadable(error)) => return Err(cannot(&error)),
-                Err(Over::Failed(failure)) => return Err(failure),
-            }
-            let hashes = chunk.iter().map(|line| keys.key(line).hash);
-            let hashes: Vec<_> = hashes.chain(chunk.long.iter().map(|line| line.hash)).collect();
+        while cutter.fill(&mut chunk).map_err(|error| cannot(&error))? {
+            let hashes: Vec<_> = chunk.iter().map(|line| keys.key(line).hash).collect();
             lines += hashes.len() as u64;
             if seen.insert_if_absent_many(&hashes).iter().any(Result::is_err) {
                 return Err(Failure::new("out of memory for the lines of the killed run"));
             }
         }
+        Ok(lines)
     }
 
     fn cannot_look(&self, error: &io::Error) -> Failure {

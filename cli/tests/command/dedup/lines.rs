@@ -1,6 +1,6 @@
 //! `koel dedup` writes each line the first time it is seen, unchanged and in input order. Its
 //! output equals that of a model with a standard `HashSet`, for all kinds of lines and files, and
-//! any number of threads. Lines that are longer than a mebibyte wait in a file, not in memory.
+//! any number of threads.
 //!
 //! A line may be dropped by mistake, with a very low probability, so runs of many lines use a state whose hashes are
 //! known.
@@ -159,109 +159,32 @@ fn files_are_read_one_after_the_other() {
     }
 }
 
-/// A line of so many bytes that begins with a word.
-fn line(word: &str, bytes: usize) -> Vec<u8> {
-    let mut line = word.as_bytes().to_vec();
-    line.resize(bytes, b'x');
-    [&line[..], b"\n"].concat()
-}
-
-/// Long lines among short ones, the last of which has no newline, and the same lines, each once.
-fn lines() -> (Vec<u8>, Vec<u8>) {
-    let [a, b, c] = ["a", "b", "c"].map(|word| line(word, 3_000_000));
-    let edge = line("a", 1 << 20);
-    let over = line("a", (1 << 20) + 1);
-    let all =
-        [b"a\n", &a[..], b"b\na\n", &b, &a, &edge, &over, &edge, b"c\n", &over, &c, &b].concat();
-    let unique = [b"a\n", &a[..], b"b\n", &b, &edge, &over, b"c\n", &c].concat();
-    (all[..all.len() - 1].to_vec(), unique)
-}
-
 #[test]
-fn long_lines_are_written_once_in_their_order() {
+fn a_line_may_be_long_and_takes_its_memory_only_while_it_passes() {
     let place = Place::new();
-    let (all, unique) = lines();
-    let [a, b] = ["a", "b"].map(|word| line(word, 3_000_000));
-    let [edge, over] = [1 << 20, (1 << 20) + 1].map(|bytes| line("a", bytes));
-    place.write("lines", &all);
-    for threads in [1, 3] {
-        for options in ["", "--lossless", "--lossless --rate 0.3", "-s seen.koel", "-o out"] {
-            let words = format!("dedup --json --threads {threads} {options} lines");
-            let mut ran = place.ok(&words, "");
-            has(&json(&ran), json!({ "lines": 13, "new": 8, "bytes": all.len() }));
-            if options == "-o out" {
-                ran.stdout = place.read("out");
-            }
-            match options.contains("--rate") {
-                true => assert!(set(&ran.stdout) == set(&unique), "{options}"),
-                false => assert_same(&ran.stdout, &unique, options),
-            }
-        }
-        place.row("dedup -s seen.koel lines", "", 0, "", "");
-        std::fs::remove_file(place.path("seen.koel")).unwrap();
+    let long = |word: &str| [word.as_bytes(), &[b'x'; 3_000_000], b"\n"].concat();
+    let [a, b] = ["a", "b"].map(long);
+    place.write("lines", [b"a\n", &a[..], b"b\n", &b, &a, b"b\n", &b[..b.len() - 1]].concat());
+    let once = [b"a\n", &a[..], b"b\n", &b].concat();
+    for options in ["", "--lossless", "--threads 1 --state seen.koel"] {
+        place.row(&format!("dedup {options} lines"), "", 0, &once, "");
     }
-    let [c, ab] = [&b"c\n"[..], &[b"a\n", &a[..]].concat()];
-    place.write("more", [&a[..], &b, c].concat());
-    place.assert_outputs(&[
-        ("dedup --count lines", b"", b"8\n"),
-        ("dedup --repeated lines", b"", &[b"a\n", &a[..], &edge, &over, &b].concat()),
-        ("dedup --limit 2 lines", b"", ab),
-        ("add seen.koel", &a, b""),
-        ("query seen.koel more", b"", &a),
-        ("query --invert seen.koel more", b"", &[&b[..], c].concat()),
-        ("forget seen.koel more", b"", b""),
-    ]);
-    place.row("query seen.koel more", "", 1, "", "");
-}
-
-#[test]
-fn long_lines_are_compared_as_short_lines_are() {
-    let place = Place::new();
-    let long = line("a", 2_000_000);
-    let carriage = [&long[..long.len() - 1], b"\r\n"].concat();
-    let capital = long.to_ascii_uppercase();
-    let field = |word: &str| [word.as_bytes(), b"\t", &long].concat();
-    let record = |id: &str| {
-        let text = &long[..long.len() - 1];
-        [b"{\"text\":\"", text, b"\",\"id\":", id.as_bytes(), b"}\n"].concat()
-    };
-    let urls = [&field("HTTP://a.example:80"), &b"http://a.example/\n"[..], &long, &long].concat();
-    // What is compared of a long line may be short, and the other way round.
-    for (options, some, different) in [
-        ("", [&long[..], &carriage].concat(), 1),
-        ("--keep-cr", [&long[..], &carriage].concat(), 2),
-        ("", [&long[..], &capital].concat(), 2),
-        ("--ignore-case", [&long[..], &capital].concat(), 1),
-        ("--field 1", [&field("A")[..], &field("a"), b"a\tshort\n"].concat(), 2),
-        ("--field 2", [field("a"), field("b")].concat(), 1),
-        ("--url --field 1", urls, 2),
-        ("--json-field id", [record("1"), b"{\"id\":1}\n".to_vec(), record("2")].concat(), 2),
-        ("--json-field text", [record("1"), record("2")].concat(), 1),
-        ("--json-field no-such-field", [record("1"), record("2"), record("2")].concat(), 2),
-    ] {
-        let words = format!("dedup --count {options}");
-        place.row(&words, some, 0, format!("{different}\n"), "");
-    }
-    // A program finds a long line in a state as it finds others.
-    place.ok("add seen.koel", &long);
-    let seen = koel::ConcurrentCuckooFilter::<koel::StableHash>::load(place.path("seen.koel"));
-    assert!(seen.unwrap().contains(&long[..long.len() - 1]));
-    let mut command = place.command(&["dedup"]);
-    let ran = run(command.env("TMPDIR", "/no/such/folder"), &long);
-    assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0));
-    ran.has("cannot create a temporary file in /no/such/folder");
-}
-
-#[test]
-fn long_lines_take_no_more_memory_than_short_ones() {
-    let place = Place::new();
-    for options in ["", "--state seen.koel", "--field 2", "--json-field a"] {
-        let mut going = place.start(&format!("dedup --threads 1 {options}"));
-        for _ in 0..rounds(60, 1_000) {
-            going.feed(&[b'x'; 1 << 20]);
-        }
-        going.is_idle();
-        let kib: u64 = going.proc("status", "VmHWM:").trim_end_matches(" kB").parse().unwrap();
-        assert!(kib < 40_000, "{options}: {kib} KiB");
-    }
+    place.row("query --invert seen.koel lines", "", 1, "", "");
+    let mut going = place.start("dedup --threads 1");
+    going.feed(&[&[b'x'; 50 << 20][..], b"\n"].concat());
+    going.next((50 << 20) + 1);
+    let lines = padded(0..200_000);
+    let reader = collect(going.stdout.take().unwrap());
+    going.feed(&lines);
+    going.is_idle();
+    let kib: u64 = going.proc("status", "VmRSS:").trim_end_matches(" kB").parse().unwrap();
+    assert!(kib < 60_000, "{kib} KiB");
+    going.end();
+    assert_same(&reader.join().unwrap(), &lines, "what follows");
+    // An input is read up to a line that is longer than any.
+    place.write("next", "c\n");
+    let script = "(echo a; head -c 300000000 /dev/zero) | koel dedup - next";
+    let ran = shell(&place, script);
+    assert_eq!((ran.code, ran.text()), (Some(2), "a\nc\n"));
+    ran.has("koel: standard input: a line is longer than 256 MiB\n");
 }

@@ -200,28 +200,6 @@ fn lines_are_taken_in_by_the_options_of_the_run_that_was_killed() {
 }
 
 #[test]
-fn long_lines_are_taken_in() {
-    let place = Place::new();
-    place.make_state("seen.koel");
-    let long = [&b"x".repeat(3 << 20)[..], b"\n"].concat();
-    let all = [b"a\n", &long[..], b"b\n"].concat();
-    place.write("lines", &all);
-    let mut going = place.start(&format!("{WORDS} lines -"));
-    wait_until("the lines", || fs::read(place.path("out")).is_ok_and(|out| out == all));
-    going.signal(Signal::KILL);
-    drop(going.stdin.take());
-    going.wait();
-    for (out, lines) in [(all.len(), 3), (all.len() - 1, 2), (1 << 20, 1)] {
-        let [state, note] = ["seen.koel", NOTE].map(|name| place.read(name));
-        place.write("out", &all[..out]);
-        place.ok(&format!("{WORDS} lines"), "").has(&format!("took in {lines} lines"));
-        assert_same(&place.read("out"), &all, "the output");
-        place.write("seen.koel", state);
-        place.write(NOTE, note);
-    }
-}
-
-#[test]
 fn every_command_that_changes_a_state_takes_in_what_is_left() {
     let kept = b"a\nb\nc\ndddddddd\ne\nf\n";
     for (words, more) in [

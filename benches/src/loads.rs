@@ -1,34 +1,26 @@
-//! How full do tables get before they first refuse an item? These are the figures behind `src/layout/sizing.rs`.
+//! What each layout of a bucket does: how full its tables get, and how many new items it takes for known ones.
 //!
-//! For each layout and size, a filter is filled many times, each time with different keys, until the first refusal.
-//! Told are the mean load factor, its standard deviation in items, the worst load factor, and the load factor at the
-//! promised capacity. It is an error if a table refuses an item that was promised room.
+//! * *loads*: how full do tables get before they first refuse an item? These are the figures behind
+//!   `src/layout/sizing.rs`. For each layout and size, a filter is filled many times, each time with different keys,
+//!   until the first refusal. Told are the mean load factor, its standard deviation in items, the worst load factor,
+//!   and the load factor at the promised capacity. It is an error if a table refuses an item that was promised room.
+//! * *dropped*: how many new URLs does a crawler drop because the filter takes them for URLs that it has seen? A stream
+//!   goes through a filter that is full at the end of the stream. Each new URL is followed by one that has come before.
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::machine::about;
 use crate::kit::table::Table;
 use koel::{ConcurrentCuckooFilter, Prehashed};
 
-/// The bits of a fingerprint, and a rate that selects this layout. The second one of 32 bits has wide buckets.
-const LAYOUTS: [(u64, f64); 11] = [
-    (8, 0.065),
-    (9, 0.03),
-    (10, 0.012),
-    (12, 0.0025),
-    (16, 0.00012),
-    (18, 6e-5),
-    (20, 1.2e-5),
-    (21, 3e-6),
-    (24, 6e-7),
-    (32, 1e-9),
-    (32, 2e-9),
-];
+/// A rate for each layout, from 8 to 32 bits. The last one has wide buckets.
+const RATES: [f64; 11] =
+    [0.065, 0.03, 0.012, 0.0025, 0.000_12, 6e-5, 1.2e-5, 3e-6, 6e-7, 1e-9, 2e-9];
 
 const SIZES: [usize; 16] =
     [1, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_003];
 
-pub fn run(mut arguments: Arguments) -> Result<()> {
-    let (wanted, test) = (arguments.numbers("--bits", 32)?, arguments.test);
+pub fn loads(arguments: Arguments) -> Result<()> {
+    let test = arguments.test;
     arguments.end()?;
     let columns = [
         "slots",
@@ -43,10 +35,7 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     ];
     let mut table = Table::new("bits, capacity", &columns);
     let mut short = 0;
-    for (bits, rate) in LAYOUTS {
-        if wanted.as_ref().is_some_and(|wanted| !wanted.contains(&bits)) {
-            continue;
-        }
+    for rate in RATES {
         for size in SIZES {
             let fills = if test { 1 } else { (10_000_000 / (size + 20)).clamp(8, 200_000) };
             let builder = ConcurrentCuckooFilter::builder().capacity(size);
@@ -81,9 +70,33 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
                 format!("{:.1}", (mean - promised) / deviation),
                 format!("{:.4}", worst / promised),
             ];
-            table.row(format!("{bits}, {size}"), cells);
+            table.row(format!("{}, {size}", stats.fingerprint_bits), cells);
         }
     }
     print!("{}\n{table}", about());
     if short == 0 { Ok(()) } else { Err(format!("{short} tables held less than promised").into()) }
+}
+
+pub fn dropped(arguments: Arguments) -> Result<()> {
+    let urls = if arguments.test { 1_000 } else { 1_000_000 };
+    arguments.end()?;
+    let mut table = Table::new("bits", &["bits an item", "new URLs dropped", "of", "%"]);
+    for rate in RATES {
+        let builder = ConcurrentCuckooFilter::builder().capacity(urls);
+        let filter = builder.false_positive_rate(rate).build()?;
+        let mut dropped = 0;
+        for url in 0..urls {
+            dropped += usize::from(!filter.insert_if_absent(&url)?);
+            if filter.insert_if_absent(&(url / 2))? {
+                return Err(format!("{} was forgotten", url / 2).into());
+            }
+        }
+        let bits = 8.0 * filter.size_in_bytes() as f64 / urls as f64;
+        let percent = 100.0 * dropped as f64 / urls as f64;
+        let cells =
+            [format!("{bits:.2}"), dropped.to_string(), urls.to_string(), format!("{percent:.4}")];
+        table.row(filter.stats().fingerprint_bits, cells);
+    }
+    print!("{}\n{table}", about());
+    Ok(())
 }

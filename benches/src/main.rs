@@ -3,7 +3,6 @@
 //! `kit` is what all benches share: the command line, the machine and its threads, figures, memory and waits. Each
 //! other module is a bench, and `--help` says what it measures.
 
-mod dropped;
 mod durable;
 mod growth;
 mod kit;
@@ -24,49 +23,41 @@ usage: cargo run --release -p koel-bench -- BENCH [FLAGS]
 
 koel beside its peers. They write tables, CSV files and pictures:
   peers      filters and sets that threads share
+    draw                              the table and pictures again, from the CSV file
     --sizes 2,32,128  --threads 1,2   table sizes in MiB, numbers of threads
     --reps 5  --minutes 60            how often, or else about how long it may take
-    --only NAME                       peers or else workloads with NAME in their names
-    --draw                            draws the tables and pictures again, from the CSV files
   growth     sets that grow, on one thread
     sets | speed | draw               all sets; koel beside a filter of fixed size; the pictures again
     --to 22  --reps 3                 to 2^22 items; how often
-    --only koel                       only sets whose names begin so, which are only printed
   windows    sets that remember what was seen lately
     burst | draw                      the picture, or its drawing, alone
-    --keys 500000                     new keys in a tick
   durable    sets that outlive their process
     draw                              the table and picture again
-    --items 1000000  --rounds 5       items that a set gets, and how often each is measured
-    --only sqlite  --folder DIR       only sets whose names begin so; the folder on the disk that is measured
+    --folder DIR                      the folder on the disk that is measured
     (KOEL_SERVERS is a folder with redis-server, and KOEL_PYTHON a Python with Scrapy; without, they are left out.)
 
 koel alone. They print tables:
-  ratios     each operation; --load 94 in percent of the slots, --reps N, --mib 2,128
-  many       batches, loops, and the limit of the memory; --reps N, --mib 2,128,1024
-  snapshots  files | open; --mib 1024, --folder DIR
-  waits      growth | saves | journal: how long single operations take meanwhile; --to 24, --folder DIR
-  loads      how full tables get; --bits 16
-  dropped    how many new items are taken for known ones; --items 1000000
+  ratios     each operation; --load 94 in percent of the slots, --mib 2,128
+  many       batches, loops, and the limit of the memory; --mib 2,128,1024
+  snapshots  files | open; --folder DIR
+  waits      growth | saves | journal: how long single operations take meanwhile; --folder DIR
+  loads      how full tables get
+  dropped    how many new items are taken for known ones
 
-  --out DIR  where results go (default: below benches/results)
-  --test     a tiny run, into a scratch folder
+  --out DIR    where results go (default: below benches/results)
+  --only koel  only sets whose names begin so, into a scratch folder
+  --test       a tiny run, into a scratch folder
 ";
 
 fn main() -> ExitCode {
     LazyLock::force(&MACHINE);
     let mut words = std::env::args().skip(1);
     let bench = words.next().unwrap_or_default();
-    let mut arguments = Arguments::new(words);
-    if arguments.flag("--help") {
-        print!("{HELP}");
-        return ExitCode::SUCCESS;
-    }
     let run: fn(Arguments) -> Result<()> = match &*bench {
-        "dropped" => dropped::run,
+        "dropped" => loads::dropped,
         "durable" => durable::run,
         "growth" => growth::run,
-        "loads" => loads::run,
+        "loads" => loads::loads,
         "many" => ratios::many,
         "peers" => peers::run,
         "ratios" => ratios::ratios,
@@ -78,7 +69,7 @@ fn main() -> ExitCode {
             return ExitCode::from(if bench == "--help" { 0 } else { 2 });
         }
     };
-    match run(arguments) {
+    match Arguments::new(words).and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("koel-bench {bench}: {error}");

@@ -96,16 +96,14 @@ fn run(
     repetition: fn(&mut Bench),
     ratios: &[(&'static str, &'static str)],
 ) -> Result<()> {
-    let (test, reps) = (arguments.test, arguments.number("--reps", 10_000)?);
-    let chosen = arguments.numbers("--mib", 1 << 16)?;
+    let test = arguments.test;
+    let all: Vec<u64> = sizes.iter().map(|size| size.0).collect();
+    let chosen = arguments.numbers("--mib", 1 << 16, [all.clone(), all])?;
     arguments.end()?;
     println!("{}", about());
-    for &(mib, usual) in sizes {
-        if chosen.as_ref().is_some_and(|chosen| !chosen.contains(&mib)) {
-            continue;
-        }
+    for &(mib, reps) in sizes.iter().filter(|size| chosen.contains(&size.0)) {
         let bytes = if test { (mib << 14).min(8 << 20) } else { mib << 20 } as usize;
-        let reps = if test { 1 } else { reps.unwrap_or(usual) };
+        let reps = if test { 1 } else { reps };
         let title = format!("{mib} MiB, 16 bits, to {:.0} % load, {reps} times, M/s", 100.0 * load);
         // The buckets take these bytes, give or take a percent.
         let filter = Filter::with_capacity((bytes as f64 / 2.0 * 0.93) as usize);
@@ -140,7 +138,7 @@ fn check(found: u64, all: u64, are_in: bool) {
 }
 
 pub fn ratios(mut arguments: Arguments) -> Result<()> {
-    let load = arguments.number("--load", 95)?.unwrap_or(94) as f64 / 100.0;
+    let load = arguments.number("--load", 95, [94, 94])? as f64 / 100.0;
     let ratios = [
         ("contains, hit", "insert, a fill"),
         ("insert_if_absent, there", "contains, hit"),
@@ -256,25 +254,8 @@ fn in_batches(bench: &mut Bench) {
     bench.filter.clear();
     let threads = bench.threads as usize;
     let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
-    type Work<'a> = &'a (dyn Fn(&Filter) -> Vec<bool> + Sync);
-    let works: [(&'static str, Work<'_>); 4] = [
-        ("par_insert_many", &|filter| ok(filter.par_insert_many(&there))),
-        ("par_contains_many, hit", &|filter| filter.par_contains_many(&there)),
-        ("par_remove_many", &|filter| filter.par_remove_many(&there)),
-        ("par_insert_if_absent_many", &|filter| ok(filter.par_insert_if_absent_many(&there))),
-    ];
-    for (name, work) in works {
-        let (time, done) = pool.install(|| {
-            let start = Instant::now();
-            let done = work(&bench.filter);
-            (start.elapsed(), done)
-        });
-        assert!(done.len() as u64 == count && done.iter().all(|done| *done), "{name}");
-        bench.note(name, count, time);
-    }
-}
-
-/// Returns whether there was room for each.
-fn ok<T, E>(added: Vec<std::result::Result<T, E>>) -> Vec<bool> {
-    added.iter().map(|added| added.is_ok()).collect()
+    let start = Instant::now();
+    let added = pool.install(|| bench.filter.par_insert_many(&there));
+    bench.note("par_insert_many", count, start.elapsed());
+    assert!(added.iter().all(|added| added.is_ok()));
 }

@@ -11,12 +11,12 @@ use crate::kit::machine::{about, cpu_time};
 use crate::kit::memory::of_process;
 use crate::kit::scattered;
 use crate::kit::table::Table;
+use crate::kit::worker::{self, Figures, Worker};
 use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotFile, StableHash};
 use std::fs::{self, File};
 use std::hint::black_box;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 pub type Filter = ConcurrentCuckooFilter<StableHash>;
@@ -28,21 +28,20 @@ const LOOKUPS: u64 = 1 << 20;
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let test = arguments.test;
-    let mib = arguments.number("--mib", 1 << 20)?.unwrap_or(if test { 2 } else { 1_024 });
-    let turns = if test { 1 } else { 7 };
+    let (bytes, turns) = if test { (2 << 20, 1) } else { (1 << 30, 7) };
     let folder = arguments.value("--folder")?.map_or_else(std::env::temp_dir, PathBuf::from);
-    let held = arguments.value("--hold")?;
+    let work = arguments.value("--work")?;
     let part = arguments.part(&["files", "open"]);
     arguments.end()?;
-    if let Some(held) = held {
-        return hold(&held);
+    if let Some(work) = work {
+        return hold(&work);
     }
     println!("{}", about());
     let scratch = tempfile::tempdir_in(folder)?;
     let saved = scratch.path().join("saved.koel");
     for kind in ["fixed", "growing"] {
         let make = if kind == "fixed" { fixed } else { growing };
-        let filter = make((mib as usize) << 20);
+        let filter = make(bytes);
         let report = filter.save(&saved)?;
         let memory = filter.size_in_bytes();
         println!("a {kind} filter of {report}, {memory} in memory; {turns} turns");
@@ -96,33 +95,29 @@ fn files(filter: &Filter, saved: &Path, turns: usize) -> Result<()> {
         run_tool(Command::new("cp").arg(&stale).arg(&copy))?;
         Ok(File::open(&copy)?.sync_all()?)
     };
-    // A row, whether the file has to come from the disk, and what it is compared with.
-    type Row<'a> = (&'a str, bool, &'a dyn Fn() -> Result<()>, &'a str);
+    // A row, and whether the file has to come from the disk.
+    type Row<'a> = (&'a str, bool, &'a dyn Fn() -> Result<()>);
     let rows: [Row<'_>; 6] = [
-        ("save", false, &save, "cp, synced"),
-        ("cp, synced", false, &cp, "save"),
-        ("load", false, &load, "read to fresh memory"),
-        ("read to fresh memory", false, &read, "load"),
-        ("load, from disk", true, &load, "read to fresh, from disk"),
-        ("read to fresh, from disk", true, &read, "load, from disk"),
+        ("save", false, &save),
+        ("cp, synced", false, &cp),
+        ("load", false, &load),
+        ("read to fresh memory", false, &read),
+        ("load, from disk", true, &load),
+        ("read to fresh, from disk", true, &read),
     ];
     let mut seconds = Rounds::new();
     for _ in 0..turns {
-        for (name, from_disk, act, _) in rows {
+        for (name, from_disk, act) in rows {
             settle(saved, from_disk)?;
             let start = Instant::now();
             act()?;
             seconds.note(name, start.elapsed().as_secs_f64());
         }
     }
-    let mut table = Table::new("", &["seconds", "MiB/s", "as fast as", ""]);
-    for (name, _, _, other) in rows {
+    let mut table = Table::new("", &["seconds", "MiB/s"]);
+    for (name, ..) in rows {
         let taken = seconds.median(&name);
-        let speed = bytes as f64 / f64::from(1 << 20) / taken;
-        let ratio = seconds.ratio(&other, &name);
-        let cells =
-            [format!("{taken:.3}"), format!("{speed:.0}"), other.into(), format!("{ratio:.2}")];
-        table.row(name, cells);
+        table.figures(name, 3, [taken, bytes as f64 / f64::from(1 << 20) / taken]);
     }
     print!("{table}");
     Ok(())
@@ -244,39 +239,19 @@ fn open(saved: &Path, items: u64, turns: usize) -> Result<()> {
 
 /// Returns the memory of processes that have the filter, in MiB: what is theirs alone, and what they share.
 fn memory(way: &str, saved: &Path, items: u64, lookups: u64, count: usize) -> Result<[f64; 2]> {
-    let mut processes = Vec::new();
-    for number in 0..count {
-        let held = format!("{way}:{items}:{lookups}:{number}:{}", saved.display());
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args(["snapshots", "--hold", &held]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        processes.push(Holding(command.spawn()?));
-    }
-    for Holding(process) in &mut processes {
-        let mut said = String::new();
-        let output = process.stdout.take().ok_or("no output")?;
-        BufReader::new(output).read_line(&mut said)?;
-        if said != "ready\n" {
-            return Err(format!("a process that has the filter said {said:?}").into());
-        }
-    }
+    let held = |number| format!("{way}:{items}:{lookups}:{number}:{}", saved.display());
+    let workers = (0..count).map(|number| Worker::of("snapshots", &held(number)));
+    let mut workers = workers.collect::<Result<Vec<Worker>>>()?;
+    let figures = workers.iter_mut().map(Worker::figures).collect::<Result<Vec<Figures>>>()?;
     let mut sums = [0.0; 2];
-    for Holding(process) in &processes {
-        let mib =
-            |field| of_process(process.id(), "smaps_rollup", field).map(|it| it / 1_048_576.0);
+    for figures in figures {
+        let process = *figures.get("process").ok_or("it has ended too early")? as u32;
+        let mib = |field| of_process(process, "smaps_rollup", field).map(|it| it / 1_048_576.0);
         let (own, proportional) = (mib("Anonymous")?, mib("Pss")?);
         sums = [sums[0] + own, sums[1] + (proportional - own).max(0.0)];
     }
+    workers.into_iter().try_for_each(Worker::end)?;
     Ok(sums)
-}
-
-/// A process that has a filter until this is dropped.
-struct Holding(Child);
-
-impl Drop for Holding {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
-    }
 }
 
 /// Has a filter, and looks items up, until standard input ends.
@@ -287,7 +262,5 @@ fn hold(held: &str) -> Result<()> {
     let keys = random_keys(items.parse()?, lookups.parse()?, number.parse()?);
     answers.find(&keys, true)?;
     drop(keys);
-    println!("ready");
-    std::io::stdin().read_line(&mut String::new())?;
-    Ok(())
+    worker::wait(std::process::id())
 }

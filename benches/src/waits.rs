@@ -16,7 +16,7 @@ use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{Rounds, median, publish};
 use crate::kit::machine::about;
 use crate::kit::table::Table;
-use crate::kit::waits::{Time, Waits, watch};
+use crate::kit::waits::{Waits, time, watch};
 use crate::kit::{ABSENT, scattered};
 use crate::snapshots::{Filter, fixed};
 use koel::{ConcurrentCuckooFilter, DurableFilter, Prehashed, StableHash, SyncPolicy};
@@ -31,7 +31,7 @@ type Scenes = Rounds<String, Waits>;
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let (out, test) = (arguments.out("")?, arguments.test);
-    let power = arguments.number("--to", 32)?.unwrap_or(if test { 17 } else { 24 });
+    let power = if test { 17 } else { 24 };
     let folder = arguments.value("--folder")?.map_or_else(std::env::temp_dir, PathBuf::from);
     let part = arguments.part(&["growth", "saves", "journal"]);
     arguments.end()?;
@@ -64,8 +64,7 @@ fn table(title: &str, scenes: &Scenes) -> String {
         let within = |share| runs.iter().map(move |run| run.within(share));
         let shares = [0.5, 0.99, 0.999, 0.9999, 0.999_999, 1.0];
         let medians = shares.map(|share| median(within(share).map(|nanos| nanos as f64)) as u64);
-        let times =
-            medians.into_iter().chain(within(1.0).min()).map(|nanos| Time(nanos).to_string());
+        let times = medians.into_iter().chain(within(1.0).min()).map(time);
         let count = runs.iter().map(Waits::count).sum::<u64>();
         table.row(name, std::iter::once(count.to_string()).chain(times));
     }

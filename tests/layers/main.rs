@@ -29,7 +29,6 @@ const PACKAGES: [Package; 10] = [
             "src/main.rs",
             &[
                 "waits",
-                "dropped",
                 "durable",
                 "growth",
                 "loads",

@@ -13,55 +13,45 @@ use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{Rounds, publish, read_csv, write, write_csv};
 use crate::kit::machine::about;
 use crate::kit::waits::watch;
-use report::Found;
+use crate::kit::worker::{Figures, Worker};
+use report::{Figure, Found};
 use sets::{Group, KINDS, Kind, Maker, named, redis_server};
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
-    if let Some(work) = arguments.value("worker")? {
+    if let Some(work) = arguments.value("--work")? {
         // The work of a child process: a set, a task, a folder and a number of items.
         let words: Vec<&str> = work.splitn(4, ':').collect();
         let [kind, task, items, folder] = words[..] else { return Err("no work".into()) };
         let kind = named(kind).ok_or("there is no such set")?;
         return worker::work(kind, task, Path::new(folder), items.parse()?);
     }
-    let test = arguments.test;
     let out = arguments.out("durable")?;
-    let only = arguments.value("--only")?.unwrap_or_default();
-    let usual = |usual, tiny| if test { tiny } else { usual };
-    let plan = Plan {
-        items: arguments.number("--items", 1 << 30)?.unwrap_or(usual(1_000_000, 2_000)),
-        rounds: arguments.number("--rounds", 1_000)?.unwrap_or(usual(5, 1)),
-        kills: usual(3, 1),
-        longest: Duration::from_millis(usual(700, 30)),
-        folder: arguments.value("--folder")?.unwrap_or(".".into()).into(),
-    };
+    let only = arguments.only.clone();
+    let folder = arguments.value("--folder")?.unwrap_or(".".into()).into();
     let draws = arguments.flag("draw");
+    let plan = if arguments.test {
+        Plan { items: 2_000, rounds: 1, kills: 1, longest: Duration::from_millis(30), folder }
+    } else {
+        Plan { items: 1_000_000, rounds: 5, kills: 3, longest: Duration::from_millis(700), folder }
+    };
     arguments.end()?;
     let csv = out.join("figures.csv");
-    if draws {
-        let text = fs::read_to_string(&csv)?;
-        let about = text.lines().filter_map(|line| line.strip_prefix("# ")).map(Into::into);
-        return draw(&Found { about: about.collect(), figures: read_csv(&csv)? }, &out);
+    if !draws {
+        let (about, figures) = beside(&plan, &only)?;
+        write_csv(&csv, &about, &figures)?;
     }
-    let found = beside(&plan, &only, about())?;
-    write_csv(&csv, &found.about, &found.figures)?;
-    draw(&found, &out)?;
-    found.lost_by_koel().map_or(Ok(()), |loss| Err(loss.into()))
-}
-
-/// Writes the table and the picture.
-fn draw(found: &Found, out: &Path) -> Result<()> {
+    let (about, figures) = read_csv(&csv)?;
+    let found = Found { about, figures };
     publish(&out.join("table.md"), &found.table())?;
-    write(&out.join("adds.svg"), report::picture(found))
+    write(&out.join("adds.svg"), report::picture(&found))?;
+    found.lost_by_koel().map_or(Ok(()), |loss| Err(loss.into()))
 }
 
 struct Plan {
@@ -75,7 +65,7 @@ struct Plan {
 }
 
 /// Measures the sets whose names begin so, in rounds: each kind in turn, each measurement in a process of its own.
-fn beside(plan: &Plan, only: &str, about: String) -> Result<Found> {
+fn beside(plan: &Plan, only: &str) -> Result<(String, Vec<Figure>)> {
     let chosen = KINDS.iter().filter(|kind| kind.name.starts_with(only));
     let (kinds, absent): (Vec<&Kind>, Vec<&Kind>) = chosen.partition(|kind| match kind.maker {
         Maker::Scrapy => python().is_some(),
@@ -85,7 +75,7 @@ fn beside(plan: &Plan, only: &str, about: String) -> Result<Found> {
     if kinds.is_empty() {
         return Err("there is no such set".into());
     }
-    let mut all = Rounds::new();
+    let (about, mut all) = (about(), Rounds::new());
     for round in 0..plan.rounds {
         for kind in &kinds {
             eprint!("\rround {} of {}: {:50}", round + 1, plan.rounds, kind.label);
@@ -99,12 +89,12 @@ fn beside(plan: &Plan, only: &str, about: String) -> Result<Found> {
         }
     }
     eprintln!();
-    let (items, rounds) = (plan.items, plan.rounds);
-    let how =
-        format!("{items} items of 8 bytes, or 20 in Scrapy's set; medians of {rounds} rounds.");
-    let absent = absent.iter().map(|kind| format!("{} is not here.", kind.label));
-    let about = [about, how].into_iter().chain(absent).collect();
-    Ok(Found { about, figures: report::figures(all) })
+    let mut about = format!(
+        "{about}\n{} items of 8 bytes, or 20 in Scrapy's set; medians of {} rounds.",
+        plan.items, plan.rounds
+    );
+    absent.iter().for_each(|kind| about += &format!("\n{} is not here.", kind.label));
+    Ok((about, report::figures(all)))
 }
 
 impl Plan {
@@ -115,7 +105,7 @@ impl Plan {
         let folder = scratch.join("set");
         fs::create_dir(&folder)?;
         let (filled, most) = watched(&folder, || -> Result<_> {
-            let mut work = Work::start(kind, "fill", &folder, items)?;
+            let mut work = start(kind, "fill", &folder, items)?;
             let figures = work.figures()?;
             work.kill(&figures)?;
             Ok(figures)
@@ -127,7 +117,7 @@ impl Plan {
         figures.insert("most on disk".into(), most as f64 / items as f64);
 
         let open = |items| -> Result<Figures> {
-            let mut work = Work::start(kind, "open", &folder, items)?;
+            let mut work = start(kind, "open", &folder, items)?;
             let figures = work.figures()?;
             work.end()?;
             Ok(figures)
@@ -137,7 +127,7 @@ impl Plan {
         // What was taken for another item was never added, and may be found to be new now.
         let lost = (killed["lost"] - figures["taken"]).max(0.0);
         figures.insert("lost after the fill".into(), lost);
-        Work::start(kind, "settle", &folder, items)?.end()?;
+        start(kind, "settle", &folder, items)?.end()?;
         figures.insert("open".into(), open(items)?["open"]);
         figures.insert("on disk".into(), on_disk(&folder) as f64 / items as f64);
 
@@ -149,7 +139,7 @@ impl Plan {
         for kill in 0..self.kills {
             fs::remove_dir_all(&folder)?;
             fs::create_dir(&folder)?;
-            let mut work = Work::start(kind, "add", &folder, items)?;
+            let mut work = start(kind, "add", &folder, items)?;
             let figures = work.figures()?;
             sleep(self.longest.mul_f64((kill as f64 + 0.7) / self.kills as f64));
             let notes = scratch.join(worker::ANSWERED);
@@ -171,17 +161,6 @@ impl Plan {
     }
 }
 
-/// What a process has said.
-type Figures = BTreeMap<String, f64>;
-
-/// A process that works on a set.
-struct Work {
-    child: Child,
-    /// The process waits as long as this is open.
-    _input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
 /// Returns a Python that has Scrapy, if `KOEL_PYTHON` is one.
 fn python() -> Option<PathBuf> {
     let python = PathBuf::from(std::env::var_os("KOEL_PYTHON")?);
@@ -190,65 +169,13 @@ fn python() -> Option<PathBuf> {
     command.status().is_ok_and(|status| status.success()).then_some(python)
 }
 
-impl Work {
-    fn start(kind: &Kind, task: &str, folder: &Path, items: u64) -> Result<Work> {
-        let mut command = match kind.maker {
-            Maker::Scrapy => {
-                let mut command = Command::new(python().ok_or("no Python with Scrapy")?);
-                command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/durable/seen.py"));
-                command.arg(task).arg(folder).arg(items.to_string());
-                command
-            }
-            _ => {
-                let mut command = Command::new(std::env::current_exe()?);
-                let work = format!("{}:{task}:{items}:{}", kind.name, folder.display());
-                command.args(["durable", "worker", &work]);
-                command
-            }
-        };
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (input, output) = input.zip(output).ok_or("a process without pipes")?;
-        Ok(Work { child, _input: input, output: BufReader::new(output) })
+fn start(kind: &Kind, task: &str, folder: &Path, items: u64) -> Result<Worker> {
+    if let Maker::Scrapy = kind.maker {
+        let mut command = Command::new(python().ok_or("no Python with Scrapy")?);
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/durable/seen.py"));
+        return Worker::start(command.arg(task).arg(folder).arg(items.to_string()));
     }
-
-    /// Reads what the process says, until it names the process that has the set, or ends.
-    fn figures(&mut self) -> Result<Figures> {
-        let mut figures = Figures::new();
-        let mut line = String::new();
-        while !figures.contains_key("process") && self.output.read_line(&mut line)? > 0 {
-            let (name, figure) = line.trim_end().split_once(' ').ok_or("not a figure")?;
-            figures.insert(name.into(), figure.parse()?);
-            line.clear();
-        }
-        Ok(figures)
-    }
-
-    /// Waits for the end, which has to be a good one.
-    fn end(mut self) -> Result<()> {
-        let status = self.child.wait()?;
-        if status.success() { Ok(()) } else { Err(format!("a worker ended with {status}").into()) }
-    }
-
-    /// Kills the process that has the set, which the worker has named. The worker ends, too.
-    fn kill(mut self, figures: &Figures) -> Result<()> {
-        let Some(process) = figures.get("process") else {
-            self.end()?;
-            return Err("it has ended too early".into());
-        };
-        let process = *process as u32;
-        if process != self.child.id() {
-            // It is a child of the worker.
-            Command::new("kill").args(["-9", &process.to_string()]).status()?;
-        }
-        self.child.kill()?;
-        self.child.wait()?;
-        // The worker cannot wait for its own child any more.
-        while Path::new(&format!("/proc/{process}/fd/0")).exists() {
-            sleep(Duration::from_millis(1));
-        }
-        Ok(())
-    }
+    Worker::of("durable", &format!("{}:{task}:{items}:{}", kind.name, folder.display()))
 }
 
 /// Returns the bytes that a folder takes on disk.

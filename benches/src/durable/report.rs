@@ -19,7 +19,7 @@ pub struct Figure {
 /// All that was found in a run.
 pub struct Found {
     /// How, where and when.
-    pub about: Vec<String>,
+    pub about: String,
     pub figures: Vec<Figure>,
 }
 
@@ -87,7 +87,7 @@ impl Found {
             };
             losses.row(kind.label, [kill, kind.power.into()]);
         }
-        let about = self.about.join("\n");
+        let about = &self.about;
         let [speeds, room] = [speeds, room].map(|table| table.markdown("---:"));
         let losses = losses.markdown("---");
         format!(
@@ -228,7 +228,7 @@ mod tests {
         for (set, lost) in [("koel-each", 0.0), ("redis", 9.0), ("koel-each", 3.0)] {
             rounds.note((set.into(), "lost".into()), lost);
         }
-        let found = Found { about: Vec::new(), figures: figures(rounds) };
+        let found = Found { about: String::new(), figures: figures(rounds) };
         assert_eq!(found.lost_by_koel().unwrap(), "koel-each has lost 3 items");
     }
 }

@@ -5,8 +5,8 @@
 use super::sets::{self, Kind, Set};
 use crate::kit::arguments::Result;
 use crate::kit::memory::of_process;
+use crate::kit::worker;
 use std::fs::File;
-use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
@@ -28,14 +28,6 @@ pub fn work(kind: &Kind, task: &str, folder: &Path, items: u64) -> Result<()> {
 
 fn say(name: &str, figure: f64) {
     println!("{name} {figure}");
-}
-
-/// Says a number and waits for an end of the input, which the parent never gives: it kills.
-fn wait(process: u32) -> Result<()> {
-    println!("process {process}");
-    std::io::stdout().flush()?;
-    std::io::stdin().read_to_end(&mut Vec::new())?;
-    Ok(())
 }
 
 fn status(process: u32, field: &str) -> Result<f64> {
@@ -71,7 +63,7 @@ fn fill(kind: &Kind, open: &dyn Fn() -> Result<Box<dyn Set>>, items: u64) -> Res
         let counts = format!("{new} new, {again} new again, {hits} hits, {misses} misses found");
         return Err(format!("wrong answers for {items} items: {counts}").into());
     }
-    wait(process)
+    worker::wait(process)
 }
 
 /// Opens the set, and tells how long that took until its first answer, and how many items it lacks.
@@ -88,8 +80,7 @@ fn again(open: &dyn Fn() -> Result<Box<dyn Set>>, items: u64) -> Result<()> {
 fn add(kind: &Kind, open: &dyn Fn() -> Result<Box<dyn Set>>, folder: &Path) -> Result<()> {
     let notes = File::create(folder.with_file_name(ANSWERED))?;
     let mut set = open()?;
-    println!("process {}", set.process());
-    std::io::stdout().flush()?;
+    worker::name(set.process())?;
     let (mut number, mut taken) = (0, 0);
     loop {
         taken += kind.step - set.add(number..number + kind.step)?;

@@ -12,61 +12,68 @@ use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{median, publish, rate, read_csv, write, write_csv};
 use crate::kit::machine::about;
 use crate::kit::memory::{self, Watch};
-use crate::peers::sets::{Alone, Autoscale, DashSet, Koel, Peer, Scalable};
+use crate::peers::sets::{Alone, Koel, Peer, autoscale, dash_set, scalable};
 use report::{FORESEEN, Grown, Held, KOEL};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A set that grows, without its type, so that different ones fit one list.
-struct Entry {
+/// A kind of set, and how it is built with room for a number of items.
+struct Kind<P> {
     name: &'static str,
-    /// Measures the set at each doubling.
-    run: fn(&str, &Steps) -> Vec<Grown>,
-    /// Measures the bytes that the set holds at many numbers of items.
-    held: fn(&str, &Steps) -> Vec<Held>,
+    /// Whether it takes more. If not, it is built again for each number of items, as if that had been known beforehand.
+    grows: bool,
+    build: fn(u64) -> P,
 }
 
-fn entries() -> [Entry; 5] {
-    fn entry<P: Peer>(name: &'static str) -> Entry {
-        Entry { name, run: run_set::<P>, held: held::<P> }
+/// A kind of set without its type, so that different ones fit one list.
+trait Measured {
+    fn name(&self) -> &'static str;
+    /// Measures the set at each doubling.
+    fn grown(&self, steps: &Steps) -> Vec<Grown>;
+    /// Measures the bytes that the set holds at many numbers of items.
+    fn held(&self, steps: &Steps) -> Vec<Held>;
+}
+
+fn kinds() -> [Box<dyn Measured>; 5] {
+    fn kind<P: Peer + 'static>(
+        name: &'static str,
+        grows: bool,
+        build: fn(u64) -> P,
+    ) -> Box<dyn Measured> {
+        Box::new(Kind { name, grows, build })
     }
     [
-        entry::<Koel<true>>(KOEL),
-        // It is built again for each number of items, as if that had been known beforehand.
-        entry::<Koel<false>>(FORESEEN),
-        entry::<Alone<Scalable>>("scalable_cuckoo_filter"),
-        entry::<Alone<Autoscale>>("autoscale_cuckoo_filter"),
-        entry::<DashSet>("DashSet"),
+        kind(KOEL, true, Koel::growing),
+        kind(FORESEEN, false, Koel::fixed),
+        kind("scalable_cuckoo_filter", true, |items| Alone::new(1, items, scalable)),
+        kind("autoscale_cuckoo_filter", true, |items| Alone::new(1, items, autoscale)),
+        kind("DashSet", true, dash_set),
     ]
 }
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let (out, test) = (arguments.out("growth")?, arguments.test);
-    let to = arguments.number("--to", 32)?.unwrap_or(if test { 16 } else { 22 }).max(11) as u32;
-    let reps = arguments.number("--reps", 10_000)?.unwrap_or(if test { 1 } else { 3 });
-    let only = arguments.value("--only")?.unwrap_or_default();
+    let to = arguments.number("--to", 32, [22, 16])?.max(11) as u32;
+    let reps = arguments.number("--reps", 10_000, [3, 1])?;
+    let only = arguments.only.clone();
     let part = arguments.part(&["sets", "speed", "draw"]);
     arguments.end()?;
-    let [sets, memory] = ["sets.csv", "memory.csv"].map(|name| out.join(name));
-    if part == "draw" {
-        return draw(&out, &read_csv(&sets)?, &read_csv(&memory)?);
-    }
-    if part == "speed" || part.is_empty() {
+    if ["speed", ""].contains(&part) {
         publish(&out.join("speed.txt"), &format!("{}\n{}", about(), speed::speed(to, reps)))?;
     }
     if part == "speed" {
         return Ok(());
     }
-    let (grown, held) = measure(&only, to, (test, reps));
-    let text = report::text(&about(), &grown, &held);
-    if only.is_empty() {
-        write_csv(&sets, &[], &grown)?;
-        write_csv(&memory, &[], &held)?;
-        publish(&out.join("sets.txt"), &text)?;
-        draw(&out, &grown, &held)?;
-    } else {
-        print!("{text}");
+    let [sets, memory] = ["sets.csv", "memory.csv"].map(|name| out.join(name));
+    if part != "draw" {
+        let (grown, held) = measure(&only, to, (test, reps));
+        write_csv(&sets, &about(), &grown)?;
+        write_csv(&memory, "", &held)?;
     }
+    let (note, grown) = read_csv(&sets)?;
+    let (_, held) = read_csv(&memory)?;
+    publish(&out.join("sets.txt"), &report::text(&note, &grown, &held))?;
+    write(&out.join("lookups.svg"), report::lookups(&grown))?;
+    write(&out.join("memory.svg"), report::memory(&held))?;
     let absent = reps * Steps::to(to, test, 0).lookups;
     match grown.iter().find(|row| row.peer.starts_with(KOEL) && !row.is_right(absent)) {
         Some(wrong) => Err(format!("wrong answers: {wrong:?}").into()),
@@ -74,29 +81,20 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     }
 }
 
-fn draw(out: &Path, grown: &[Grown], held: &[Held]) -> Result<()> {
-    write(&out.join("lookups.svg"), report::lookups(grown))?;
-    write(&out.join("memory.svg"), report::memory(held))
-}
-
 /// Measures the sets whose names begin so.
 fn measure(only: &str, power: u32, (test, reps): (bool, u64)) -> (Vec<Grown>, Vec<Held>) {
-    let sets: Vec<Entry> = entries().into_iter().filter(|set| set.name.starts_with(only)).collect();
-    let mut runs: Vec<Vec<_>> = sets.iter().map(|_| Vec::new()).collect();
+    let mut kinds = Vec::from(kinds());
+    kinds.retain(|kind| kind.name().starts_with(only));
+    let mut runs: Vec<Vec<_>> = kinds.iter().map(|_| Vec::new()).collect();
     for rep in 0..reps {
-        for (runs, set) in runs.iter_mut().zip(&sets) {
-            eprint!("\rto 2^{power}, repetition {}: {:24}", rep + 1, set.name);
-            runs.push((set.run)(set.name, &Steps::to(power, test, rep)));
+        for (runs, kind) in runs.iter_mut().zip(&kinds) {
+            eprint!("\rto 2^{power}, repetition {}: {:24}", rep + 1, kind.name());
+            runs.push(kind.grown(&Steps::to(power, test, rep)));
         }
     }
     eprintln!();
-    let (mut grown, mut all_held) = (Vec::new(), Vec::new());
-    for (runs, set) in runs.iter().zip(&sets) {
-        let held = (set.held)(set.name, &Steps::to(power, test, 0));
-        grown.extend(medians(runs, &held));
-        all_held.extend(held);
-    }
-    (grown, all_held)
+    let held = kinds.iter().flat_map(|kind| kind.held(&Steps::to(power, test, 0)));
+    (runs.iter().flat_map(|runs| medians(runs)).collect(), held.collect())
 }
 
 /// The numbers of items that a run goes through, and its lookups and keys.
@@ -121,77 +119,86 @@ impl Steps {
     }
 }
 
-/// Fills a set up to this number of items, after it was built again if it does not grow.
-fn fill<P: Peer>(set: &mut P, filled: &mut u64, items: u64, steps: &Steps) {
-    if !P::GROWS {
-        (*set, *filled) = (P::build(items), 0);
+impl<P: Peer> Kind<P> {
+    /// Fills a set up to this number of items, after it was built again if it does not grow.
+    fn fill(&self, set: &mut P, filled: &mut u64, items: u64, steps: &Steps) {
+        if !self.grows {
+            (*set, *filled) = ((self.build)(items), 0);
+        }
+        (*filled..items)
+            .for_each(|key| assert!(set.insert(steps.first_key + key), "room was promised"));
+        *filled = items;
     }
-    (*filled..items)
-        .for_each(|key| assert!(set.insert(steps.first_key + key), "room was promised"));
-    *filled = items;
 }
 
-fn run_set<P: Peer>(name: &str, steps: &Steps) -> Vec<Grown> {
-    let (mut set, mut filled, mut time) = (P::build(steps.first), 0, Duration::ZERO);
-    let row = |items: u64| {
-        let start = Instant::now();
-        fill(&mut set, &mut filled, items, steps);
-        time = if P::GROWS { time } else { Duration::ZERO } + start.elapsed();
+impl<P: Peer> Measured for Kind<P> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
 
-        let rounds = steps.lookups.div_ceil(items);
-        let mut lost = 0;
-        let start = Instant::now();
-        for _ in 0..rounds {
-            lost += (0..items).filter(|key| !set.contains(steps.first_key + key)).count() as u64;
-        }
-        let hit = rate(rounds * items, start.elapsed());
-        // Other keys at each doubling: otherwise a key that is a false positive could stay one.
-        let other = steps.first_key + ABSENT + items;
-        let start = Instant::now();
-        let found = (0..steps.lookups).filter(|key| set.contains(other + key)).count();
-        Grown {
-            peer: name.into(),
-            items,
-            fill: rate(items, time),
-            hit,
-            miss: rate(steps.lookups, start.elapsed()),
-            false_positive_rate: found as f64 / steps.lookups as f64,
-            told: set.told(),
-            bytes: 0,
-            lost,
-        }
-    };
-    steps.doublings().map(row).collect()
-}
+    fn grown(&self, steps: &Steps) -> Vec<Grown> {
+        let (mut set, mut filled, mut time) = ((self.build)(steps.first), 0, Duration::ZERO);
+        let row = |items: u64| {
+            let start = Instant::now();
+            self.fill(&mut set, &mut filled, items, steps);
+            time = if self.grows { time } else { Duration::ZERO } + start.elapsed();
 
-/// Measures the bytes that a set holds, including itself, at 32 numbers of items per doubling, or at 8 if it is built
-/// again each time.
-///
-/// A thread of its own does so: others keep parts of sets that they have looked into, and would free them meanwhile.
-fn held<P: Peer>(name: &str, steps: &Steps) -> Vec<Held> {
-    let per_doubling: u32 = if P::GROWS { 32 } else { 8 };
-    let between = |items: u64| {
-        let fraction = move |at| (f64::from(at) / f64::from(per_doubling)).exp2();
-        (0..per_doubling).map(move |at| (items as f64 * fraction(at)).round() as u64)
-    };
-    let numbers = steps.doublings().flat_map(between).filter(|&items| items <= steps.last);
-    let mut held: Vec<(u64, usize)> = numbers.map(|items| (items, 0)).collect();
-    let count = || {
-        let watch = Watch::start();
-        let (mut set, mut filled) = (P::build(steps.first), 0);
-        for (items, bytes) in &mut held {
-            fill(&mut set, &mut filled, *items, steps);
-            *bytes = memory::touched(watch.held() + size_of::<P>(), set.says_it_holds());
-        }
-    };
-    // The handle is kept: to drop it would free memory that is being counted.
-    std::thread::scope(|scope| scope.spawn(count).join().expect("sets hold what they say"));
-    let row = |(items, bytes): (u64, usize)| Held { peer: name.into(), items, bytes: bytes as u64 };
-    held.into_iter().map(row).collect()
+            let rounds = steps.lookups.div_ceil(items);
+            let mut lost = 0;
+            let start = Instant::now();
+            for _ in 0..rounds {
+                lost +=
+                    (0..items).filter(|key| !set.contains(steps.first_key + key)).count() as u64;
+            }
+            let hit = rate(rounds * items, start.elapsed());
+            // Other keys at each doubling: otherwise a key that is a false positive could stay one.
+            let other = steps.first_key + ABSENT + items;
+            let start = Instant::now();
+            let found = (0..steps.lookups).filter(|key| set.contains(other + key)).count();
+            Grown {
+                peer: self.name.into(),
+                items,
+                fill: rate(items, time),
+                hit,
+                miss: rate(steps.lookups, start.elapsed()),
+                false_positive_rate: found as f64 / steps.lookups as f64,
+                told: set.told(),
+                lost,
+            }
+        };
+        steps.doublings().map(row).collect()
+    }
+
+    /// Measures the bytes that a set holds, including itself, at 32 numbers of items per doubling, or at 8 if it is
+    /// built again each time.
+    ///
+    /// A thread of its own does so: others keep parts of sets that they have looked into, and would free them
+    /// meanwhile.
+    fn held(&self, steps: &Steps) -> Vec<Held> {
+        let per_doubling: u32 = if self.grows { 32 } else { 8 };
+        let between = |items: u64| {
+            let fraction = move |at| (f64::from(at) / f64::from(per_doubling)).exp2();
+            (0..per_doubling).map(move |at| (items as f64 * fraction(at)).round() as u64)
+        };
+        let numbers = steps.doublings().flat_map(between).filter(|&items| items <= steps.last);
+        let mut held: Vec<(u64, usize)> = numbers.map(|items| (items, 0)).collect();
+        let count = || {
+            let watch = Watch::start();
+            let (mut set, mut filled) = ((self.build)(steps.first), 0);
+            for (items, bytes) in &mut held {
+                self.fill(&mut set, &mut filled, *items, steps);
+                *bytes = memory::touched(watch.held() + size_of::<P>(), set.says_it_holds());
+            }
+        };
+        // The handle is kept: to drop it would free memory that is being counted.
+        std::thread::scope(|scope| scope.spawn(count).join().expect("sets hold what they say"));
+        let row = |(items, bytes)| Held { peer: self.name.into(), items, bytes: bytes as u64 };
+        held.into_iter().map(row).collect()
+    }
 }
 
 /// Summarises the repetitions of a set in rows, with medians of the rates, and all errors.
-fn medians(runs: &[Vec<Grown>], held: &[Held]) -> Vec<Grown> {
+fn medians(runs: &[Vec<Grown>]) -> Vec<Grown> {
     let row = |at: usize| {
         let of = |figure: fn(&Grown) -> f64| median(runs.iter().map(|run| figure(&run[at])));
         let rates = runs.iter().map(|run| run[at].false_positive_rate);
@@ -201,7 +208,6 @@ fn medians(runs: &[Vec<Grown>], held: &[Held]) -> Vec<Grown> {
             hit: of(|one| one.hit),
             miss: of(|one| one.miss),
             false_positive_rate: rates.sum::<f64>() / runs.len() as f64,
-            bytes: held.iter().find(|held| held.items == first.items).map_or(0, |held| held.bytes),
             lost: runs.iter().map(|run| run[at].lost).sum(),
             ..first
         }

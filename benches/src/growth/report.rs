@@ -22,7 +22,6 @@ pub struct Grown {
     pub false_positive_rate: f64,
     /// The rate that the set reports, if it does.
     pub told: Option<f64>,
-    pub bytes: u64,
     pub lost: u64,
 }
 
@@ -57,11 +56,13 @@ pub fn text(note: &str, grown: &[Grown], held: &[Held]) -> String {
         let mut table = Table::new(&rows[0].peer, &columns);
         for row in rows {
             let percent = |rate: f64| format!("{:.4} %", 100.0 * rate);
+            let held = held.iter().find(|it| it.peer == row.peer && it.items == row.items);
+            let bytes = held.map_or(0, |held| held.bytes) as f64 / row.items as f64;
             let rates = [row.fill, row.hit, row.miss].map(|rate| format!("{rate:.1}"));
             let others = [
                 percent(row.false_positive_rate),
                 row.told.map_or(String::new(), percent),
-                format!("{:.2}", row.bytes as f64 / row.items as f64),
+                format!("{bytes:.2}"),
                 row.lost.to_string(),
             ];
             table.row(row.items, rates.into_iter().chain(others));

@@ -10,13 +10,16 @@ pub struct Arguments {
     words: Vec<String>,
     /// Whether everything runs once, on tiny tables, so that it takes seconds.
     pub test: bool,
+    /// The beginning of the names of the sets that are measured.
+    pub only: String,
 }
 
 impl Arguments {
-    pub fn new(words: impl Iterator<Item = String>) -> Self {
-        let mut arguments = Arguments { words: words.collect(), test: false };
+    pub fn new(words: impl Iterator<Item = String>) -> Result<Self> {
+        let mut arguments = Arguments { words: words.collect(), test: false, only: String::new() };
         arguments.test = arguments.flag("--test");
-        arguments
+        arguments.only = arguments.value("--only")?.unwrap_or_default();
+        Ok(arguments)
     }
 
     pub fn flag(&mut self, name: &str) -> bool {
@@ -31,27 +34,28 @@ impl Arguments {
         Ok(Some(taken.next().ok_or(format!("{name} needs a value"))?))
     }
 
-    /// Returns a number from 1 to `most`, if it was given.
-    pub fn number(&mut self, name: &str, most: u64) -> Result<Option<u64>> {
-        Ok(self.numbers(name, most)?.and_then(|numbers| numbers.first().copied()))
+    /// Returns a number from 1 to `most`: the given, the usual, or that of a tiny run.
+    pub fn number(&mut self, name: &str, most: u64, usual: [u64; 2]) -> Result<u64> {
+        Ok(self.numbers(name, most, usual.map(|number| vec![number]))?[0])
     }
 
     /// Returns a list of such numbers, in ascending order.
-    pub fn numbers(&mut self, name: &str, most: u64) -> Result<Option<Vec<u64>>> {
-        let Some(list) = self.value(name)? else { return Ok(None) };
+    pub fn numbers(&mut self, name: &str, most: u64, usual: [Vec<u64>; 2]) -> Result<Vec<u64>> {
+        let [usual, tiny] = usual;
+        let Some(list) = self.value(name)? else { return Ok(if self.test { tiny } else { usual }) };
         let number = |text: &str| text.trim().parse().ok().filter(|it| (1..=most).contains(it));
         let numbers: Option<Vec<u64>> = list.split(',').map(number).collect();
         let mut numbers = numbers.ok_or(format!("{name} {list}: numbers from 1 to {most}"))?;
         numbers.sort_unstable();
         numbers.dedup();
-        Ok(Some(numbers))
+        Ok(numbers)
     }
 
-    /// Returns the folder for results, and makes it: that of the committed ones, a scratch folder in a tiny run, or
-    /// the one that `--out` names.
+    /// Returns the folder for results, and makes it: that of the committed ones, a scratch folder if these would not be
+    /// replaced by such a run, or the one that `--out` names.
     pub fn out(&mut self, bench: &str) -> Result<PathBuf> {
-        let usual = match self.test {
-            true => std::env::temp_dir().join("koel-bench-test").join(bench),
+        let usual = match self.test || !self.only.is_empty() {
+            true => std::env::temp_dir().join("koel-bench").join(bench),
             false => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("results").join(bench),
         };
         let out = self.value("--out")?.map_or(usual, PathBuf::from);
@@ -78,23 +82,23 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> Arguments {
-        Arguments::new(line.split_whitespace().map(String::from))
+        Arguments::new(line.split_whitespace().map(String::from)).unwrap()
     }
 
     #[test]
     fn questions_take_their_words() {
         let mut line = of("--sizes 32,2,2 ticks --test --reps 5");
-        assert_eq!(line.numbers("--sizes", 100).unwrap(), Some(vec![2, 32]));
+        assert_eq!(line.numbers("--sizes", 100, [vec![], vec![]]).unwrap(), [2, 32]);
         assert_eq!(line.part(&["draw", "ticks"]), "ticks");
-        assert_eq!(line.number("--reps", 9).unwrap(), Some(5));
-        assert_eq!(line.number("--minutes", 9).unwrap(), None);
+        assert_eq!(line.number("--reps", 9, [7, 1]).unwrap(), 5);
+        assert_eq!(line.number("--minutes", 9, [7, 1]).unwrap(), 1);
         assert!(line.test && line.end().is_ok());
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
         for line in ["--reps", "--reps 0", "--reps 2,,3", "--reps 2x", "--reps -1", "--reps 99"] {
-            assert!(of(line).number("--reps", 9).is_err(), "{line}");
+            assert!(of(line).number("--reps", 9, [7, 1]).is_err(), "{line}");
         }
         assert!(of("--frobnicate").end().is_err());
     }

@@ -3,6 +3,7 @@
 use super::arguments::Result;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -54,9 +55,9 @@ impl<K: PartialEq> Rounds<K> {
 }
 
 /// Writes rows, below lines that say what they are.
-pub fn write_csv(path: &Path, about: &[String], rows: &[impl Serialize]) -> Result<()> {
-    let mut text: Vec<u8> =
-        about.iter().flat_map(|line| format!("# {line}\n").into_bytes()).collect();
+pub fn write_csv(path: &Path, about: &str, rows: &[impl Serialize]) -> Result<()> {
+    let about: String = about.lines().map(|line| format!("# {line}\n")).collect();
+    let mut text = about.into_bytes();
     let mut csv = csv::Writer::from_writer(&mut text);
     rows.iter().try_for_each(|row| csv.serialize(row))?;
     csv.flush()?;
@@ -64,12 +65,14 @@ pub fn write_csv(path: &Path, about: &[String], rows: &[impl Serialize]) -> Resu
     write(path, text)
 }
 
-/// Reads what [`write_csv`] wrote, or nothing if there is no such file.
-pub fn read_csv<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
-    let Ok(text) = fs::read(path) else { return Ok(Vec::new()) };
-    let csv = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(&*text);
+/// Reads what [`write_csv`] wrote: the lines above the rows, and the rows.
+pub fn read_csv<T: DeserializeOwned>(path: &Path) -> Result<(String, Vec<T>)> {
+    let failed = |error: &dyn Display| format!("{}: {error}", path.display());
+    let text = fs::read_to_string(path).map_err(|error| failed(&error))?;
+    let about: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("# ")).collect();
+    let csv = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
     let rows: std::result::Result<_, csv::Error> = csv.into_deserialize().collect();
-    rows.map_err(|error| format!("{}: {error}", path.display()).into())
+    Ok((about.join("\n"), rows.map_err(|error| failed(&error))?))
 }
 
 pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<()> {
@@ -97,8 +100,10 @@ mod tests {
     fn rows_survive_the_csv_and_broken_ones_are_errors() {
         let rows = vec![("koel, growing".to_string(), Some(1.0 / 3.0)), ("moka".to_string(), None)];
         let file = std::env::temp_dir().join(format!("koel-bench-{}.csv", std::process::id()));
-        write(&file, "# about\npeer,rate\n\"koel, growing\",0.3333333333333333\nmoka,\n").unwrap();
-        assert_eq!(read_csv::<(String, Option<f64>)>(&file).unwrap(), rows);
+        write_csv(&file, "when\nwhere", &rows).unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        write(&file, text.replace("# where\n", "# where\npeer,rate\n")).unwrap();
+        assert_eq!(read_csv(&file).unwrap(), ("when\nwhere".into(), rows));
         write(&file, "peer,rate\nkoel,many\n").unwrap();
         assert!(read_csv::<(String, Option<f64>)>(&file).is_err());
         fs::remove_file(file).unwrap();

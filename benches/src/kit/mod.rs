@@ -1,5 +1,5 @@
-//! What all benches share: the command line, the machine and its threads, figures, tables and curves, memory, and
-//! waits.
+//! What all benches share: the command line, the machine and its threads, figures, tables and curves, memory,
+//! waits, and child processes.
 
 pub mod arguments;
 pub mod curves;
@@ -8,6 +8,7 @@ pub mod machine;
 pub mod memory;
 pub mod table;
 pub mod waits;
+pub mod worker;
 
 /// Keys from here on are in no set.
 pub const ABSENT: u64 = 1 << 40;

@@ -1,6 +1,5 @@
 //! How long single operations take, while something else is done.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -87,17 +86,12 @@ pub fn watch<T>(
     })
 }
 
-/// A time in nanoseconds.
-pub struct Time(pub u64);
-
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = self.0 as f64;
-        f.pad(&match self.0 {
-            0..1_000 => format!("{} ns", self.0),
-            1_000..1_000_000 => format!("{:.1} µs", time / 1e3),
-            _ => format!("{:.2} ms", time / 1e6),
-        })
+/// Writes a time in nanoseconds.
+pub fn time(nanos: u64) -> String {
+    match nanos {
+        0..1_000 => format!("{nanos} ns"),
+        1_000..1_000_000 => format!("{:.1} µs", nanos as f64 / 1e3),
+        _ => format!("{:.2} ms", nanos as f64 / 1e6),
     }
 }
 

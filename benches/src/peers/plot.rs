@@ -104,7 +104,6 @@ pub fn style(peer: &str) -> Style {
         "fastbloom" => ("#4c78a8", Mark::Square),
         "atomic-cuckoo-filter" => ("#3f9c7a", Mark::Triangle),
         "cuckoo-clock" => ("#9ab84a", Mark::Circle),
-        "cuckoofilter-mmap" => ("#e0b0c8", Mark::Diamond),
         "DashSet" => ("#7a7a7a", Mark::Diamond),
         "cuckoofilter" => ("#b279a2", Mark::Square),
         "autoscale_cuckoo_filter" => ("#c9a227", Mark::Triangle),

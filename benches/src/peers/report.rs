@@ -18,10 +18,6 @@ pub struct Row {
     pub size: u64,
     pub threads: u64,
     pub median: f64,
-    pub min: f64,
-    pub max: f64,
-    /// The number of repetitions that count.
-    pub reps: u64,
     /// Whether the repetitions count although the machine gave none of them all cores.
     #[serde(rename = "short of cores")]
     pub short_of_cores: bool,
@@ -174,9 +170,6 @@ mod tests {
             size: 2 << 20,
             threads: 2,
             median,
-            min: 1.25,
-            max: 2.0 / 3.0,
-            reps: 9,
             short_of_cores: true,
             bits_per_item: 17.1,
             false_positive_rate: None,

@@ -5,7 +5,7 @@
 //! gets a mix of lookups and inserts, and keys that threads race for. The fourth is filled by half, and then used as
 //! crawlers would use it.
 
-use super::sets::{Shared, hash_of};
+use super::sets::{Peer, hash_of};
 use crate::kit::machine::{all_cores, share, timed};
 use crate::kit::{ABSENT, BATCH, memory};
 use std::collections::HashSet;
@@ -31,6 +31,9 @@ const CHURNED: u64 = 1 << 42;
 /// Keys from here on are those of the crawl. They are in no other workload.
 const CRAWLED: u64 = 1 << 44;
 
+/// The largest number of new keys in a check-and-insert, and of removals.
+const CHANGES: u64 = 1 << 22;
+
 /// The size of a run.
 pub struct Plan {
     /// The bytes of a table of 16-bit slots that the items fill to 94 %.
@@ -41,8 +44,6 @@ pub struct Plan {
     pub first: u64,
     /// The approximate number of lookups in a workload.
     pub lookups: u64,
-    /// The largest number of new keys in a check-and-insert, and of removals.
-    pub changes: u64,
     /// The approximate largest number of keys in the streams of the crawl.
     pub crawled: u64,
     /// The number of times that each lookup workload is measured on one set.
@@ -138,7 +139,6 @@ impl Plan {
             threads,
             first: rep << 48,
             lookups: if test { 20_000 } else { 1 << 21 },
-            changes: 1 << 22,
             crawled: 1 << 24,
             // Large tables have few repetitions.
             looks: if size >= 8 << 20 { 3 } else { 1 },
@@ -146,26 +146,42 @@ impl Plan {
         }
     }
 
-    /// Times `work(thread)` on all threads at once, and adds up the checks that they return.
+    /// Times `work(thread)` on all threads at once, and checks what they return.
+    fn sample<T: Send>(
+        &self,
+        workload: &'static str,
+        operations: u64,
+        work: impl Fn(u64) -> T + Sync,
+        check: impl FnOnce(Vec<T>) -> Checks,
+    ) -> Sample {
+        let all_cores = all_cores(self.threads, self.tries);
+        let (time, done) = timed(self.threads, work);
+        let (seconds, checks) = (time.as_secs_f64(), check(done));
+        Sample { workload, operations, seconds, checks, all_cores }
+    }
+
+    /// Times `work(thread)`, and adds up the checks that it returns.
     pub fn measure(
         &self,
         workload: &'static str,
         operations: u64,
         work: impl Fn(u64) -> Checks + Sync,
     ) -> Sample {
-        let all_cores = all_cores(self.threads, self.tries);
-        let (time, checks) = timed(self.threads, work);
-        let (seconds, checks) = (time.as_secs_f64(), checks.into_iter().sum());
-        Sample { workload, operations, seconds, checks, all_cores }
+        self.sample(workload, operations, work, |checks| checks.into_iter().sum())
     }
 
     /// Lets each thread check and insert the keys of its stream.
-    fn claims<P: Shared>(&self, workload: &'static str, peer: &P, streams: &Streams) -> Sample {
-        let all_cores = all_cores(self.threads, self.tries);
-        let work = |thread| claim(peer, &streams.of_threads[thread as usize]);
-        let (time, claims) = timed(self.threads, work);
-        let (operations, seconds) = (streams.keys(), time.as_secs_f64());
-        Sample { workload, operations, seconds, checks: streams.compare(&claims), all_cores }
+    fn claims(
+        &self,
+        workload: &'static str,
+        peer: &(impl Peer + Sync),
+        streams: &Streams,
+    ) -> Sample {
+        let claim = |thread| {
+            let keys = &streams.of_threads[thread as usize];
+            keys.iter().map(|&key| peer.claim(key)).collect()
+        };
+        self.sample(workload, streams.keys(), claim, |claims| streams.compare(&claims))
     }
 
     /// Returns the thread's share of these keys.
@@ -176,7 +192,7 @@ impl Plan {
     }
 
     /// Counts the keys that are not there, on all threads.
-    fn missing<P: Shared>(&self, peer: &P, keys: Range<u64>) -> u64 {
+    fn missing(&self, peer: &(impl Peer + Sync), keys: Range<u64>) -> u64 {
         let missing =
             |thread| self.share_of(&keys, thread).filter(|&key| !peer.contains(key)).count() as u64;
         timed(self.threads, missing).1.into_iter().sum()
@@ -205,25 +221,23 @@ impl Spread {
 
 /// Runs each workload once, except those that the peer does not support. Returns the samples, and the bytes that the
 /// set held at most.
-pub fn run<P: Shared>(plan: &Plan, crawl: &Streams) -> (Vec<Sample>, usize) {
+pub fn run<P: Peer + Sync>(
+    plan: &Plan,
+    crawl: &Streams,
+    build: impl Fn(u64) -> P,
+) -> (Vec<Sample>, usize) {
     let mut samples = Vec::new();
-    let bytes = fill_look_delete::<P>(plan, &mut samples);
+    let build = || build(plan.items);
+    let bytes = fill_look_delete(plan, build(), &mut samples);
     if P::MANY {
-        in_bulk::<P>(plan, &mut samples);
+        in_bulk(plan, &build(), &mut samples);
     }
-    mix_and_race::<P>(plan, &mut samples);
-    samples.push(plan.claims("crawl", &half_full::<P>(plan), crawl));
+    mix_and_race(plan, &half_full(plan, build()), &mut samples);
+    samples.push(plan.claims("crawl", &half_full(plan, build()), crawl));
     (samples, bytes)
 }
 
-/// Measures the bytes that a set holds.
-fn held_by<P: Shared>(peer: P) -> usize {
-    let (said, mapped) = (peer.says_it_holds(), peer.mapped());
-    memory::touched(memory::held(peer), said) + mapped
-}
-
-fn fill_look_delete<P: Shared>(plan: &Plan, samples: &mut Vec<Sample>) -> usize {
-    let peer = P::build_tight(plan.items);
+fn fill_look_delete(plan: &Plan, peer: impl Peer + Sync, samples: &mut Vec<Sample>) -> usize {
     // Tried while the set is empty: later, it could remove another key's fingerprint.
     let removes = peer.remove(plan.first).is_some();
     let fill = |workload, keys: Range<u64>| {
@@ -244,7 +258,7 @@ fn fill_look_delete<P: Shared>(plan: &Plan, samples: &mut Vec<Sample>) -> usize 
     });
 
     if removes {
-        let spread = Spread::of(plan.items, plan.changes.min(plan.items));
+        let spread = Spread::of(plan.items, CHANGES.min(plan.items));
         let churn = plan.measure("churn", 2 * spread.keys, |thread| {
             let mut checks = Checks::default();
             for key in spread.share(plan, thread) {
@@ -262,11 +276,11 @@ fn fill_look_delete<P: Shared>(plan: &Plan, samples: &mut Vec<Sample>) -> usize 
         });
         samples.push(delete.but_for(refused));
     }
-    held_by(peer)
+    let said = peer.says_it_holds();
+    memory::touched(memory::held(peer), said)
 }
 
-fn in_bulk<P: Shared>(plan: &Plan, samples: &mut Vec<Sample>) {
-    let peer = P::build_tight(plan.items);
+fn in_bulk(plan: &Plan, peer: &(impl Peer + Sync), samples: &mut Vec<Sample>) {
     let slice = |keys: &[u64], thread| {
         let range = share(keys.len() as u64, plan.threads, thread);
         range.start as usize..range.end as usize
@@ -314,16 +328,14 @@ fn look(
     }
 }
 
-/// Builds a set that is half full.
-fn half_full<P: Shared>(plan: &Plan) -> P {
-    let peer = P::build_tight(plan.items);
+/// Fills a set by half.
+fn half_full<P: Peer + Sync>(plan: &Plan, peer: P) -> P {
     timed(plan.threads, |thread| insert(&peer, plan.share_of(&(0..plan.items / 2), thread)));
     peer
 }
 
 /// Runs the mix on a set that is half full. Then comes check-and-insert, with up to as many keys as still fit.
-fn mix_and_race<P: Shared>(plan: &Plan, samples: &mut Vec<Sample>) {
-    let peer = half_full::<P>(plan);
+fn mix_and_race(plan: &Plan, peer: &(impl Peer + Sync), samples: &mut Vec<Sample>) {
     let half = plan.items / 2;
 
     // Nine lookups, and one insert at a random place among them.
@@ -350,10 +362,10 @@ fn mix_and_race<P: Shared>(plan: &Plan, samples: &mut Vec<Sample>) {
     }));
 
     let first = half + tens;
-    let keys = first..first + plan.changes.min(plan.items - first);
+    let keys = first..first + CHANGES.min(plan.items - first);
     let streams = Streams::lockstep(plan, keys.clone());
-    let mut race = plan.claims("check-and-insert (lockstep)", &peer, &streams);
-    race.checks.lost = plan.missing(&peer, keys);
+    let mut race = plan.claims("check-and-insert (lockstep)", peer, &streams);
+    race.checks.lost = plan.missing(peer, keys);
     samples.push(race.but_for(race.checks.refused));
 }
 
@@ -363,7 +375,7 @@ fn below(n: u64, random: u64) -> u64 {
 }
 
 /// Returns the number of keys without room.
-fn insert<P: Shared>(peer: &P, keys: Range<u64>) -> u64 {
+fn insert(peer: &impl Peer, keys: Range<u64>) -> u64 {
     keys.filter(|&key| !peer.insert(key)).count() as u64
 }
 
@@ -428,17 +440,17 @@ impl Streams {
     }
 
     /// Counts the keys without a winner, and the winners of each key beyond the first.
-    fn compare(&self, claims: &[Claims]) -> Checks {
+    fn compare(&self, claims: &[Vec<Option<bool>>]) -> Checks {
         let mut winners = Vec::with_capacity(self.distinct as usize);
         for (stream, claims) in self.of_threads.iter().zip(claims) {
-            let won = stream.iter().zip(&claims.won).filter(|(_, won)| **won);
+            let won = stream.iter().zip(claims).filter(|(_, won)| **won == Some(true));
             winners.extend(won.map(|(key, _)| *key));
         }
         let all = winners.len() as u64;
         winners.sort_unstable();
         winners.dedup();
         Checks {
-            refused: claims.iter().map(|claims| claims.refused).sum(),
+            refused: claims.iter().flatten().filter(|won| won.is_none()).count() as u64,
             keys: self.distinct,
             two_winners: all - winners.len() as u64,
             no_winner: self.distinct - winners.len() as u64,
@@ -455,24 +467,6 @@ fn spread_for_half(draws: f64) -> f64 {
     const EULER: f64 = 0.577_215_664_9;
     let better = |spread: f64| 2.0 * (draws.ln() - spread.ln() - (1.0 - EULER));
     (0..40).fold(draws.ln(), |spread, _| better(spread))
-}
-
-/// Which keys of its stream a thread won.
-struct Claims {
-    won: Vec<bool>,
-    refused: u64,
-}
-
-/// Checks and inserts the keys of a stream.
-fn claim<P: Shared>(peer: &P, stream: &[u64]) -> Claims {
-    let mut refused = 0;
-    let claim = |&key: &u64| {
-        let won = peer.claim(key);
-        refused += u64::from(won.is_none());
-        won == Some(true)
-    };
-    let won = stream.iter().map(claim).collect();
-    Claims { won, refused }
 }
 
 #[cfg(test)]
@@ -500,8 +494,9 @@ mod tests {
             ([0b101, 0b110], 1, 1),
             ([0b001, 0b010], 0, 2),
         ] {
-            let bits = |won: i32| (0..3).map(|at| won >> at & 1 == 1).collect();
-            let claims = won.map(|won| Claims { won: bits(won), refused: 1 });
+            let bits = |won: i32| (0..3).map(move |at| Some(won >> at & 1 == 1));
+            // One more is refused.
+            let claims = won.map(|won| bits(won).chain([None]).collect());
             let checks =
                 Checks { refused: 2, keys: 4, two_winners, no_winner, ..Checks::default() };
             assert_eq!(streams.compare(&claims), checks);

@@ -37,28 +37,24 @@ impl Row {
 
 /// Returns the table, which begins with a note on the run.
 pub fn text(note: &str, keys: u64, rows: &[Row]) -> String {
-    let columns =
-        ["bits", "stay", "missed", "found", "tick", "put 1", "2", "hit 1", "2", "miss 1", "2"];
+    let columns = ["bits", "stay", "missed", "found", "tick", "put", "hit", "miss"];
     let mut table = Table::new("", &columns);
     for row in rows {
-        let speed = |name, threads| format!("{:.1}", row.speeds.median(&(name, threads)));
-        let speeds =
-            ["put", "hit", "miss"].into_iter().flat_map(|name| [speed(name, 1), speed(name, 2)]);
-        let others = [
+        let speeds = ["tick", "put", "hit", "miss"].map(|name| row.speeds.median(&name));
+        let cells = [
             format!("{:.1}", row.bits),
             format!("{}–{}", row.stays.0, row.stays.1),
             format!("{:.4} %", 100.0 * row.missed),
             format!("{:.4} %", 100.0 * row.false_positive_rate),
-            speed("tick", 1),
         ];
-        table.row(row.name, others.into_iter().chain(speeds));
+        table.row(row.name, cells.into_iter().chain(speeds.map(|speed| format!("{speed:.1}"))));
     }
     format!(
         "{note}\nA stream of {keys} new keys a tick, which are to be remembered for {WINDOW} ticks.\n\
          Bits for each key of the window, at most; how many ticks a key stays, from when it came; keys of\n\
          the window that are missed, and absent ones that are found; milliseconds for a tick; million\n\
-         operations a second of one thread and of two, medians: put if absent, of new keys; lookups of keys\n\
-         of the window and of absent ones.\n\n{table}"
+         operations a second of one thread, medians: put if absent, of new keys; lookups of keys of the\n\
+         window and of absent ones.\n\n{table}"
     )
 }
 

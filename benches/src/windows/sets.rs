@@ -12,12 +12,8 @@ const HELD: u64 = WINDOW + 1;
 /// The false-positive rate that each peer is built for.
 pub const RATE: f64 = 1.2e-4;
 
-/// A set of keys that were seen lately, which threads share.
-pub trait Forgetful: Sync + Sized {
-    const NAME: &str;
-    /// Builds a set for a stream of this many new keys a tick.
-    fn build(keys: u64) -> Self;
-
+/// A set of keys that were seen lately.
+pub trait Forgetful {
     /// Adds a key unless it is there. Returns whether it was added.
     fn put(&self, key: u64) -> bool;
 
@@ -42,39 +38,41 @@ pub fn absent(item: u64) -> u64 {
     1 << 63 | item
 }
 
-fn builder(keys: u64) -> koel::Builder<FixedState> {
-    let builder = ConcurrentCuckooFilter::builder().capacity(keys as usize);
-    builder.false_positive_rate(RATE).hasher(FixedState::default())
-}
-
-/// koel: of fixed size, growing, or forgetting nothing while somebody who knows all keys removes the old ones.
-pub struct Koel<const HOW: u8> {
+/// koel: of fixed size, growing, or forgetting nothing while somebody who knows all keys removes the old ones. Like
+/// the other sets, it is built for a stream of `keys` new keys a tick.
+pub struct Koel {
     filter: ConcurrentCuckooFilter<FixedState>,
+    forgets: bool,
     keys: u64,
     ticks: u64,
 }
 
-pub const FIXED: u8 = 0;
-pub const GROWING: u8 = 1;
-pub const REMOVED_BY_KEY: u8 = 2;
+fn builder(capacity: u64) -> koel::Builder<FixedState> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(capacity as usize);
+    builder.false_positive_rate(RATE).hasher(FixedState::default())
+}
 
-impl<const HOW: u8> Forgetful for Koel<HOW> {
-    const NAME: &str = match HOW {
-        FIXED => "koel",
-        GROWING => "koel, growing",
-        _ => "koel, keys removed one by one",
-    };
-
-    fn build(keys: u64) -> Self {
-        let builder = match HOW {
-            FIXED => builder(HELD * keys).remembers(WINDOW as u32),
-            // It begins with room for an eighth of a tick.
-            GROWING => builder(keys / 8).remembers(WINDOW as u32).growing().expected_growth(64.0),
-            _ => builder(HELD * keys),
-        };
-        Koel { filter: builder.build().expect("memory"), keys, ticks: 0 }
+impl Koel {
+    fn build(builder: koel::Builder<FixedState>, forgets: bool, keys: u64) -> Self {
+        Koel { filter: builder.build().expect("memory"), forgets, keys, ticks: 0 }
     }
 
+    pub fn fixed(keys: u64) -> Self {
+        Self::build(builder(HELD * keys).remembers(WINDOW as u32), true, keys)
+    }
+
+    /// It begins with room for an eighth of a tick.
+    pub fn growing(keys: u64) -> Self {
+        let builder = builder(keys / 8).remembers(WINDOW as u32).growing();
+        Self::build(builder.expected_growth(64.0), true, keys)
+    }
+
+    pub fn removed_by_key(keys: u64) -> Self {
+        Self::build(builder(HELD * keys), false, keys)
+    }
+}
+
+impl Forgetful for Koel {
     #[inline]
     fn put(&self, key: u64) -> bool {
         self.filter.insert_if_absent(&key).expect("room for a window")
@@ -87,7 +85,7 @@ impl<const HOW: u8> Forgetful for Koel<HOW> {
 
     fn tick(&mut self) {
         self.ticks += 1;
-        if HOW != REMOVED_BY_KEY {
+        if self.forgets {
             self.filter.tick();
         } else if let Some(old) = self.ticks.checked_sub(HELD) {
             (0..self.keys).for_each(|item| _ = self.filter.remove(&key(old, item)));
@@ -99,55 +97,43 @@ impl<const HOW: u8> Forgetful for Koel<HOW> {
     }
 }
 
-/// Bloom filters of which the oldest is emptied and becomes the newest, every `PERIOD` ticks. `BLOOMS` of them remember
-/// for at least `(BLOOMS - 1) * PERIOD` ticks.
-pub struct Rotated<const BLOOMS: usize, const PERIOD: u64> {
+/// Bloom filters, the newest first, of which the oldest is emptied and becomes the newest every `period` ticks. So many
+/// of them remember for at least one period less.
+pub struct Rotated {
     blooms: Vec<fastbloom::AtomicBloomFilter<FixedState>>,
-    newest: usize,
+    period: u64,
     ticks: u64,
 }
 
-impl<const BLOOMS: usize, const PERIOD: u64> Rotated<BLOOMS, PERIOD> {
-    /// Looks a key up in all filters but the `newer` newest ones.
-    #[inline]
-    fn finds(&self, key: u64, newer: usize) -> bool {
-        let at = |older: usize| (self.newest + BLOOMS - older) % BLOOMS;
-        (newer..BLOOMS).any(|older| self.blooms[at(older)].contains(&key))
+impl Rotated {
+    pub fn new(blooms: u64, period: u64, keys: u64) -> Self {
+        // Each lookup asks all of them.
+        let rate = RATE / blooms as f64;
+        let bloom = |_| {
+            let builder = fastbloom::AtomicBloomFilter::with_false_pos(rate);
+            builder.hasher(FixedState::default()).expected_items((period * keys) as usize)
+        };
+        Rotated { blooms: (0..blooms).map(bloom).collect(), period, ticks: 0 }
     }
 }
 
-impl<const BLOOMS: usize, const PERIOD: u64> Forgetful for Rotated<BLOOMS, PERIOD> {
-    const NAME: &str = match BLOOMS {
-        2 => "fastbloom, 2 rotated",
-        3 => "fastbloom, 3 rotated",
-        _ => "fastbloom, 8 rotated",
-    };
-
-    fn build(keys: u64) -> Self {
-        // Each lookup asks all of them.
-        let rate = RATE / BLOOMS as f64;
-        let bloom = || {
-            let builder = fastbloom::AtomicBloomFilter::with_false_pos(rate);
-            builder.hasher(FixedState::default()).expected_items((PERIOD * keys) as usize)
-        };
-        Rotated { blooms: (0..BLOOMS).map(|_| bloom()).collect(), newest: 0, ticks: 0 }
-    }
-
+impl Forgetful for Rotated {
     #[inline]
     fn put(&self, key: u64) -> bool {
-        !self.finds(key, 1) && !self.blooms[self.newest].insert(&key)
+        let (newest, older) = self.blooms.split_first().expect("a filter");
+        !older.iter().any(|bloom| bloom.contains(&key)) && !newest.insert(&key)
     }
 
     #[inline]
     fn contains(&self, key: u64) -> bool {
-        self.finds(key, 0)
+        self.blooms.iter().any(|bloom| bloom.contains(&key))
     }
 
     fn tick(&mut self) {
         self.ticks += 1;
-        if self.ticks.is_multiple_of(PERIOD) {
-            self.newest = (self.newest + 1) % BLOOMS;
-            self.blooms[self.newest].clear();
+        if self.ticks.is_multiple_of(self.period) {
+            self.blooms.rotate_right(1);
+            self.blooms[0].clear();
         }
     }
 
@@ -158,22 +144,20 @@ impl<const BLOOMS: usize, const PERIOD: u64> Forgetful for Rotated<BLOOMS, PERIO
 
 pub type CuckooClock = cuckoo_clock::CuckooFilter<FixedState>;
 
+/// With 16 bits and buckets of four, its rate is the one asked for.
+pub fn cuckoo_clock(keys: u64) -> CuckooClock {
+    let bits = |bits: usize| BitCount::try_from(bits).expect("a number of bits");
+    let ttl = NonZeroU32::new(HELD as u32).expect("not zero");
+    let configuration = CuckooConfiguration::builder((HELD * keys) as usize * 100 / 95)
+        .fingerprint_bits(bits(16))
+        .bucket_size(NonZeroUsize::new(4).expect("not zero"))
+        .with_ttl(TtlConfig { ttl, ttl_bits: bits(4) })
+        .build()
+        .expect("a valid setup");
+    cuckoo_clock::CuckooFilter::new(configuration, FixedState::default())
+}
+
 impl Forgetful for CuckooClock {
-    const NAME: &str = "cuckoo-clock";
-
-    /// With 16 bits and buckets of four, its rate is the one asked for.
-    fn build(keys: u64) -> Self {
-        let bits = |bits: usize| BitCount::try_from(bits).expect("a number of bits");
-        let ttl = NonZeroU32::new(HELD as u32).expect("not zero");
-        let configuration = CuckooConfiguration::builder((HELD * keys) as usize * 100 / 95)
-            .fingerprint_bits(bits(16))
-            .bucket_size(NonZeroUsize::new(4).expect("not zero"))
-            .with_ttl(TtlConfig { ttl, ttl_bits: bits(4) })
-            .build()
-            .expect("a valid setup");
-        cuckoo_clock::CuckooFilter::new(configuration, FixedState::default())
-    }
-
     /// It does not say whether the key was there.
     #[inline]
     fn put(&self, key: u64) -> bool {
@@ -200,15 +184,15 @@ pub struct Stamps {
     now: u32,
 }
 
-impl Forgetful for Stamps {
-    const NAME: &str = "DashMap of time stamps";
-
-    fn build(keys: u64) -> Self {
+impl Stamps {
+    pub fn new(keys: u64) -> Self {
         let hasher = FixedState::default();
         let came = dashmap::DashMap::with_capacity_and_hasher((HELD * keys) as usize, hasher);
         Stamps { came, now: 0 }
     }
+}
 
+impl Forgetful for Stamps {
     #[inline]
     fn put(&self, key: u64) -> bool {
         let mut is_new = false;

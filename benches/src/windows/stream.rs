@@ -1,8 +1,7 @@
 //! A stream of new keys through a set that forgets: what the set holds, for how long, and how fast it is.
 
 use super::sets::{Forgetful, WINDOW, absent, key};
-use crate::kit::figures::{Rounds, median, rate};
-use crate::kit::machine::{share, timed};
+use crate::kit::figures::{Rounds, rate};
 use crate::kit::memory::Watch;
 use crate::kit::scattered;
 use serde::{Deserialize, Serialize};
@@ -52,11 +51,11 @@ impl Stream {
     }
 
     /// Puts all keys of the stream into a set, and looks at it at the end of each tick. Nothing is timed.
-    pub fn history<P: Forgetful>(&self) -> History {
+    pub fn history<P: Forgetful>(&self, name: &str, build: fn(u64) -> P) -> History {
         // Keys that seemed to be there when they came, and so were not added.
         let mut mistaken = HashSet::with_capacity(1 << 16);
         let watch = Watch::start();
-        let mut set = P::build(self.keys);
+        let mut set = build(self.keys);
         let mut moments = Vec::with_capacity(self.ticks as usize);
         // For each tick, the last one at whose end most of its keys were there.
         let mut there = vec![0; self.ticks as usize];
@@ -83,7 +82,7 @@ impl Stream {
             let others = ABSENT.min(8 * self.keys);
             let false_positives = (0..others).filter(|&item| set.contains(absent(item))).count();
             moments.push(Moment {
-                peer: P::NAME.into(),
+                peer: name.into(),
                 tick,
                 items: (tick.saturating_sub(WINDOW - 1)..=tick)
                     .map(|tick| self.keys_of(tick))
@@ -108,17 +107,16 @@ const MEASURED: u64 = 5;
 /// The lookups for each key of a tick: enough for the set to be in the caches as far as it fits.
 const LOOKUPS: u64 = 6;
 
-/// The figures of a set, by name and number of threads: million operations a second, and the milliseconds of a tick.
-pub type Speeds = Rounds<(&'static str, u64)>;
+/// The figures of a set by name: million operations a second, and the milliseconds of a tick.
+pub type Speeds = Rounds<&'static str>;
 
 impl Stream {
     /// Measures the speed of a set that has gone through two windows.
-    pub fn speed<P: Forgetful>(&self, threads: u64, speeds: &mut Speeds) {
-        let mut set = P::build(self.keys);
-        let mut figures = Rounds::new();
+    pub fn speed<P: Forgetful>(&self, build: fn(u64) -> P, speeds: &mut Speeds) {
+        let mut set = build(self.keys);
         for tick in 0..2 * WINDOW + MEASURED {
             let is_measured = tick >= 2 * WINDOW;
-            let (put, _) = count(self.keys, threads, |item| set.put(key(tick, item)));
+            let (put, _) = count(self.keys, |item| set.put(key(tick, item)));
             if is_measured {
                 // Keys of the last six ticks, in an order that is none.
                 let lookups = LOOKUPS * self.keys;
@@ -127,28 +125,25 @@ impl Stream {
                     key(tick - at % (WINDOW - 1), at / 8 % self.keys)
                 };
                 let other = |item| absent(tick << 32 | scattered(item));
-                let (hit, found) = count(lookups, threads, |item| set.contains(old(item)));
-                let (miss, wrong) = count(lookups, threads, |item| set.contains(other(item)));
-                assert!(found * 100 >= 99 * lookups && wrong * 100 <= lookups, "{}", P::NAME);
-                [("put", put), ("hit", hit), ("miss", miss)]
-                    .into_iter()
-                    .for_each(|(name, figure)| figures.note(name, figure));
+                let (hit, found) = count(lookups, |item| set.contains(old(item)));
+                let (miss, wrong) = count(lookups, |item| set.contains(other(item)));
+                assert!(found * 100 >= 99 * lookups && wrong * 100 <= lookups, "wrong answers");
+                for (name, figure) in [("put", put), ("hit", hit), ("miss", miss)] {
+                    speeds.note(name, figure);
+                }
             }
             let start = Instant::now();
             set.tick();
             if is_measured {
-                figures.note("tick", 1e3 * start.elapsed().as_secs_f64());
+                speeds.note("tick", 1e3 * start.elapsed().as_secs_f64());
             }
-        }
-        for (name, all) in figures.0 {
-            speeds.note((name, threads), median(all));
         }
     }
 }
 
-/// Does something with each of so many items, on threads. Returns the rate, and how often the answer was yes.
-fn count(items: u64, threads: u64, act: impl Fn(u64) -> bool + Sync) -> (f64, u64) {
-    let own = |thread| share(items, threads, thread).filter(|&item| act(item)).count() as u64;
-    let (time, counts) = timed(threads, own);
-    (rate(items, time), counts.into_iter().sum())
+/// Does something with each of so many items. Returns the rate, and how often the answer was yes.
+fn count(items: u64, act: impl Fn(u64) -> bool) -> (f64, u64) {
+    let start = Instant::now();
+    let count = (0..items).filter(|&item| act(item)).count() as u64;
+    (rate(items, start.elapsed()), count)
 }

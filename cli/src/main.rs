@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! main
-//!   commands     one file for each subcommand, and the summary at its end
+//!   commands     the subcommands, and the summary at their end
 //!   run          the threads of a run, and how they wait for each other
 //!   unsaved      what a state does not have yet: what a killed run has written
 //!   lines        input, chunks of lines, output, and what --lossless sets aside
@@ -18,8 +18,8 @@
 //!
 //! # Reading order
 //!
-//! [`commands::dedup`] is the main subcommand. Its [`Job`](commands::job::Job) passes a [`Run`](run::Run) to
-//! [`run::run()`], whose module explains the threads. [`run::monitor`] is where they wait for each other, and
+//! [`commands::dedup`] has the main subcommand. Its `Job` passes a [`Task`](run::shared::Task)
+//! to [`run::run()`], whose module explains the threads. [`run::monitor`] is where they wait for each other, and
 //! [`run::turns`] keeps the lines in order. [`unsaved`] explains what a kill takes. [`state::comparison`] defines when
 //! two lines are equal, and [`state::keys::url_key`] when two URLs are.
 
@@ -54,10 +54,10 @@ fn main() -> ExitCode {
             Some(lines) => commands::estimate::estimate(lines, options),
             None => commands::dedup::dedup(options),
         },
-        Command::Query(options) => commands::membership::query(options),
-        Command::Add(options) => commands::membership::add(options),
+        Command::Query(options) => commands::dedup::query(options),
+        Command::Add(options) => commands::dedup::add(options),
         Command::Merge(options) => commands::merge::merge(options),
-        Command::Forget(options) => commands::membership::forget(options),
+        Command::Forget(options) => commands::dedup::forget(options),
         Command::Compact(options) => commands::compact::compact(options),
         Command::Info(options) => commands::info::info(options),
         Command::Sample(options) => commands::sample::write(options.lines).map(|()| DONE),

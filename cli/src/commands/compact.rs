@@ -1,11 +1,11 @@
 //! `koel compact`: gives back the memory that states do not need any more.
 
 use crate::arguments::tools::Compact;
-use crate::commands::report::{DONE, Ending, FAILED, holds, seconds, sum_up, took};
+use crate::commands::report::{DONE, Ending, FAILED, holds, seconds, took};
 use crate::failure::Failure;
 use crate::run::screen::Screen;
 use crate::state::comparison::LineHash;
-use crate::state::refusals::cannot_use;
+use crate::state::keeper::{cannot_use, load};
 use crate::unsaved;
 use indicatif::BinaryBytes;
 use koel::SnapshotFile;
@@ -28,11 +28,11 @@ struct Report {
 }
 
 pub fn compact(options: &Compact) -> Result<Ending, Failure> {
-    let screen = Screen::new(false, false, None);
+    let screen = Screen::new(options.quiet, options.json);
     let mut ending = DONE;
     for state in &options.states {
         match compact_one(state, options, &screen) {
-            Ok(report) => sum_up(&screen, &report, options.quiet, options.json)?,
+            Ok(report) => screen.sum_up(&report)?,
             Err(failure) => {
                 screen.say(failure);
                 ending = FAILED;
@@ -45,10 +45,8 @@ pub fn compact(options: &Compact) -> Result<Ending, Failure> {
 fn compact_one(state: &Path, options: &Compact, screen: &Screen) -> Result<Report, Failure> {
     let began = Instant::now();
     let (keeper, taken_in) = unsaved::claim(state, &options.waiting)?;
-    for note in taken_in.into_iter().filter(|_| !options.quiet && !options.json) {
-        screen.say(note);
-    }
-    let seen = keeper.load()?;
+    taken_in.iter().for_each(|note| screen.note(note));
+    let seen = load(&keeper.path)?;
     // To load it gives memory back, too, and so does a tick.
     let file = SnapshotFile::<LineHash>::open(state).map_err(|error| cannot_use(state, &error))?;
     let before = file.info().stats.clone();

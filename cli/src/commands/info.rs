@@ -1,15 +1,15 @@
 //! `koel info`: shows what a state contains.
 
 use crate::arguments::tools::Info;
-use crate::commands::ages::{self, Ages};
 use crate::commands::report::{self, Ending};
 use crate::failure::Failure;
 use crate::state::comparison::LineHash;
-use crate::state::lookups::FEW_SHARDS;
-use crate::state::refusals::{cannot_use, check_path};
+use crate::state::keeper::{FEW_SHARDS, cannot_use, check_path};
+use crate::state::seen::{Seconds, Seen};
 use crate::unsaved;
 use indicatif::{HumanBytes, HumanCount};
-use koel::{PersistentHasher, SnapshotError, SnapshotFile};
+use koel::{PersistentHasher, SnapshotError, SnapshotFile, Stats};
+use koel_state::window::{self, Window};
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ fn of(path: &Path) -> Result<Report, SnapshotError> {
     // Of what is in the file, some may be forgotten by now.
     let (stats, ages) = match info.remembers {
         None => (info.stats.clone(), None),
-        Some(_) => ages::of(&file.load()?),
+        Some(_) => ages_of(&file.load()?),
     };
     let (unsaved, bytes) = unsaved::waiting(path).unzip();
     Ok(Report {
@@ -121,5 +121,71 @@ impl Display for Report {
         }
         writeln!(f, "{}", self.state)?;
         rows.into_iter().try_for_each(|(name, value)| writeln!(f, "  {name:9}  {value}"))
+    }
+}
+
+/// The window of a state that forgets, and what it will forget when. The field names are those of the JSON.
+#[derive(Serialize)]
+struct Ages {
+    /// The ticks for which an item is remembered at least.
+    ticks: u32,
+    /// The same in seconds, and the length of a tick. Not known if another program counts the ticks.
+    seconds: Option<u64>,
+    tick_seconds: Option<u64>,
+    /// The items that go with each of the next ticks.
+    expiring: Vec<Expiring>,
+    #[serde(skip)]
+    window: Option<Window>,
+}
+
+#[derive(Serialize)]
+struct Expiring {
+    items: usize,
+    /// When they go, in seconds from now.
+    in_seconds: Option<u64>,
+}
+
+/// Lets the ticks pass that are due, and returns the filter's figures and its ages, if it forgets.
+fn ages_of(filter: &Seen) -> (Stats, Option<Ages>) {
+    let window = window::keep_up(filter);
+    let (now, tick) = (window::now(), filter.present_tick());
+    let ages = filter.remembers().map(|ticks| Ages {
+        ticks,
+        seconds: window.map(Window::seconds),
+        tick_seconds: window.map(Window::tick_seconds),
+        expiring: (1..)
+            .zip(filter.expiring())
+            .map(|(after, items)| Expiring {
+                items,
+                in_seconds: window
+                    .zip(tick)
+                    .map(|(window, tick)| window.began(tick + after).saturating_sub(now)),
+            })
+            .collect(),
+        window,
+    });
+    (filter.stats(), ages)
+}
+
+impl Ages {
+    /// Returns what is said of them, by names.
+    fn rows(&self) -> Vec<(&'static str, String)> {
+        let mut rows = vec![match self.window {
+            Some(window) => {
+                let later = Seconds(window.tick_seconds());
+                ("forgets", format!("lines after {window}, or up to {later} later"))
+            }
+            None => ("forgets", format!("items after {} ticks of another program", self.ticks)),
+        }];
+        let some = (1..).zip(&self.expiring).filter(|(_, expiring)| expiring.items > 0);
+        for (ticks, Expiring { items, in_seconds }) in some {
+            let name = if rows.len() == 1 { "will go" } else { "" };
+            let when = match in_seconds {
+                Some(seconds) => format!("in {}", Seconds(*seconds)),
+                None => format!("with tick {ticks} from now"),
+            };
+            rows.push((name, format!("{} {when}", HumanCount(*items as u64))));
+        }
+        rows
     }
 }

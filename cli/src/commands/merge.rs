@@ -1,13 +1,13 @@
 //! `koel merge`: puts the lines of several states into one.
 
 use crate::arguments::membership::Merge;
-use crate::commands::report::{DONE, Ending, holds, seconds, sum_up, took};
+use crate::commands::report::{DONE, Ending, holds, seconds, took};
 use crate::failure::{Failure, without_numbers};
 use crate::run::screen::Screen;
 use crate::state::keeper::load;
-use crate::state::seen::{Seen, most_bytes};
+use crate::state::seen::{Seen, limit_memory};
 use crate::unsaved;
-use indicatif::{BinaryBytes, HumanCount};
+use indicatif::HumanCount;
 use koel::{FullKind, UnionError, UnionErrorKind};
 use koel_state::window::{Window, keep_up};
 use serde::Serialize;
@@ -37,24 +37,14 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
     for other in states.iter().filter(|other| *other != state) {
         unsaved::check_whole(other)?;
     }
-    let screen = Screen::new(false, false, None);
+    let screen = Screen::new(options.quiet, options.json);
     let (keeper, taken_in) = unsaved::claim(state, &options.waiting)?;
     // What was taken in stays, whatever becomes of the merge.
-    for note in taken_in.into_iter().filter(|_| !options.quiet && !options.json) {
-        screen.say(note);
-    }
+    taken_in.iter().for_each(|note| screen.note(note));
     let exists = state.exists();
-    let merged = if exists { keeper.load()? } else { load(&states[0])? };
-    let most = most_bytes(options.max_memory);
-    let takes = merged.size_in_bytes();
-    if takes > most {
-        return Err(Failure::new(format!(
-            "{}: it already takes {} of memory; raise --max-memory",
-            if exists { state } else { &states[0] }.display(),
-            BinaryBytes(takes as u64)
-        )));
-    }
-    merged.set_max_bytes(most);
+    let first = if exists { state } else { &states[0] };
+    let merged = load(first)?;
+    limit_memory(&merged, options.max_memory, first)?;
     keep_up(&merged);
     let before = if exists { merged.len() } else { 0 };
     let rate = merged.false_positive_rate();
@@ -82,13 +72,13 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
         unchanged,
         seconds: seconds(began.elapsed()),
     };
-    if report.rate_exceeded && !options.quiet && !options.json {
-        screen.say(format_args!(
+    if report.rate_exceeded {
+        screen.note(format_args!(
             "the rate is {now:.1e} now, higher than the {planned:.1e} that the states are planned for; make \
              them with a lower --rate"
         ));
     }
-    sum_up(&screen, &report, options.quiet, options.json)?;
+    screen.sum_up(&report)?;
     Ok(DONE)
 }
 
@@ -116,29 +106,24 @@ fn take_over(merged: &Seen, path: &Path) -> Result<usize, Failure> {
 fn refused(error: &UnionError, state: &Seen, others: &Seen) -> String {
     let [bits, of_others] = [state, others].map(|seen| seen.stats().fingerprint_bits);
     let [lines, for_others] = [state, others].map(|seen| HumanCount(seen.capacity() as u64));
-    match error.kind() {
+    let (what, option) = match error.kind() {
         UnionErrorKind::DifferentHasher => {
-            "has another seed than the others; states that are to be merged have to be made with one \
-             --seed"
-                .to_string()
+            ("has another seed than the others".to_string(), "one --seed")
         }
-        UnionErrorKind::DifferentLayout => format!(
-            "stores {bits} bits of a line, and the others {of_others}; states that are to be merged have \
-             to be made with one --rate"
-        ),
+        UnionErrorKind::DifferentLayout => {
+            (format!("stores {bits} bits of a line, and the others {of_others}"), "one --rate")
+        }
         // Such states divide the hashes in other ways, so a line of both would be there twice.
-        UnionErrorKind::DifferentSize => format!(
-            "was made for {lines} lines, and the others for {for_others}; states that are to be merged have to \
-             be made with one --capacity, or all without"
+        UnionErrorKind::DifferentSize => (
+            format!("was made for {lines} lines, and the others for {for_others}"),
+            "one --capacity, or all without",
         ),
         UnionErrorKind::Full { reason: FullKind::LimitReached, .. } => {
-            "has lines for which there is no room; raise --max-memory".to_string()
+            return "has lines for which there is no room; raise --max-memory".to_string();
         }
-        UnionErrorKind::Full { .. } => {
-            format!("has lines for which there is no room ({})", without_numbers(error))
-        }
-        _ => format!("cannot be merged: {}", without_numbers(error)),
-    }
+        _ => return format!("cannot be merged: {}", without_numbers(error)),
+    };
+    format!("{what}; states that are to be merged have to be made with {option}")
 }
 
 impl Display for Report {

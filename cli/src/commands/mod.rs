@@ -1,13 +1,10 @@
 //! The subcommands, and the summary that they end with.
 
-pub mod ages;
 pub mod compact;
 pub mod dedup;
 pub mod estimate;
 pub mod generate;
 pub mod info;
-pub mod job;
-pub mod membership;
 pub mod merge;
 pub mod report;
 pub mod sample;

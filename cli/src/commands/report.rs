@@ -4,8 +4,8 @@ use crate::failure::Failure;
 use crate::lines::output::Sink;
 use crate::lines::rules::{Field, Rules};
 use crate::run::Outcome;
-use crate::run::coordinator::End;
-use crate::run::screen::{Screen, lines};
+use crate::run::monitor::End;
+use crate::run::screen::lines;
 use crate::state::comparison::Comparison;
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -31,21 +31,6 @@ pub fn print(what: &(impl Display + Serialize), as_json: bool) -> Result<Ending,
     };
     Sink::standard()?.print(&text)?;
     Ok(DONE)
-}
-
-/// Prints a summary to standard error: as JSON if that is asked for, or else to a terminal.
-pub fn sum_up(
-    screen: &Screen,
-    report: &(impl Display + Serialize),
-    quiet: bool,
-    as_json: bool,
-) -> Result<(), Failure> {
-    if as_json {
-        screen.say_plainly(serde_json::to_string(report).map_err(Failure::new)?);
-    } else if Screen::shows_summaries(quiet) {
-        screen.say(report);
-    }
-    Ok(())
 }
 
 /// The summary of a command that reads lines. The field names are those of the JSON.

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 /// Writes a crawl to standard output.
 pub fn write(lines: u64) -> Result<(), Failure> {
-    let mut output = Sink::standard()?;
+    let output = Sink::standard()?;
     let (mut text, mut pages) = (Vec::new(), 0);
     for line in 1..=lines {
         add_line(line, &mut pages, &mut text);

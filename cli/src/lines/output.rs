@@ -13,20 +13,23 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
-/// By default, nowhere.
-#[derive(Default)]
-pub struct Sink {
-    to: Option<File>,
+/// An output, by default nowhere. All copies are one.
+#[derive(Clone, Default)]
+pub struct Sink(Option<Arc<Target>>);
+
+struct Target {
+    file: File,
     name: String,
-    /// Whether it is a regular file, which can be truncated.
+    /// Whether it is a regular file, which can be truncated and synced.
     is_file: bool,
     /// Whether it is a file that had a name when it was opened, so that its lines are lost if it is removed.
     is_named: bool,
     /// Where it is, without links, if it is a file that was opened by its name to be appended to.
     path: Option<PathBuf>,
-    /// The folder of a named file, to be synced with it.
-    folder: Option<File>,
+    /// Why it could not be synced.
+    failed: OnceLock<Failure>,
 }
 
 /// A sink, and what has to be done once it has everything, if it is to replace a file.
@@ -60,7 +63,12 @@ impl Sink {
         is_free(&about, &name, sources, state)?;
         let is_file = about.is_file();
         let is_named = is_file && about.nlink() > 0;
-        Ok(Sink { to: Some(file), name, is_file, is_named, ..Sink::default() })
+        Ok(Sink::of(file, name, is_file, is_named, None))
+    }
+
+    fn of(file: File, name: String, is_file: bool, is_named: bool, path: Option<PathBuf>) -> Sink {
+        let failed = OnceLock::new();
+        Sink(Some(Arc::new(Target { file, name, is_file, is_named, path, failed })))
     }
 
     fn file(
@@ -88,10 +96,8 @@ impl Sink {
             if let Some(old) = replacement.old() {
                 is_free(old, &name, &[], state)?;
             }
-            let to = Some(replacement.file().map_err(cannot)?);
-            let folder = open_folder(path);
-            let sink = Sink { to, name, is_file, folder, ..Sink::default() };
-            return Ok((sink, Some(replacement)));
+            let file = replacement.file().map_err(cannot)?;
+            return Ok((Sink::of(file, name, is_file, false, None), Some(replacement)));
         }
         let mut options = OpenOptions::new();
         options.create(is_file).read(is_file).write(true).truncate(false);
@@ -101,22 +107,20 @@ impl Sink {
         // The check comes before any change to the file, and after its creation: a file that did
         // not exist may also be named as an input.
         is_free(&file.metadata().map_err(cannot)?, &name, sources, state)?;
-        let (to, is_named) = (Some(file), is_file);
-        let mut sink = Sink { to, name, is_file, is_named, ..Sink::default() };
-        if let (Some(terminator), Some(file), true) = (kept, &mut sink.to, is_file) {
-            sink.path = path.canonicalize().ok();
-            end_last_line(file, terminator).map_err(cannot)?;
-            sink.folder = open_folder(path);
+        let mut real_path = None;
+        if let (Some(terminator), true) = (kept, is_file) {
+            real_path = path.canonicalize().ok();
+            end_last_line(&file, terminator).map_err(cannot)?;
         }
-        Ok((sink, None))
+        Ok((Sink::of(file, name, is_file, is_file, real_path), None))
     }
 
     /// Writes whole lines. If that fails halfway, a file is truncated to where it ended before.
-    pub fn write(&mut self, lines: &[u8]) -> Result<(), Trouble> {
-        let Some(file) = &mut self.to else { return Ok(()) };
+    pub fn write(&self, lines: &[u8]) -> Result<(), Trouble> {
+        let Some(target) = &self.0 else { return Ok(()) };
         let mut written = 0;
         while written < lines.len() {
-            let error = match file.write(&lines[written..]) {
+            let error = match (&target.file).write(&lines[written..]) {
                 Ok(0) => ErrorKind::WriteZero.into(),
                 Ok(more) => {
                     written += more;
@@ -126,31 +130,32 @@ impl Sink {
                 Err(error) => error,
             };
             let written = written as u64;
-            if self.is_file && written > 0 {
+            if target.is_file && written > 0 {
                 // If this fails, an incomplete line stays. The error is reported either way.
-                let _ = take_back(file, written);
+                let _ = take_back(&target.file, written);
             }
             return Err(match error.kind() {
                 ErrorKind::BrokenPipe => Trouble::BrokenPipe { written },
-                _ => Trouble::Failed(Failure::of(&self.name, &error)),
+                _ => Trouble::Failed(Failure::of(&target.name, &error)),
             });
         }
         Ok(())
     }
 
     /// Returns the end of the lines written last.
-    pub fn end(&mut self) -> Result<u64, Failure> {
-        let end = self.to.as_mut().map_or(Ok(0), Seek::stream_position);
-        end.map_err(|error| Failure::of(&self.name, &error))
+    pub fn end(&self) -> Result<u64, Failure> {
+        let Some(target) = &self.0 else { return Ok(0) };
+        (&target.file).stream_position().map_err(|error| Failure::of(&target.name, &error))
     }
 
     /// Returns the file to which lines are appended, and its path without links, if it was opened by its name.
     pub fn kept(&self) -> Option<(&Path, &File)> {
-        self.path.as_deref().zip(self.to.as_ref())
+        let target = self.0.as_ref()?;
+        Some((target.path.as_deref()?, &target.file))
     }
 
     /// Writes a text. It is no error if the reader has gone.
-    pub fn print(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn print(&self, text: &str) -> Result<(), Failure> {
         match self.write(text.as_bytes()) {
             Err(Trouble::Failed(failure)) => Err(failure),
             Ok(()) | Err(_) => Ok(()),
@@ -159,51 +164,60 @@ impl Sink {
 
     /// Returns the output as a pipe, if it is one that tells what its reader has taken.
     pub fn pipe(&self, rules: Rules, hash: LineHash) -> Option<Pipe> {
-        self.to.as_ref().and_then(|file| Pipe::of(file, rules, hash))
+        self.0.as_ref().and_then(|target| Pipe::of(&target.file, rules, hash))
     }
 
     pub fn is_somewhere(&self) -> bool {
-        self.to.is_some()
+        self.0.is_some()
     }
 
-    /// Returns a handle that syncs what was written to the disk.
-    pub fn syncer(&self) -> Result<Syncer, Failure> {
-        let copy = |file: &Option<File>| match file {
-            Some(file) if self.is_file => file.try_clone().map(Some),
-            _ => Ok(None),
-        };
-        let cannot = |error| Failure::of(&self.name, &error);
-        let (file, folder) = (copy(&self.to).map_err(cannot)?, copy(&self.folder).map_err(cannot)?);
-        let (name, is_named) = (self.name.clone(), self.is_named);
-        Ok(Syncer { file, folder, name, is_named, failed: None })
+    /// Returns `true` if no name leads to the file any more: what was written to it is lost. One that was only moved
+    /// still has a name.
+    pub fn is_lost(&self) -> bool {
+        let is_removed =
+            |target: &Arc<Target>| target.file.metadata().is_ok_and(|about| about.nlink() == 0);
+        self.0.as_ref().is_some_and(|target| target.is_named && is_removed(target))
     }
 
-    /// Fails if the file was removed after it had been opened: what was written to it is lost.
+    /// Fails if the file is lost.
     pub fn check_there(&self) -> Result<(), Failure> {
-        match self.to.as_ref().filter(|_| self.is_named) {
-            Some(file) if is_removed(file) => Err(removed(&self.name)),
-            _ => Ok(()),
+        let Some(target) = self.0.as_ref().filter(|_| self.is_lost()) else { return Ok(()) };
+        let what = "it was removed during the run, and the lines in it are lost";
+        Err(Failure::new(format!("{}: {what}", target.name)))
+    }
+
+    /// Syncs a file to the disk. After a failure, every later call fails as well: the data is lost, but the system
+    /// reports that only once.
+    pub fn sync(&self) -> Result<(), Failure> {
+        let Some(target) = self.0.as_ref().filter(|target| target.is_file) else { return Ok(()) };
+        if target.failed.get().is_none()
+            && let Err(error) = target.file.sync_data()
+        {
+            let failure = Failure::of(format!("{}: cannot sync", target.name), &error);
+            target.failed.get_or_init(|| failure);
         }
+        if let Some(failure) = target.failed.get() {
+            return Err(failure.clone());
+        }
+        self.check_there()?;
+        target.path.iter().for_each(|path| sync_folder_of(path));
+        Ok(())
     }
 }
 
+/// Syncs the folder of a file, or a new file may be lost in a power failure. Some systems cannot sync folders.
+pub fn sync_folder_of(path: &Path) {
+    let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
+}
+
 /// Goes to the end of a file. If there is an incomplete line, ends that line.
-fn end_last_line(file: &mut File, terminator: u8) -> io::Result<()> {
+fn end_last_line(mut file: &File, terminator: u8) -> io::Result<()> {
     let length = file.seek(SeekFrom::End(0))?;
     let mut last = [terminator];
     if length > 0 {
         file.read_exact_at(&mut last, length - 1)?;
     }
     if last == [terminator] { Ok(()) } else { file.write_all(&[terminator]) }
-}
-
-/// Returns `true` if no name leads to a file any more. One that was only moved still has a name.
-fn is_removed(file: &File) -> bool {
-    file.metadata().is_ok_and(|about| about.nlink() == 0)
-}
-
-fn removed(name: &str) -> Failure {
-    Failure::new(format!("{name}: it was removed during the run, and the lines in it are lost"))
 }
 
 /// Checks that an output is neither an input nor the state.
@@ -232,7 +246,7 @@ fn is_free(
 
 /// Truncates a file by the bytes written last, if they are at its end. Another process that appends
 /// to the file continues from there.
-fn take_back(file: &mut File, written: u64) -> io::Result<()> {
+fn take_back(mut file: &File, written: u64) -> io::Result<()> {
     let end = file.stream_position()?;
     let start = end.checked_sub(written).ok_or(ErrorKind::InvalidInput)?;
     if file.metadata()?.len() == end {
@@ -240,51 +254,6 @@ fn take_back(file: &mut File, written: u64) -> io::Result<()> {
         file.seek(SeekFrom::Start(start))?;
     }
     Ok(())
-}
-
-/// Opens the folder of a file. It has to be synced as well, or a new file may be lost in a power
-/// failure. Returns `None` on systems that cannot open folders.
-fn open_folder(path: &Path) -> Option<File> {
-    File::open(folder_of(path)).ok()
-}
-
-/// Syncs an output to the disk.
-pub struct Syncer {
-    file: Option<File>,
-    folder: Option<File>,
-    name: String,
-    is_named: bool,
-    failed: Option<Failure>,
-}
-
-impl Syncer {
-    /// Whether the file was removed after it had been opened.
-    pub fn has_lost_file(&self) -> bool {
-        self.is_named && self.file.as_ref().is_some_and(is_removed)
-    }
-
-    /// Syncs the file. After a failure, every later call fails as well: the data is lost, but the
-    /// system reports that only once.
-    pub fn sync(&mut self) -> Result<(), Failure> {
-        if self.failed.is_none()
-            && let Some(file) = &self.file
-            && let Err(error) = file.sync_data()
-        {
-            self.failed = Some(Failure::of(format!("{}: cannot sync", self.name), &error));
-        }
-        if let Some(failure) = &self.failed {
-            return Err(failure.clone());
-        }
-        if self.has_lost_file() {
-            return Err(removed(&self.name));
-        }
-        // Once is enough, because the name of the file does not change. Errors are ignored, because
-        // some systems cannot sync folders.
-        if let Some(folder) = self.folder.take() {
-            let _ = folder.sync_all();
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -300,7 +269,7 @@ mod tests {
             fs::write(&path, "").unwrap();
             let mut file = OpenOptions::new().write(!appends).append(appends).open(&path).unwrap();
             file.write_all(b"whole\nha").unwrap();
-            take_back(&mut file, 2).unwrap();
+            take_back(&file, 2).unwrap();
             file.write_all(b"after\n").unwrap();
             assert_eq!(fs::read(&path).unwrap(), b"whole\nafter\n");
         }
@@ -310,15 +279,12 @@ mod tests {
     fn what_could_not_be_synced_once_is_not_said_to_be_later() {
         // A pipe cannot be synced.
         let (_reader, pipe) = io::pipe().unwrap();
-        let mut syncer = Syncer {
-            file: Some(File::from(std::os::fd::OwnedFd::from(pipe))),
-            folder: None,
-            name: String::from("lines"),
-            is_named: false,
-            failed: None,
-        };
-        let first = syncer.sync().unwrap_err().to_string();
-        syncer.file = Some(tempfile::tempfile().unwrap());
-        assert_eq!(syncer.sync().unwrap_err().to_string(), first);
+        let pipe = File::from(std::os::fd::OwnedFd::from(pipe));
+        let sink = Sink::of(pipe, String::from("lines"), true, false, None);
+        let first = sink.sync().unwrap_err().to_string();
+        let mut target = Arc::into_inner(sink.0.unwrap()).unwrap();
+        target.file = tempfile::tempfile().unwrap();
+        let sink = Sink(Some(Arc::new(target)));
+        assert_eq!(sink.sync().unwrap_err().to_string(), first);
     }
 }

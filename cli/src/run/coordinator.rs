@@ -1,37 +1,16 @@
 //! The coordinator, on the calling thread: saves the state, shows progress, and ends the run.
 
 use crate::failure::{Failure, Trouble};
-use crate::lines::output::Syncer;
-use crate::run::monitor::Event;
+use crate::lines::output::Sink;
+use crate::run::monitor::End;
 use crate::run::screen::lines;
-use crate::run::shared::{Operation, Shared, locked};
+use crate::run::shared::{Operation, Shared, Task, locked};
 use crate::run::tally::Changes;
 use crate::state::keeper::{Keeper, NotSaved};
 use crate::state::seen::Seen;
 use crate::unsaved::output::Noting;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-
-/// How a run ended.
-pub enum End {
-    /// All lines have been processed.
-    Reached,
-    Signal(i32),
-    /// As many lines have been written as were asked for.
-    Enough,
-    /// The reader of the output has closed it.
-    BrokenPipe,
-    Failed(Failure),
-}
-
-impl From<Trouble> for End {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::BrokenPipe { .. } => End::BrokenPipe,
-            Trouble::Failed(failure) => End::Failed(failure),
-        }
-    }
-}
 
 /// What the file of a state has at the end of a run.
 pub struct Saved {
@@ -51,17 +30,13 @@ const TICK: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(3_600);
 
 pub struct Coordinator<'a> {
-    shared: &'a Shared,
-    keeping: Option<Keeping>,
-    yes_is: &'static str,
-    /// The number of lines that were added, not written or not read, and removed again.
-    pub taken_back: u64,
+    pub shared: &'a Shared,
+    pub keeping: Option<Keeping>,
 }
 
 /// When and how the state is saved.
 pub struct Keeping {
     keeper: Keeper,
-    syncer: Syncer,
     period: Option<Duration>,
     next: Option<Instant>,
     /// What was done in this run and is in the file.
@@ -72,28 +47,19 @@ pub struct Keeping {
     known: usize,
 }
 
-impl<'a> Coordinator<'a> {
-    pub fn new(shared: &'a Shared, keeping: Option<Keeping>, yes_is: &'static str) -> Self {
-        Coordinator { shared, keeping, yes_is, taken_back: 0 }
-    }
-
+impl Coordinator<'_> {
     /// Waits until the run ends. Meanwhile, saves checkpoints and shows progress.
     pub fn wait(&mut self) -> End {
-        let Shared { monitor, screen, so_far, .. } = self.shared;
+        let Shared { task, monitor, so_far, .. } = self.shared;
+        let Task { screen, yes_is, .. } = &**task;
         loop {
             let tick = Instant::now() + if screen.has_bar() { TICK } else { LONG };
             let due = self.keeping.as_ref().and_then(|keeping| keeping.next);
-            match monitor.wait(due.map_or(tick, |due| due.min(tick))) {
-                Event::Finished => return End::Reached,
-                Event::Enough => return End::Enough,
-                Event::Signal(signal) => return End::Signal(signal),
-                Event::Trouble(trouble) => return End::from(trouble),
-                Event::Time => {
-                    let tally = locked(&so_far.tally);
-                    let read = so_far.read.load(Relaxed);
-                    screen.progress(read, tally.lines, tally.yes, self.yes_is);
-                }
+            if let Some(end) = monitor.wait(due.map_or(tick, |due| due.min(tick))) {
+                return end;
             }
+            let tally = locked(&so_far.tally).clone();
+            screen.progress(so_far.read.load(Relaxed), tally.lines, tally.yes, yes_is);
             if due.is_some_and(|due| due <= Instant::now()) {
                 self.checkpoint();
             }
@@ -102,7 +68,8 @@ impl<'a> Coordinator<'a> {
 
     /// Saves the state while lines go on. Gives up if a signal or an error comes first.
     fn checkpoint(&mut self) {
-        let Shared { monitor, screen, operation, so_far, noting, .. } = self.shared;
+        let Shared { task, monitor, so_far, noting, .. } = self.shared;
+        let Task { operation, sink, screen, .. } = &**task;
         // What is counted is written, and the filter has all of it.
         let changes = self.changes();
         let written = noting.as_ref().map(Noting::written);
@@ -121,7 +88,7 @@ impl<'a> Coordinator<'a> {
             if monitor.is_disturbed() {
                 return Err(NotSaved::GivenUp);
             }
-            keeping.syncer.sync().map_err(|failure| {
+            sink.sync().map_err(|failure| {
                 // The lines written may be lost, so the state must not be saved any more.
                 monitor.trouble(Trouble::Failed(failure));
                 NotSaved::GivenUp
@@ -157,9 +124,9 @@ impl<'a> Coordinator<'a> {
 
     /// Says what becomes of the lines that were processed since the last save, after one that failed.
     fn in_vain(&self, saved: u64) -> String {
-        let Shared { operation, writes, noting, .. } = self.shared;
+        let Shared { task, writes, noting, .. } = self.shared;
         let number = self.changes().lines.saturating_sub(saved);
-        let what = match (operation, noting.as_ref().and_then(Noting::output)) {
+        let what = match (&task.operation, noting.as_ref().and_then(Noting::output)) {
             _ if number == 0 => return String::new(),
             (_, Some(output)) => {
                 return format!(
@@ -176,7 +143,8 @@ impl<'a> Coordinator<'a> {
 
     /// Removes from the filter what was not written, and saves the state.
     pub fn finish(&mut self, end: End) -> End {
-        let Shared { monitor, screen, operation, so_far, pipe, noting, .. } = self.shared;
+        let Shared { task, monitor, so_far, pipe, noting, .. } = self.shared;
+        let Task { operation, sink, screen, .. } = &**task;
         monitor.close();
         if let End::Signal(_) = end {
             let mut written = monitor.written();
@@ -187,7 +155,7 @@ impl<'a> Coordinator<'a> {
                 written = monitor.written();
             }
             // The error that kept the remaining chunks from being written is reported as well.
-            if let Event::Trouble(Trouble::Failed(failure)) = monitor.wait(Instant::now()) {
+            if let Some(End::Failed(failure)) = monitor.wait(Instant::now()) {
                 screen.say(failure);
             }
         }
@@ -209,8 +177,6 @@ impl<'a> Coordinator<'a> {
         // Locked lest the writer move lines from the ledger to the pipe between the two.
         let pipe = pipe.as_ref().map(locked);
         let unread = pipe.as_ref().map_or(Vec::new(), |pipe| pipe.unread());
-        let not_written = [so_far.turns.added(), unread.clone()].concat();
-        self.taken_back = not_written.len() as u64;
         let end = match end {
             End::Reached | End::Enough if !unread.is_empty() => End::BrokenPipe,
             end => end,
@@ -219,7 +185,7 @@ impl<'a> Coordinator<'a> {
             // If the output was stuck for long, the filter may have forgotten some of them by itself. There
             // is nothing else that could be removed instead: a line that seems to be the same is only added
             // when the first is gone, so it comes later, and is not written either.
-            seen.remove_many(&not_written);
+            seen.remove_many(&[so_far.turns.added(), unread.clone()].concat());
             let mut tally = locked(&so_far.tally);
             tally.count_new(-(unread.len() as i64));
             tally.taken_back = unread.len() as u64;
@@ -230,7 +196,7 @@ impl<'a> Coordinator<'a> {
         let (Some(keeping), Some(seen)) = (&mut self.keeping, operation.changes()) else {
             return end;
         };
-        match keeping.save(seen, changes, noting.as_ref()) {
+        match keeping.save(seen, changes, sink, noting.as_ref()) {
             Ok(()) => end,
             // Only one error is reported. A failed save has precedence.
             Err(failure) => {
@@ -243,11 +209,11 @@ impl<'a> Coordinator<'a> {
 
 impl Keeping {
     /// Keeps a state whose file has `known` lines.
-    pub fn new(keeper: Keeper, syncer: Syncer, period: Option<Duration>, known: usize) -> Self {
+    pub fn new(keeper: Keeper, period: Option<Duration>, known: usize) -> Self {
         let saved = Changes::default();
         let next = period.map(|period| Instant::now() + period);
-        let has_saved = keeper.is_new();
-        Keeping { keeper, syncer, period, next, saved, has_saved, known }
+        let has_saved = keeper.is_new;
+        Keeping { keeper, period, next, saved, has_saved, known }
     }
 
     /// Syncs the output, then saves the state, unless nothing has changed: a line must be safe before
@@ -256,11 +222,12 @@ impl Keeping {
         &mut self,
         seen: &Seen,
         changes: Changes,
+        sink: &Sink,
         noting: Option<&Noting>,
     ) -> Result<(), Failure> {
-        if let Err(failure) = self.syncer.sync() {
+        if let Err(failure) = sink.sync() {
             // An output that is gone cannot be read again.
-            noting.filter(|_| self.syncer.has_lost_file()).inspect(|noting| noting.end());
+            noting.filter(|_| sink.is_lost()).inspect(|noting| noting.end());
             return Err(failure);
         }
         let mut is_safe = true;

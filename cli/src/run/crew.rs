@@ -5,7 +5,6 @@ use crate::lines::aside::Aside;
 use crate::lines::chunk::Chunk;
 use crate::lines::cutter::Cutter;
 use crate::lines::input::Source;
-use crate::lines::output::Sink;
 use crate::lines::rules::Keys;
 use crate::run::shared::{Operation, Shared, locked};
 use crate::run::worker::Worker;
@@ -16,17 +15,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-/// The writer thread. It returns where it wrote to.
-pub type Writer = JoinHandle<(Sink, Option<Aside>)>;
-
-/// Starts the threads of a run.
+/// Starts the threads of a run. Returns the writer, which ends with what was set aside.
 pub fn start(
     shared: &Arc<Shared>,
     sources: Vec<Source>,
     workers: usize,
-    sink: Sink,
     aside: Option<Aside>,
-) -> Result<Writer, Failure> {
+) -> Result<JoinHandle<Option<Aside>>, Failure> {
     // One chunk for each thread, and one in transit.
     let chunks = workers + 3;
     let (to_pool, pool) = bounded(chunks);
@@ -39,7 +34,7 @@ pub fn start(
         let (work, to_done) = (work.clone(), to_done.clone());
         spawn(shared, move |shared| Worker::new(shared).work(&work, &to_done))?;
     }
-    let writer = spawn(shared, move |shared| shared.write_all(&done, &to_pool, sink, aside))?;
+    let writer = spawn(shared, move |shared| shared.write_all(&done, &to_pool, aside))?;
     spawn(shared, move |shared| shared.read_all(sources, &pool, &to_work))?;
     Ok(writer)
 }
@@ -100,7 +95,7 @@ impl Shared {
     ) -> io::Result<()> {
         let opened = source.open(&self.so_far.read)?;
         locked(&self.so_far.tally).opened += 1;
-        let mut cutter = Cutter::new(opened, self.rules.terminator);
+        let mut cutter = Cutter::new(opened, self.task.rules.terminator);
         while cutter.fill(chunk)? && hand_in(chunk) {}
         Ok(())
     }
@@ -113,9 +108,8 @@ impl Shared {
         &self,
         done: &Receiver<Chunk>,
         pool: &Sender<Chunk>,
-        mut sink: Sink,
         mut aside: Option<Aside>,
-    ) -> (Sink, Option<Aside>) {
+    ) -> Option<Aside> {
         let mut early = BTreeMap::new();
         let mut next = 0;
         for chunk in done {
@@ -123,13 +117,13 @@ impl Shared {
             while let Some(mut chunk) = early.remove(&next) {
                 if let Some(failure) = chunk.unreadable.take() {
                     locked(&self.so_far.tally).unreadable += 1;
-                    self.screen.say(failure);
+                    self.task.screen.say(failure);
                 }
                 if !self.monitor.begin_write() {
-                    return (sink, aside);
+                    return aside;
                 }
                 let is_enough = self.cut_off(&mut chunk);
-                let written = self.write(&mut chunk, &mut sink, aside.as_mut());
+                let written = self.write(&mut chunk, aside.as_mut());
                 let mut pipe = self.pipe.as_ref().map(locked);
                 if let Err(trouble) = written {
                     if let (Some(pipe), Trouble::BrokenPipe { written }) = (&mut pipe, &trouble) {
@@ -139,7 +133,7 @@ impl Shared {
                         locked(&self.so_far.tally).count_new(chunk.yes as i64);
                     }
                     self.monitor.wrote_not(trouble);
-                    return (sink, aside);
+                    return aside;
                 }
                 if let Some(pipe) = &mut pipe {
                     pipe.wrote(&chunk, 0);
@@ -149,18 +143,18 @@ impl Shared {
                 self.count(&chunk);
                 self.monitor.wrote(is_enough);
                 if is_enough {
-                    return (sink, aside);
+                    return aside;
                 }
                 let _ = pool.send(chunk);
             }
         }
-        (sink, aside)
+        aside
     }
 
     /// Leaves out of a chunk what comes after the last line that may be written, and returns whether
     /// that line is in it. Lines that were added and are left out are removed from the filter.
     fn cut_off(&self, chunk: &mut Chunk) -> bool {
-        let (Some(limit), Operation::Add(seen)) = (self.limit, &self.operation) else {
+        let (Some(limit), Operation::Add(seen)) = (self.task.limit, &self.task.operation) else {
             return false;
         };
         let left = limit.saturating_sub(locked(&self.so_far.tally).selected);
@@ -170,7 +164,7 @@ impl Shared {
         let chosen = chunk.answers.iter().enumerate().filter(|(_, chosen)| **chosen);
         let lines = chosen.map(|(line, _)| line + 1).nth(left as usize - 1);
         let lines = lines.unwrap_or(chunk.lines());
-        let mut keys = Keys::new(self.rules, *seen.hasher());
+        let mut keys = Keys::new(self.task.rules, *seen.hasher());
         let (mut hashes, mut not_urls, mut without_field) = (Vec::new(), 0, 0);
         for (line, added) in chunk.iter().zip(&chunk.answers).skip(lines) {
             let key = keys.key(line);
@@ -189,12 +183,7 @@ impl Shared {
     }
 
     /// Writes a chunk.
-    fn write(
-        &self,
-        chunk: &mut Chunk,
-        sink: &mut Sink,
-        aside: Option<&mut Aside>,
-    ) -> Result<(), Trouble> {
+    fn write(&self, chunk: &mut Chunk, aside: Option<&mut Aside>) -> Result<(), Trouble> {
         if let Some(failure) = chunk.failure.take() {
             return Err(Trouble::Failed(failure));
         }
@@ -202,11 +191,11 @@ impl Shared {
             aside.put(&chunk.selected, &chunk.aside)?;
         }
         let Some(noting) = self.noting.as_ref().filter(|_| chunk.selected_lines > 0) else {
-            return sink.write(&chunk.selected);
+            return self.task.sink.write(&chunk.selected);
         };
         noting.begin()?;
-        sink.write(&chunk.selected)?;
-        noting.wrote(sink.end()?);
+        self.task.sink.write(&chunk.selected)?;
+        noting.wrote(self.task.sink.end()?);
         Ok(())
     }
 
@@ -218,8 +207,8 @@ impl Shared {
         tally.selected += chunk.selected_lines;
         tally.not_urls += chunk.not_urls;
         tally.without_field += chunk.without_field;
-        if let Operation::Add(seen) = &self.operation {
-            if self.refreshes {
+        if let Operation::Add(seen) = &self.task.operation {
+            if self.task.refreshes {
                 tally.refreshed += chunk.lines() as u64 - chunk.yes;
             }
             let added = tally.yes;

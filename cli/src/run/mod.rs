@@ -23,7 +23,6 @@
 pub mod coordinator;
 pub mod crew;
 pub mod monitor;
-pub mod recent;
 pub mod screen;
 pub mod shared;
 pub mod signals;
@@ -34,12 +33,9 @@ pub mod worker;
 use crate::failure::Failure;
 use crate::lines::aside::Aside;
 use crate::lines::input::Source;
-use crate::lines::output::Sink;
-use crate::lines::rules::Rules;
-use crate::run::coordinator::{Coordinator, End, Keeping, Saved};
-use crate::run::monitor::Monitor;
-use crate::run::screen::Screen;
-use crate::run::shared::{Operation, Shared, SoFar, locked};
+use crate::run::coordinator::{Coordinator, Keeping, Saved};
+use crate::run::monitor::{End, Monitor};
+use crate::run::shared::{Shared, SoFar, Task, locked};
 use crate::run::signals::Watch;
 use crate::run::tally::Tally;
 use crate::state::comparison::LineHash;
@@ -50,28 +46,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// The parameters of a run.
-pub struct Run {
-    pub operation: Operation,
-    /// Whether a line that is seen again is remembered from then on.
-    pub refreshes: bool,
-    /// The answer that selects a line to be written.
-    pub select: bool,
+/// What a run needs besides its task.
+pub struct Needs {
     pub sources: Vec<Source>,
-    pub rules: Rules,
-    /// The number of selected lines after which the run ends.
-    pub limit: Option<u64>,
     /// The number of workers. `None` is one for each core.
     pub threads: Option<usize>,
-    pub sink: Sink,
     /// Where the lines that are not selected go, if they are kept.
     pub aside: Option<Aside>,
     pub keeper: Option<Keeper>,
     /// The interval between saves of the state.
     pub checkpoint: Option<Duration>,
-    pub screen: Arc<Screen>,
-    /// What the progress bar calls lines whose answer is yes.
-    pub yes_is: &'static str,
 }
 
 /// The result of a run.
@@ -81,63 +65,48 @@ pub struct Outcome {
     pub hash: LineHash,
     pub tally: Tally,
     pub end: End,
-    /// Where the lines were written to, if the run came to its end undisturbed.
-    pub written: Option<(Sink, Option<Aside>)>,
-    /// The number of lines that were added and not written or not read, and so removed again.
-    pub taken_back: u64,
+    /// The lines that were set aside, if the run came to its end undisturbed.
+    pub aside: Option<Aside>,
     /// What was saved of the state, if there is one.
     pub saved: Option<Saved>,
 }
 
 /// Processes all lines, saves the state, and watches for signals.
-pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
+pub fn run(task: &Arc<Task>, needs: Needs) -> Result<(Outcome, Watch), Failure> {
     let monitor = Arc::new(Monitor::default());
     let watch = Watch::start(&monitor)?;
-    let threads =
-        run.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-    let window = run.operation.changes().and_then(|seen| Window::of(seen).ok().flatten());
-    let hash = run.operation.hasher();
-    let note = |keeper| Noting::new(keeper, hash, &run.sink, run.rules);
-    let noting = run.keeper.as_ref().and_then(note);
-    let pipe = run.keeper.as_ref().and_then(|_| run.sink.pipe(run.rules, *hash)).map(Mutex::new);
+    let Task { operation, rules, sink, screen, .. } = &**task;
+    let Needs { sources, threads, aside, keeper, checkpoint } = needs;
+    let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let hash = *operation.hasher();
     let shared = Arc::new(Shared {
-        operation: run.operation,
-        window,
-        refreshes: run.refreshes,
-        select: run.select,
-        rules: run.rules,
-        limit: run.limit,
-        sets_aside: run.aside.is_some(),
-        writes: run.sink.is_somewhere() || run.aside.is_some(),
-        records: run.keeper.is_some(),
-        pipe,
-        noting,
-        screen: run.screen,
+        task: Arc::clone(task),
+        window: operation.changes().and_then(|seen| Window::of(seen).ok().flatten()),
+        sets_aside: aside.is_some(),
+        writes: sink.is_somewhere() || aside.is_some(),
+        records: keeper.is_some(),
+        pipe: keeper.as_ref().and_then(|_| sink.pipe(*rules, hash)).map(Mutex::new),
+        noting: keeper.as_ref().and_then(|keeper| Noting::new(keeper, &hash, sink, *rules)),
         monitor,
         so_far: SoFar::default(),
     });
     // What has been forgotten since the state was saved is not known any more.
     shared.pass_time();
-    let keeping = match run.keeper {
-        None => None,
-        Some(keeper) => {
-            let known = shared.operation.stats().items;
-            Some(Keeping::new(keeper, run.sink.syncer()?, run.checkpoint, known))
-        }
-    };
-    let writer = crew::start(&shared, run.sources, threads, run.sink, run.aside)?;
-    let mut coordinator = Coordinator::new(&shared, keeping, run.yes_is);
+    let keep = |keeper| Keeping::new(keeper, checkpoint, operation.stats().items);
+    let keeping = keeper.map(keep);
+    let writer = crew::start(&shared, sources, threads, aside)?;
+    let mut coordinator = Coordinator { shared: &shared, keeping };
     let end = coordinator.wait();
     // After an early end, the writer may block for ever, so it is not joined.
-    let written = matches!(end, End::Reached | End::Enough).then(|| writer.join().ok()).flatten();
-    let is_there = written.as_ref().map_or(Ok(()), |(sink, _)| sink.check_there());
+    let is_whole = matches!(end, End::Reached | End::Enough);
+    let aside = is_whole.then(|| writer.join().ok()).flatten().flatten();
+    let is_there = if is_whole { sink.check_there() } else { Ok(()) };
     let end = match (coordinator.finish(end), is_there) {
         (End::Reached | End::Enough, Err(failure)) => End::Failed(failure),
         (end, _) => end,
     };
-    shared.screen.clear();
+    screen.clear();
     let tally = locked(&shared.so_far.tally).clone();
-    let (stats, hash) = (shared.operation.stats(), *shared.operation.hasher());
-    let (saved, taken_back) = (coordinator.saved(), coordinator.taken_back);
-    Ok((Outcome { stats, hash, tally, end, written, taken_back, saved }, watch))
+    let (stats, saved) = (operation.stats(), coordinator.saved());
+    Ok((Outcome { stats, hash, tally, end, aside, saved }, watch))
 }

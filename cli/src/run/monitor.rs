@@ -4,7 +4,7 @@
 //! The reader *hands in* chunks, and the writer *writes* them in the same order. The coordinator
 //! can wait until a number of them has been written. It can also close the run, after which no chunk is handed in.
 
-use crate::failure::Trouble;
+use crate::failure::{Failure, Trouble};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -36,16 +36,25 @@ impl Standing {
     }
 }
 
-/// What wakes up the coordinator.
-pub enum Event {
+/// How a run ends.
+pub enum End {
     /// The input has ended, and every chunk has been written.
-    Finished,
-    /// No more lines are to be written.
+    Reached,
+    /// As many lines have been written as were asked for.
     Enough,
     Signal(i32),
-    Trouble(Trouble),
-    /// The deadline has passed.
-    Time,
+    /// The reader of the output has closed it.
+    BrokenPipe,
+    Failed(Failure),
+}
+
+impl From<Trouble> for End {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::BrokenPipe { .. } => End::BrokenPipe,
+            Trouble::Failed(failure) => End::Failed(failure),
+        }
+    }
 }
 
 impl Monitor {
@@ -123,24 +132,22 @@ impl Monitor {
         self.at().written
     }
 
-    /// Waits for an event, or until a deadline.
-    pub fn wait(&self, until: Instant) -> Event {
-        let mut event = Event::Time;
+    /// Waits for a reason to end the run, or until a deadline.
+    pub fn wait(&self, until: Instant) -> Option<End> {
+        let mut end = None;
         self.wait_for(until, |at| {
-            event = if let Some(trouble) = at.trouble.take() {
-                Event::Trouble(trouble)
+            end = if let Some(trouble) = at.trouble.take() {
+                Some(End::from(trouble))
             } else if at.is_enough {
-                Event::Enough
+                Some(End::Enough)
             } else if let Some(signal) = at.signal.take() {
-                Event::Signal(signal)
-            } else if at.read && at.written == at.handed {
-                Event::Finished
+                Some(End::Signal(signal))
             } else {
-                return false;
+                (at.read && at.written == at.handed).then_some(End::Reached)
             };
-            true
+            end.is_some()
         });
-        event
+        end
     }
 
     /// Waits until a number of chunks has been written, or all that were handed in; or until there is a reason to end

@@ -1,6 +1,8 @@
 //! Standard error: errors, the summary and, on a terminal, a progress bar.
 
+use crate::failure::Failure;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
@@ -12,15 +14,21 @@ pub fn lines(number: u64) -> String {
 pub struct Screen {
     /// `None` unless it is visible: drawing takes a lock, and may block for long.
     bar: Option<ProgressBar>,
+    is_quiet: bool,
+    is_json: bool,
 }
 
 impl Screen {
-    /// Creates a screen. It has a bar if one is wanted, and if standard error is a terminal to
-    /// which no lines are written.
-    pub fn new(wants_bar: bool, writes_lines: bool, total_bytes: Option<u64>) -> Screen {
+    /// Creates a screen without a bar.
+    pub fn new(is_quiet: bool, is_json: bool) -> Screen {
+        Screen { bar: None, is_quiet, is_json }
+    }
+
+    /// Adds a bar, if standard error is a terminal to which no lines are written, and unless the user asks for quiet.
+    pub fn with_bar(mut self, writes_lines: bool, total_bytes: Option<u64>) -> Screen {
         let mixed = writes_lines && io::stdout().is_terminal();
-        if !wants_bar || mixed || !io::stderr().is_terminal() {
-            return Screen { bar: None };
+        if self.is_quiet || mixed || !io::stderr().is_terminal() {
+            return self;
         }
         let bar =
             ProgressBar::with_draw_target(total_bytes, ProgressDrawTarget::stderr_with_hz(10));
@@ -30,12 +38,25 @@ impl Screen {
         };
         let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
         // Without a message, the bar would end in a comma.
-        Screen { bar: Some(bar.with_style(style).with_message("0 lines")) }
+        self.bar = Some(bar.with_style(style).with_message("0 lines"));
+        self
     }
 
-    /// Returns whether summaries are printed: only to a terminal, and unless the user asks for quiet.
-    pub fn shows_summaries(is_quiet: bool) -> bool {
-        !is_quiet && io::stderr().is_terminal()
+    /// Prints a summary: as JSON if that is asked for, or else to a terminal, unless the user asks for quiet.
+    pub fn sum_up(&self, report: &(impl Display + Serialize)) -> Result<(), Failure> {
+        if self.is_json {
+            self.say_plainly(serde_json::to_string(report).map_err(Failure::new)?);
+        } else if !self.is_quiet && io::stderr().is_terminal() {
+            self.say(report);
+        }
+        Ok(())
+    }
+
+    /// Prints what the user should know, unless the user asks for quiet or for JSON.
+    pub fn note(&self, what: impl Display) {
+        if !self.is_quiet && !self.is_json {
+            self.say(what);
+        }
     }
 
     pub fn has_bar(&self) -> bool {
@@ -62,7 +83,7 @@ impl Screen {
     }
 
     /// Prints a line.
-    pub fn say_plainly(&self, what: impl Display) {
+    fn say_plainly(&self, what: impl Display) {
         // A single write, because other processes may write to standard error as well.
         let line = format!("{what}\n");
         let say = || {

@@ -1,5 +1,6 @@
 //! What the threads of a run share.
 
+use crate::lines::output::Sink;
 use crate::lines::pipe::Pipe;
 use crate::lines::rules::Rules;
 use crate::run::monitor::Monitor;
@@ -7,7 +8,7 @@ use crate::run::screen::Screen;
 use crate::run::tally::Tally;
 use crate::run::turns::Turns;
 use crate::state::comparison::LineHash;
-use crate::state::lookups::Lookups;
+use crate::state::keeper::Lookups;
 use crate::state::seen::Seen;
 use crate::unsaved::output::Noting;
 use koel_state::window::Window;
@@ -48,17 +49,27 @@ impl Operation {
     }
 }
 
-pub struct Shared {
+/// What is done to lines.
+pub struct Task {
     pub operation: Operation,
-    /// For how long the filter remembers lines, if not for ever.
-    pub window: Option<Window>,
     /// Whether a line that is seen again is remembered from then on.
     pub refreshes: bool,
-    /// The answer that selects a line.
+    /// The answer that selects a line to be written.
     pub select: bool,
     pub rules: Rules,
     /// The number of selected lines after which the run ends.
     pub limit: Option<u64>,
+    /// Where selected lines are written.
+    pub sink: Sink,
+    pub screen: Screen,
+    /// What the progress bar calls lines whose answer is yes.
+    pub yes_is: &'static str,
+}
+
+pub struct Shared {
+    pub task: Arc<Task>,
+    /// For how long the filter remembers lines, if not for ever.
+    pub window: Option<Window>,
     /// Whether the lines that are not selected are set aside.
     pub sets_aside: bool,
     /// Whether selected lines, or those set aside, are kept at all.
@@ -69,7 +80,6 @@ pub struct Shared {
     pub pipe: Option<Mutex<Pipe>>,
     /// The note of what the output has, if a run that follows a killed one can read it there.
     pub noting: Option<Noting>,
-    pub screen: Arc<Screen>,
     pub monitor: Arc<Monitor>,
     pub so_far: SoFar,
 }
@@ -78,7 +88,9 @@ pub struct Shared {
 impl Shared {
     /// Lets the ticks pass that are due by the system's clock. Returns the number of the present one.
     pub fn pass_time(&self) -> u64 {
-        let (Some(window), Some(seen)) = (self.window, self.operation.changes()) else { return 0 };
+        let (Some(window), Some(seen)) = (self.window, self.task.operation.changes()) else {
+            return 0;
+        };
         seen.tick_to(window.number_now());
         seen.present_tick().unwrap_or(0)
     }

@@ -3,8 +3,7 @@
 use crate::failure::Failure;
 use crate::lines::chunk::Chunk;
 use crate::lines::rules::Keys;
-use crate::run::recent::Recent;
-use crate::run::shared::{Operation, Shared};
+use crate::run::shared::{Operation, Shared, Task};
 use crate::run::turns::PARTS;
 use crate::state::seen::Seen;
 use crossbeam_channel::{Receiver, Sender};
@@ -32,7 +31,7 @@ impl<'a> Worker<'a> {
     pub fn new(shared: &'a Shared) -> Self {
         Worker {
             shared,
-            keys: Keys::new(shared.rules, *shared.operation.hasher()),
+            keys: Keys::new(shared.task.rules, *shared.task.operation.hasher()),
             hashes: Vec::new(),
             asked: Vec::new(),
             recent: Recent::new(),
@@ -56,25 +55,18 @@ impl<'a> Worker<'a> {
 
     /// Determines the answer for each line of a chunk, and sorts the lines by it.
     fn process(&mut self, chunk: &mut Chunk) {
-        let Shared { operation, select, limit, sets_aside, writes, .. } = self.shared;
+        let Shared { task, sets_aside, writes, .. } = self.shared;
+        let Task { operation, select, limit, .. } = &**task;
         self.pass_time();
         let Worker { keys, hashes, asked, recent, .. } = self;
         hashes.clear();
         asked.clear();
         let adds = matches!(operation, Operation::Add(_));
         let (mut not_urls, mut without_field) = (0, 0);
-        let (mut last, mut last_was_no_url, mut last_had_no_field) = (&[][..], 0, 0);
         for (number, line) in chunk.iter().enumerate() {
-            if adds && line == last {
-                not_urls += last_was_no_url;
-                without_field += last_had_no_field;
-                continue;
-            }
             let key = keys.key(line);
-            (last, last_was_no_url, last_had_no_field) =
-                (line, u64::from(!key.is_expected), u64::from(!key.has_field));
-            not_urls += last_was_no_url;
-            without_field += last_had_no_field;
+            not_urls += u64::from(!key.is_expected);
+            without_field += u64::from(!key.has_field);
             if !(adds && recent.met(key.hash.0)) {
                 hashes.push(key.hash);
                 asked.push(number as u32);
@@ -135,7 +127,7 @@ impl<'a> Worker<'a> {
             let (hashes, lines) = (&sorted[range.clone()], &lines[range]);
             shared.so_far.turns.visit(part, chunk.number, || {
                 let mut added = Vec::new();
-                let results = match shared.refreshes {
+                let results = match shared.task.refreshes {
                     true => seen.insert_or_refresh_many(hashes),
                     false => seen.insert_if_absent_many(hashes),
                 };
@@ -175,5 +167,48 @@ impl<'a> Worker<'a> {
             lines[*at] = line;
             *at += 1;
         }
+    }
+}
+
+/// The lines that a worker has met lately, by their hashes.
+///
+/// Real input repeats itself: most lines of a log were there a moment ago. Such a line need not be added again, wherever
+/// the filter is. A worker processes its chunks in the order of the input, so a line that it has met before is not the
+/// first of its kind.
+struct Recent {
+    /// The hash that was met last, of those that belong into each slot.
+    slots: Box<[u64]>,
+}
+
+/// The number of bits of a hash that choose its slot: 64 KiB stay in the cache of a core.
+const BITS: u32 = 13;
+
+impl Recent {
+    fn new() -> Self {
+        // Each slot begins with a hash that does not belong into it.
+        Recent { slots: (0..1 << BITS).map(|slot: u64| !(slot << (64 - BITS))).collect() }
+    }
+
+    /// Whether this hash was met lately. It is met now.
+    #[inline]
+    fn met(&mut self, hash: u64) -> bool {
+        let slot = &mut self.slots[(hash >> (64 - BITS)) as usize];
+        std::mem::replace(slot, hash) == hash
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_met_once_it_has_come() {
+        let mut recent = Recent::new();
+        let hashes = (0..1 << 16).map(|n: u64| n << 48);
+        for hash in hashes.clone().flat_map(|hash| [hash, !hash, hash | 1]) {
+            assert!(!recent.met(hash), "{hash:x}");
+            assert!(recent.met(hash), "{hash:x}");
+        }
+        assert_eq!(hashes.filter(|hash| recent.met(*hash)).count(), 0);
     }
 }

@@ -1,13 +1,15 @@
-//! The file of a state: claims, loads and saves it.
+//! The file of a state: claims, loads and saves it, or looks lines up there; and what is said of a file that cannot be
+//! used as a state.
 
 use crate::arguments::common::{Making, Waiting};
 use crate::failure::{Failure, without_numbers};
-use crate::state::refusals::{NO_STATE, cannot_use, check_grows, check_path};
-use crate::state::seen::{Seen, window_of};
-use crate::state::window;
+use crate::state::comparison::LineHash;
+use crate::state::seen::{Seen, ahead, window_of};
 use koel::files::replace_state;
-use koel::{Piece, SnapshotError, SnapshotErrorKind};
+use koel::{Piece, Prehashed, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo, Stats};
 use koel_state::claim::Claim;
+use koel_state::files::is_folder;
+use koel_state::window::keep_up;
 use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -23,10 +25,10 @@ pub enum NotSaved {
 
 /// The file of a state that this process has claimed, so that no other process replaces it.
 pub struct Keeper {
-    path: PathBuf,
+    pub path: PathBuf,
     claim: Claim,
     /// Whether this process has created the file.
-    is_new: bool,
+    pub is_new: bool,
 }
 
 impl Keeper {
@@ -41,14 +43,6 @@ impl Keeper {
             )));
         }
         Ok(Keeper { path: path.to_path_buf(), claim, is_new: false })
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub fn is_new(&self) -> bool {
-        self.is_new
     }
 
     /// The path without links, beside which the note of the output and the journals of other programs are.
@@ -73,10 +67,6 @@ impl Keeper {
         if self.is_new {
             let _ = fs::remove_file(&self.path);
         }
-    }
-
-    pub fn load(&self) -> Result<Seen, Failure> {
-        load(&self.path)
     }
 
     /// Saves the state. Returns `false` if the new state is in place, and a power failure may bring the old one back.
@@ -173,7 +163,7 @@ fn load_if_there(path: &Path, making: &Making) -> Result<(Seen, Option<String>),
     check_grows(path)?;
     match Seen::load(path) {
         Ok(seen) => {
-            let notes = making.ignored(&seen).into_iter().chain(window::ahead(&seen));
+            let notes = making.ignored(&seen).into_iter().chain(ahead(&seen));
             let notes: Vec<String> = notes.collect();
             let note =
                 (!notes.is_empty()).then(|| format!("{}: {}", path.display(), notes.join("; ")));
@@ -182,4 +172,129 @@ fn load_if_there(path: &Path, making: &Making) -> Result<(Seen, Option<String>),
         Err(error) if error.kind() == SnapshotErrorKind::NotFound => Ok((making.build()?, None)),
         Err(error) => Err(cannot_use(path, &error)),
     }
+}
+
+/// A state that is only asked.
+pub struct Lookups {
+    path: PathBuf,
+    state: State,
+}
+
+#[allow(clippy::large_enum_variant, reason = "there is one, in a box")]
+enum State {
+    /// Any number of lines is looked up in the file: the first one in a shard reads and checks it, as a load does, so a
+    /// load saves little, and its memory would be this process's alone.
+    InFile(SnapshotFile<LineHash>),
+    /// What is in the file of a state that forgets may be forgotten by now.
+    Loaded(Seen),
+}
+
+/// A state of no more shards, about a megabyte, is checked at once: then it is known to be whole before any line is
+/// read.
+pub const FEW_SHARDS: usize = 16;
+
+impl Lookups {
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        check_path(path)?;
+        let cannot_use = |error| cannot_use(path, &error);
+        let file = SnapshotFile::<LineHash>::open(path).map_err(cannot_use)?;
+        if file.info().stats.shards <= FEW_SHARDS {
+            file.check().map_err(cannot_use)?;
+        }
+        let state = match file.info().remembers {
+            None => State::InFile(file),
+            Some(_) => {
+                let filter = file.load().map_err(cannot_use)?;
+                keep_up(&filter);
+                State::Loaded(filter)
+            }
+        };
+        Ok(Lookups { path: path.to_path_buf(), state })
+    }
+
+    pub fn hasher(&self) -> &LineHash {
+        match &self.state {
+            State::InFile(file) => file.hasher(),
+            State::Loaded(seen) => seen.hasher(),
+        }
+    }
+
+    /// Looks up the lines with these hashes.
+    pub fn find(&self, hashes: &[Prehashed]) -> Result<Vec<bool>, Failure> {
+        match &self.state {
+            State::InFile(file) => file.contains_many(hashes),
+            State::Loaded(seen) => Ok(seen.contains_many(hashes)),
+        }
+        .map_err(|error| cannot_use(&self.path, &error))
+    }
+
+    /// The figures of the state. Its size is what it takes here, and its rate is an estimate if it is not loaded.
+    pub fn stats(&self) -> Stats {
+        match &self.state {
+            State::Loaded(seen) => seen.stats(),
+            State::InFile(file) => {
+                let mut stats = file.info().stats.clone();
+                stats.size_in_bytes = file.size_in_bytes();
+                stats
+            }
+        }
+    }
+}
+
+/// What to do about a state that is not there.
+pub const NO_STATE: &str = "no such state; koel add or koel dedup --state creates one";
+
+/// Checks that a path may be that of a state, which need not be there. Opening a pipe would wait for
+/// another process.
+pub fn check_path(path: &Path) -> Result<(), Failure> {
+    if path.as_os_str() == "-" {
+        return Err(Failure::new("a state must be a file, not standard input"));
+    }
+    let what = match path.metadata() {
+        _ if is_folder(path) => "a folder",
+        Ok(file) if !file.is_file() => "not a regular file",
+        _ => return Ok(()),
+    };
+    Err(Failure::new(format!(
+        "{}: it is {what}, and a state must be a regular file",
+        path.display()
+    )))
+}
+
+/// Checks that a file does not hold a filter of fixed size, which another program may have saved, by what it says of
+/// itself. Any other fault of the file is for the load to find.
+pub fn check_grows(path: &Path) -> Result<(), Failure> {
+    if SnapshotInfo::read(path).map_or(true, |info| info.stats.grows) {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{}: it holds a filter of fixed size, which koel query and koel info can read; to change it, \
+         use a state saved by dedup or add",
+        path.display()
+    )))
+}
+
+/// Returns an error of loading or saving a state, with advice. The texts of the library address programs.
+pub fn cannot_use(path: &Path, error: &SnapshotError) -> Failure {
+    let is_empty = path.metadata().is_ok_and(|file| file.len() == 0);
+    let path = path.display();
+    let text = without_numbers(error);
+    Failure::new(match error.kind() {
+        SnapshotErrorKind::NotFound => format!("{path}: {NO_STATE}"),
+        SnapshotErrorKind::NotAFile => {
+            format!("{path}: it is not a regular file, and a state must be one")
+        }
+        SnapshotErrorKind::WrongHasher => format!(
+            "{path}: it was not saved by this command, and its items were hashed in another way than \
+             lines are; use a state saved by dedup or add"
+        ),
+        SnapshotErrorKind::NotASnapshot if is_empty => {
+            format!("{path}: it is empty; remove it, and dedup makes one")
+        }
+        SnapshotErrorKind::NotASnapshot => format!("{text}; use a state saved by dedup or add"),
+        SnapshotErrorKind::Incomplete | SnapshotErrorKind::Damaged => {
+            format!("{text}, or move it away and make a new one from the lines with koel add")
+        }
+        _ => text,
+    })
 }

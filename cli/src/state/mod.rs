@@ -3,7 +3,4 @@
 pub mod comparison;
 pub mod keeper;
 pub mod keys;
-pub mod lookups;
-pub mod refusals;
 pub mod seen;
-pub mod window;

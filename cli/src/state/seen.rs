@@ -4,10 +4,10 @@ use crate::arguments::common::{Forgetting, Making};
 use crate::failure::Failure;
 use crate::state::comparison::{Comparison, LineHash};
 use crate::state::keys::url_key::UrlRules;
-use crate::state::window;
 use indicatif::{BinaryBytes, HumanCount};
 use koel::{ConcurrentCuckooFilter, PersistentHasher};
-use koel_state::window::Window;
+use koel_state::window::{Window, now};
+use std::fmt;
 use std::path::Path;
 
 pub type Seen = ConcurrentCuckooFilter<LineHash>;
@@ -80,13 +80,14 @@ impl Making {
         let mut builder = ConcurrentCuckooFilter::builder()
             .capacity(capacity)
             .false_positive_rate(self.rate.unwrap_or(DEFAULT_RATE))
-            .hasher(self.hasher()?);
+            .hasher(self.hasher());
         let mut growth = growth;
         if let Some(window) = window {
             builder = builder.remembers(window.ticks());
             growth = growth.min(EXPECTED_GROWTH_OF_WINDOW);
         }
-        let builder = builder.growing().expected_growth(growth).max_bytes(self.most_bytes());
+        let builder =
+            builder.growing().expected_growth(growth).max_bytes(most_bytes(self.max_memory));
         let seen = builder.build().map_err(|error| cannot(error.to_string()))?;
         if let Some(window) = window {
             seen.tick_to(window.number_now());
@@ -94,36 +95,25 @@ impl Making {
         Ok(seen)
     }
 
-    fn hasher(&self) -> Result<LineHash, Failure> {
+    fn hasher(&self) -> LineHash {
         let comparison = self.comparison();
-        Ok(match self.seed {
-            Some(seed) => LineHash::with_seed(comparison, seed),
-            None => LineHash::random(comparison),
-        })
-    }
-
-    fn most_bytes(&self) -> usize {
-        most_bytes(self.max_memory)
+        let of_seed = |seed| LineHash::with_seed(comparison, seed);
+        self.seed.map_or_else(|| LineHash::random(comparison), of_seed)
     }
 
     /// Returns what these options ask for that an existing state decides.
     pub fn ignored(&self, seen: &Seen) -> Option<String> {
         let (rate, capacity) = (seen.false_positive_rate_at_capacity(), seen.capacity() as u64);
-        let rate = self.rate.filter(|asked| *asked > 2.0 * rate).map(|_| {
-            format!("--rate is for new states, and this one is planned for a rate of {rate:.1e}")
-        });
-        let capacity = self.capacity.filter(|asked| *asked != capacity).map(|_| {
+        let is_ignored = self.rate.is_some_and(|asked| asked > 2.0 * rate)
+            || self.capacity.is_some_and(|asked| asked != capacity);
+        is_ignored.then(|| {
             format!(
-                "--capacity is for new states, and this one was made for {} lines, growing up to {} \
-                 times",
+                "--rate and --capacity are for new states, and this one was made for {} lines, growing up to {} times, \
+                 at a rate of {rate:.1e}",
                 HumanCount(capacity),
                 HumanCount(seen.stats().expected_growth as u64)
             )
-        });
-        match (rate, capacity) {
-            (Some(rate), Some(capacity)) => Some(format!("{rate}; {capacity}")),
-            (rate, capacity) => rate.or(capacity),
-        }
+        })
     }
 
     /// Returns a note if a filter has grown so much that its rate is higher than these options allow.
@@ -165,15 +155,7 @@ impl Making {
                 path.display()
             )));
         }
-        let (takes, most) = (seen.size_in_bytes(), self.most_bytes());
-        if takes > most {
-            return Err(Failure::new(format!(
-                "{}: it already takes {} of memory; raise --max-memory",
-                path.display(),
-                BinaryBytes(takes as u64)
-            )));
-        }
-        seen.set_max_bytes(most);
+        limit_memory(&seen, self.max_memory, path)?;
         Ok(seen)
     }
 }
@@ -209,11 +191,79 @@ impl Forgetting {
 }
 
 /// The limit of a filter's memory, by an option.
-pub fn most_bytes(max_memory: Option<u64>) -> usize {
+fn most_bytes(max_memory: Option<u64>) -> usize {
     max_memory.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX))
+}
+
+/// Limits the memory of a state from this file, unless it already takes more.
+pub fn limit_memory(seen: &Seen, max_memory: Option<u64>, path: &Path) -> Result<(), Failure> {
+    let (takes, most) = (seen.size_in_bytes(), most_bytes(max_memory));
+    if takes > most {
+        return Err(Failure::new(format!(
+            "{}: it already takes {} of memory; raise --max-memory",
+            path.display(),
+            BinaryBytes(takes as u64)
+        )));
+    }
+    seen.set_max_bytes(most);
+    Ok(())
 }
 
 /// Returns for how long a state remembers lines, if not for ever, or an error if this command cannot know.
 pub fn window_of(seen: &Seen, path: &Path) -> Result<Option<Window>, Failure> {
-    Window::of(seen).map_err(|ticks| window::foreign(path, ticks))
+    Window::of(seen).map_err(|ticks| {
+        Failure::new(format!(
+            "{}: it remembers items for {ticks} ticks, which another program counts, so this command does not \
+             know when to forget a line; koel query and koel info can read it",
+            path.display()
+        ))
+    })
+}
+
+/// Says by how much the time of a filter is ahead of the system's clock, if it is.
+pub fn ahead(filter: &Seen) -> Option<String> {
+    let window = Window::of(filter).ok()??;
+    let (began, now) = (window.began(filter.present_tick()?), now());
+    let ahead = began.checked_sub(now).filter(|ahead| *ahead > 0)?;
+    Some(format!(
+        "its time is {} ahead of this machine's clock; until then, it forgets nothing",
+        Seconds(ahead)
+    ))
+}
+
+/// Seconds, in words, to two units: `2 d 3 h`.
+pub struct Seconds(pub u64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+        let at = units.iter().position(|(unit, _)| self.0 >= *unit).unwrap_or(3);
+        let (unit, name) = units[at];
+        write!(f, "{} {name}", HumanCount(self.0 / unit))?;
+        match units.get(at + 1) {
+            Some((smaller, name)) if self.0 % unit >= *smaller => {
+                write!(f, " {} {name}", self.0 % unit / smaller)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_displayed_to_two_units() {
+        for (seconds, text) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (3_725, "1 h 2 min"),
+            (185_143, "2 d 3 h"),
+            (864_000_000, "10,000 d"),
+        ] {
+            assert_eq!(Seconds(seconds).to_string(), text);
+        }
+    }
 }

@@ -45,13 +45,13 @@ use crate::failure::Failure;
 use crate::lines::chunk::Chunk;
 use crate::lines::cutter::Cutter;
 use crate::lines::input::Opened;
-use crate::lines::output::Sink;
+use crate::lines::output::{Sink, sync_folder_of};
 use crate::lines::rules::{Keys, Rules};
 use crate::state::comparison::LineHash;
-use crate::state::keeper::Keeper;
+use crate::state::keeper::{Keeper, load};
 use crate::state::seen::Seen;
 use indicatif::HumanCount;
-use koel::files::{beside, folder_of};
+use koel::files::beside;
 use koel::{PersistentHasher, StableHash};
 use koel_state::window::{Window, now};
 use rustix::process::geteuid;
@@ -161,8 +161,7 @@ impl Noting {
                 let _ = fs::remove_file(&self.path);
                 return Err(error);
             }
-            // Some systems cannot sync folders.
-            let _ = File::open(folder_of(&self.path)).and_then(|folder| folder.sync_all());
+            sync_folder_of(&self.path);
             Ok(file)
         });
         at.file = Some(begun.map_err(|error| self.failed(&error))?);
@@ -329,7 +328,7 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
         return remove().map(|()| None);
     }
     check_owner(&path, &state)?;
-    let seen = keeper.load()?;
+    let seen = load(&keeper.path)?;
     if seen.hasher().seed() != note.seed {
         return Err(Failure::new(format!(
             "{} is of another state than the one beside it; restore that state, or remove this file, and \
@@ -360,8 +359,7 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
     }
     let lines = note.add(&seen, &output, end)?;
     output.sync_all().map_err(|error| note.cannot_look(&error))?;
-    // Some systems cannot sync folders.
-    let _ = File::open(folder_of(&note.path())).and_then(|folder| folder.sync_all());
+    sync_folder_of(&note.path());
     if lines == 0 {
         return remove().map(|()| None);
     }
@@ -369,7 +367,7 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
         remove()?;
     }
     let lines = HumanCount(lines);
-    let state = keeper.path().display();
+    let state = keeper.path.display();
     Ok(Some(format!("{state}: took in {lines} lines of a run that was killed")))
 }
 

@@ -81,7 +81,7 @@ fn where_nobody_looks_there_is_no_summary_but_errors_and_warnings() {
         assert!(ran.stderr.starts_with(shown), "{words}: {}", ran.stderr);
         assert_eq!(ran.stderr.lines().count(), 1, "{words}: {}", ran.stderr);
     }
-    place.ok("dedup -s seen.koel --capacity 10 lines", "").has("--capacity is for new states");
+    place.ok("dedup -s seen.koel --capacity 10 lines", "").has(" are for new states");
     // Quiet says nothing but errors.
     place.row("dedup {-q,--quiet -s seen.koel --capacity 10} lines -o out", "", 0, "", "");
     for words in each("dedup {,--quiet }missing") {

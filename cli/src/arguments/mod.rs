@@ -80,14 +80,3 @@ pub enum Command {
     Sample(Sample),
     Generate(Generate),
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_arguments_fit_together() {
-        Arguments::command().debug_assert();
-    }
-}

@@ -48,7 +48,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
             load_to_read(state, &options.making)?
         }
         (None, None) => {
-            (options.making.build_for(input::total_bytes(&begun.sources).unwrap_or(0))?, None)
+            (options.making.build_for(input::total_bytes(&begun.sources).unwrap_or(0), 0)?, None)
         }
     };
     notes.extend(ignored);

@@ -38,7 +38,7 @@ pub fn estimate(lines: u64, options: &Dedup) -> Result<Ending, Failure> {
     while making.capacity.is_some_and(|capacity| capacity >> halvings > MOST) {
         halvings += 1;
     }
-    let small = making.build_smaller(halvings)?;
+    let small = making.build_for(0, halvings)?;
     let first = small.stats();
     // The number of tables is rounded, so the filter itself is asked for its first size. Until it is used, the system
     // gives it no memory. If it is larger than any memory, rounding changes little.

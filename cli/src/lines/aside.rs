@@ -318,10 +318,4 @@ mod tests {
         let left = suspects.lines.iter().filter(|suspect| !suspect.is_cleared);
         assert_eq!(left.map(|suspect| suspect.number).sum::<u64>(), 2);
     }
-
-    #[test]
-    fn lines_are_compared_without_carriage_returns_and_kept_with_them() {
-        let found = settled(b"a\n", b"a\r\nb\r\nb\n", 1 << 20);
-        assert_eq!(lines_of(found, true), b"b\r\n");
-    }
 }

@@ -102,28 +102,3 @@ pub fn empty(buffer: &mut Vec<u8>) {
         *buffer = Vec::new();
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_sorted_out_in_their_order() {
-        let (text, ends) = (b"a\nb\nc\nd\ne\n".to_vec(), vec![2, 4, 6, 8, 10]);
-        let mut chunk = Chunk { text, ends, ..Chunk::default() };
-        for bits in 0..32u32 {
-            let chosen: Vec<bool> = (0..5).map(|line| bits >> line & 1 == 1).collect();
-            let pick = |wanted: bool| -> Vec<u8> {
-                let lines = chunk.iter().zip(&chosen).filter(|(_, chosen)| **chosen == wanted);
-                lines.flat_map(|(line, _)| line.to_vec()).collect()
-            };
-            let (selected, aside) = (pick(true), pick(false));
-            chunk.sort_out(&chosen, true, true);
-            assert_eq!((&chunk.selected, &chunk.aside), (&selected, &aside));
-            chunk.sort_out(&chosen, false, true);
-            assert_eq!((&chunk.selected, &chunk.aside), (&aside, &selected));
-            chunk.sort_out(&chosen, true, false);
-            assert_eq!((&chunk.selected, chunk.aside.len()), (&selected, 0));
-        }
-    }
-}

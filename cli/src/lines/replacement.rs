@@ -6,7 +6,7 @@
 
 use crate::failure::Failure;
 use koel::SnapshotError;
-use koel::files::{NewFile, beside, folder_of, follow};
+use koel::files::{NewFile, beside, follow};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -33,18 +33,11 @@ impl Replacement {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(cannot(error)),
         };
-        match NewFile::create(&target, SUFFIX, old.is_some()) {
-            Ok(new) => Ok(Replacement { new, old, path: target }),
-            Err(error) if old.is_some() => {
-                let (name, folder) = (path.display(), folder_of(&target).display());
-                let what = format!(
-                    "{name}: cannot create a file in its folder {folder}, where the lines are \
-                     written before they replace it (standard output needs no such file)"
-                );
-                Err(Failure::of(what, &error.into_io_error()))
-            }
-            Err(error) => Err(cannot(error.into_io_error())),
-        }
+        let new = NewFile::create(&target, SUFFIX, old.is_some()).map_err(|error| {
+            let what = "cannot create a file in its folder, where the lines are written first";
+            Failure::of(format!("{}: {what}", path.display()), &error.into_io_error())
+        })?;
+        Ok(Replacement { new, old, path: target })
     }
 
     /// The file to write to.

@@ -104,19 +104,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn carriage_returns_belong_to_the_end_of_a_line() {
-        let rules = |terminator| {
-            let folds_cr = terminator == b'\n';
-            Rules { terminator, folds_cr, field: None }
-        };
-        assert_eq!(rules(b'\n').bare(b"a\r\n"), b"a");
-        assert_eq!(rules(b'\n').bare(b"a\r\r\n"), b"a\r");
-        assert_eq!(rules(b'\n').bare(b"\n"), b"");
-        assert_eq!(rules(b'\n').bare(b"\r\n"), b"");
-        assert_eq!(rules(0).bare(b"a\r\0"), b"a\r");
-    }
-
-    #[test]
     fn a_field_is_what_is_between_delimiters() {
         for (number, line, expected) in [
             (1, &b"a,b,c"[..], Some(&b"a"[..])),
@@ -133,26 +120,6 @@ mod tests {
         ] {
             let field = Field::Numbered { number, delimiter: b',' };
             assert_eq!(field.of(line, &mut Vec::new()), expected, "{number}");
-        }
-    }
-
-    #[test]
-    fn a_line_without_the_field_is_compared_as_a_whole() {
-        let rules = Rules {
-            terminator: b'\n',
-            folds_cr: true,
-            field: Some(Field::Numbered { number: 2, delimiter: b',' }),
-        };
-        let json = Rules { field: Some(Field::Json(JsonPath::parse("a").unwrap())), ..rules };
-        let whole = Rules { field: None, ..rules };
-        for (rules, line, expected) in [
-            (rules, &b"a,b\r\n"[..], (&b"b"[..], true)),
-            (rules, b"a\r\n", (b"a", false)),
-            (whole, b"a,b\r\n", (b"a,b", true)),
-            (json, b"{\"a\":\"b\"}\r\n", (b"b", true)),
-            (json, b"{\"b\":\"b\"}\r\n", (b"{\"b\":\"b\"}", false)),
-        ] {
-            assert_eq!(rules.compared(line, &mut b"left over".to_vec()), expected);
         }
     }
 }

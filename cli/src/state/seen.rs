@@ -47,33 +47,24 @@ impl Making {
         }
     }
 
-    /// Builds an empty filter for an input of `bytes` bytes.
-    pub fn build_for(&self, bytes: u64) -> Result<Seen, Failure> {
-        let guess = (bytes / BYTES_OF_LINE / 2).clamp(FIRST_CAPACITY, MAX_GUESSED);
-        let growth = self.rate.map_or(EXPECTED_GROWTH, |_| EXPECTED_GROWTH_OF_RATE);
-        match self.capacity {
-            // With a memory limit, the guess could exceed it.
-            None if self.max_memory.is_none() => self.build_with(guess, growth),
-            None => self.build_with(FIRST_CAPACITY, growth),
-            Some(lines) => self.build_with(lines.max(1), EXPECTED_GROWTH_OF_KNOWN),
-        }
-    }
-
     /// Builds an empty filter for an input of unknown size, or for a state, which should be no
     /// larger than its contents require.
     pub fn build(&self) -> Result<Seen, Failure> {
-        self.build_for(0)
+        self.build_for(0, 0)
     }
 
-    /// Builds an empty filter for an input of unknown size, with a capacity that is halved this number of times.
-    pub fn build_smaller(&self, halvings: u32) -> Result<Seen, Failure> {
-        match self.capacity {
-            None => self.build(),
-            Some(lines) => self.build_with((lines >> halvings).max(1), EXPECTED_GROWTH_OF_KNOWN),
-        }
-    }
-
-    fn build_with(&self, capacity: u64, growth: f64) -> Result<Seen, Failure> {
+    /// Builds an empty filter for an input of `bytes` bytes, with a capacity that is halved this number of times, if it
+    /// is known.
+    pub fn build_for(&self, bytes: u64, halvings: u32) -> Result<Seen, Failure> {
+        let (capacity, mut growth) = match self.capacity {
+            Some(lines) => ((lines >> halvings).max(1), EXPECTED_GROWTH_OF_KNOWN),
+            None => {
+                // With a memory limit, the guess could exceed it.
+                let most = self.max_memory.map_or(MAX_GUESSED, |_| FIRST_CAPACITY);
+                let guess = (bytes / BYTES_OF_LINE / 2).clamp(FIRST_CAPACITY, most);
+                (guess, self.rate.map_or(EXPECTED_GROWTH, |_| EXPECTED_GROWTH_OF_RATE))
+            }
+        };
         let cannot = |error| Failure::new(format!("cannot allocate the filter: {error}"));
         let capacity = usize::try_from(capacity).map_err(|error| cannot(error.to_string()))?;
         let window = self.forgetting.window()?;
@@ -81,7 +72,6 @@ impl Making {
             .capacity(capacity)
             .false_positive_rate(self.rate.unwrap_or(DEFAULT_RATE))
             .hasher(self.hasher());
-        let mut growth = growth;
         if let Some(window) = window {
             builder = builder.remembers(window.ticks());
             growth = growth.min(EXPECTED_GROWTH_OF_WINDOW);
@@ -131,32 +121,27 @@ impl Making {
     /// Checks that an existing state is what these options ask for, and sets its memory limit.
     pub fn accept(&self, seen: Seen, path: &Path) -> Result<Seen, Failure> {
         let (is, asked) = (seen.hasher().comparison(), self.comparison());
-        // Without such options, a state is used as it was created.
-        if asked != Comparison::Bytes && is != asked {
-            return Err(Failure::new(format!(
-                "{}: this state compares {is}, but the options ask for {asked}; omit them, or use \
-                 another state",
-                path.display()
-            )));
-        }
-        if self.seed.is_some_and(|asked| seen.hasher().seed() as u64 != asked) {
-            return Err(Failure::new(format!(
-                "{}: this state has another seed, which cannot be changed; omit --seed, or use another \
-                 state",
-                path.display()
-            )));
-        }
-        self.forgetting.accept(window_of(&seen, path)?, path)?;
+        let window = window_of(&seen, path)?;
+        let Forgetting { forget_after, refresh } = self.forgetting;
+        let period = forget_after.map(Window::of_seconds);
         let rate = seen.false_positive_rate_at_capacity();
-        if self.rate.is_some_and(|asked| asked < rate) {
-            return Err(Failure::new(format!(
-                "{}: it is planned for a rate of {rate:.1e}, which cannot be lowered; omit --rate, or use another \
-                 state",
-                path.display()
-            )));
-        }
-        limit_memory(&seen, self.max_memory, path)?;
-        Ok(seen)
+        // Without such options, a state is used as it was created.
+        let why = if asked != Comparison::Bytes && is != asked {
+            format!("this state compares {is}, but the options ask for {asked}; omit them")
+        } else if self.seed.is_some_and(|asked| seen.hasher().seed() as u64 != asked) {
+            "this state has another seed, which cannot be changed; omit --seed".into()
+        } else if window.is_none() && (period.is_some() || refresh) {
+            let option = if period.is_some() { "--forget-after" } else { "--refresh" };
+            format!("this state remembers lines for ever; omit {option}")
+        } else if let (Some(is), true) = (window, period.is_some() && period != window) {
+            format!("this state forgets lines after {is}; omit --forget-after")
+        } else if self.rate.is_some_and(|asked| asked < rate) {
+            format!("it is planned for a rate of {rate:.1e}, which cannot be lowered; omit --rate")
+        } else {
+            limit_memory(&seen, self.max_memory, path)?;
+            return Ok(seen);
+        };
+        Err(Failure::new(format!("{}: {why}, or use another state", path.display())))
     }
 }
 
@@ -168,24 +153,6 @@ impl Forgetting {
                 "--refresh is for lines that are forgotten; use it with --forget-after",
             )),
             period => Ok(period.map(Window::of_seconds)),
-        }
-    }
-
-    /// Checks that a state remembers lines as long as these options ask for.
-    fn accept(&self, is: Option<Window>, path: &Path) -> Result<(), Failure> {
-        let path = path.display();
-        let asked = self.forget_after.map(Window::of_seconds);
-        match (is, asked) {
-            (None, Some(_)) => Err(Failure::new(format!(
-                "{path}: this state remembers lines for ever; omit --forget-after, or use another state"
-            ))),
-            (Some(is), Some(asked)) if is != asked => Err(Failure::new(format!(
-                "{path}: this state forgets lines after {is}; omit --forget-after, or use another state"
-            ))),
-            (None, None) if self.refresh => Err(Failure::new(format!(
-                "{path}: this state remembers lines for ever; omit --refresh, or use another state"
-            ))),
-            _ => Ok(()),
         }
     }
 }

@@ -45,26 +45,6 @@ fn help_lists_commands_examples_and_exit_codes_and_no_options_of_other_commands(
 }
 
 #[test]
-fn the_examples_of_the_help_run() {
-    let place = Place::new();
-    place.write("access.log", b"a\nb\na\n");
-    place.write("big.txt.zst", zstd::encode_all(&b"a\na\n"[..], 1).unwrap());
-    let records = zstd::encode_all(&b"{\"url\":1}\n{\"url\": 1}\n"[..], 1).unwrap();
-    place.write("crawl.jsonl.zst", records);
-    place.write("candidates.txt", b"http://a.example/\nhttp://b.example/\n");
-    place.assert_outputs(&[
-        ("dedup access.log", b"", b"a\nb\n"),
-        ("dedup --url --state seen.koel", b"http://A.example/\n", b"http://A.example/\n"),
-        ("dedup --json-field url crawl.jsonl.zst", b"", b"{\"url\":1}\n"),
-        ("dedup --lossless --output unique.txt big.txt.zst", b"", b""),
-        ("dedup --count access.log", b"", b"2\n"),
-        ("query seen.koel --invert candidates.txt", b"", b"http://b.example/\n"),
-        ("query -q seen.koel", b"http://a.example/\n", b"http://a.example/\n"),
-    ]);
-    assert_eq!(place.read("unique.txt"), b"a\n");
-}
-
-#[test]
 fn what_is_not_known_is_refused_and_what_would_be_accepted_is_said() {
     let place = Place::new();
     place.assert_refused(&[

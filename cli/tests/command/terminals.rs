@@ -75,12 +75,18 @@ impl Terminal {
 }
 
 impl Place {
-    /// Runs the command with these words, and with a terminal as standard error. `None` if there are no terminals.
-    pub fn shown(&self, words: &str) -> Option<Ran> {
-        self.shown_on(words, b"")
+    /// Runs a row of a table with a terminal as standard error, if there are terminals: words, standard input, the exit
+    /// code, and a part of what is shown. The words may have [alternatives](each).
+    #[track_caller]
+    pub fn shows(&self, words: &str, input: impl AsRef<[u8]>, code: i32, said: &str) {
+        for words in each(words) {
+            let Some(ran) = self.shown_on(&words, input.as_ref()) else { return };
+            assert_eq!(ran.code, Some(code), "{words}: {}", ran.stderr);
+            ran.has(said);
+        }
     }
 
-    /// The same, with this standard input.
+    /// Runs the command with a terminal as standard error. `None` if there are no terminals.
     pub fn shown_on(&self, words: &str, input: &[u8]) -> Option<Ran> {
         let terminal = Terminal::new()?;
         let words: Vec<&str> = words.split_whitespace().collect();

@@ -107,6 +107,7 @@ fn any_bytes_are_a_line_up_to_what_ends_it() {
         // The last line of a file does not run into the next file.
         ("dedup one two", b"", b"a\nb\nc\n"),
         ("dedup -d", b"a\nb\na\r\na\nb", b"a\r\na\nb\n"),
+        ("dedup --output - -", b"a\na\n", b"a\n"),
         ("dedup", ends, b"a\r\nb\n"),
         ("dedup --keep-cr", ends, b"a\r\na\nb\nb\r\n"),
         ("dedup --lossless --keep-cr", ends, b"a\r\na\nb\nb\r\n"),

@@ -122,7 +122,7 @@ fn a_folder_without_room_for_a_new_file_is_reported_and_the_output_stays() {
     place.write("out", b"b\nb\n");
     place.ok("add seen.koel", b"a\n");
     fs::create_dir(place.path(".out.koel-writing")).unwrap();
-    let said = "koel: out: cannot create a file in its folder ., where the lines are written";
+    let said = "koel: out: cannot create a file in its folder, where the lines are written";
     place.assert_refused(&[("{dedup,dedup -c,query seen.koel} - -o out", said)]);
 }
 

@@ -128,15 +128,3 @@ pub fn that_has_written(place: &Place, words: &str, lines: &[&[u8]]) -> Going {
     }
     going
 }
-
-#[test]
-fn a_checkpoint_survives_a_kill() {
-    let place = Place::new();
-    place.make_state("seen.koel");
-    let mut going = place.start("dedup --state seen.koel --checkpoint 0.05");
-    let first = numbered(0..5_000);
-    going.passes(&first);
-    wait_until("a checkpoint", || place.known("seen.koel", &first) == first);
-    going.kill();
-    place.row("dedup --state seen.koel", numbered(0..6_000), 0, numbered(5_000..6_000), "");
-}

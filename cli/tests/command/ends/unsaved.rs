@@ -310,7 +310,7 @@ fn the_command_takes_in_what_the_library_has_left() {
 fn what_the_library_has_lost_is_told() {
     let said = "its journal was damaged; changes lost by that: 1";
     let stays = ": this journal could not be removed";
-    for (fails, code, said) in [(false, 0, said), (true, 2, said), (true, 2, stays)] {
+    for fails in [false, true] {
         let place = Place::new();
         let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
         filter.insert(&b"one"[..]).unwrap();
@@ -332,8 +332,9 @@ fn what_the_library_has_lost_is_told() {
                 ran
             }
         };
-        assert_eq!(ran.code, Some(code), "{}", ran.stderr);
+        assert_eq!(ran.code, Some(if fails { 2 } else { 0 }), "{}", ran.stderr);
         ran.has(said);
+        assert_eq!(ran.stderr.contains(stays), fails, "{}", ran.stderr);
         place.ok(words, "");
         assert_eq!(place.known("seen.koel", b"one\ntwo\n"), b"two\n");
         assert_eq!(place.names().len(), if fails { 3 } else { 2 });

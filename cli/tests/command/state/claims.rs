@@ -62,20 +62,6 @@ fn a_claim_of_a_killed_process_is_taken_over() {
     assert!(is_there(&place.path(".seen.koel.koel-claim")), "it had no time to remove it");
     place.row("dedup --state seen.koel", "first\nsecond\n", 0, "first\nsecond\n", "");
     assert_eq!(place.names(), ["seen.koel"]);
-    // It is gone however else a run ends.
-    for signal in [Signal::INT, Signal::TERM] {
-        let place = Place::new();
-        self::first(&place).end_by(signal);
-        assert_eq!(place.names(), ["seen.koel"]);
-        place.row(
-            "dedup --state seen.koel {missing,--output no/folder}",
-            "",
-            2,
-            "",
-            "No such file",
-        );
-        assert_eq!(place.names(), ["seen.koel"]);
-    }
 }
 
 #[test]

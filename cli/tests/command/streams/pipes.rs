@@ -2,7 +2,6 @@
 //! late misses nothing.
 
 use crate::common::*;
-#[cfg(target_os = "linux")]
 use std::io::Write;
 
 /// More than a pipe holds, and more than circulates in a run.
@@ -30,35 +29,11 @@ fn a_reader_that_goes_early_ends_the_run_in_peace() {
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
 }
 
-#[test]
-fn a_reader_that_goes_early_has_what_the_state_knows() {
-    let place = Place::new();
-    let all = numbered(0..LINES);
-    place.write("lines", &all);
-    let all_cases = [(2, 1_000_000), (1, 1), (1, 300_000), (8, 2_000_000)];
-    for &(threads, bytes) in &all_cases[..rounds(1, 4)] {
-        place.make_state("seen.koel");
-        let words = format!("dedup --json --threads {threads} --state seen.koel lines");
-        let read = run_and_leave(&place, &words, bytes);
-        assert_eq!((read.code, &json(&read)["end"]), (Some(0), &"broken pipe".into()));
-        assert!(all.starts_with(&read.stdout));
-        let known = place.known("seen.koel", &all);
-        assert!(known.len() < all.len() && all.starts_with(&known));
-        assert_eq!(json(&read)["known"], place.info("seen.koel")["items"]);
-        #[cfg(target_os = "linux")]
-        assert_same(&known, whole_lines(&read.stdout), "what is known");
-        let rest = place.ok(&words, "");
-        assert_same(&[known, rest.stdout].concat(), &all, "what is known, and the rest");
-    }
-}
-
-#[cfg(target_os = "linux")]
 fn whole_lines(text: &[u8]) -> &[u8] {
     &text[..text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)]
 }
 
 /// Lines come through a pipe, and in small chunks, most of which are in the pipe when the reader goes.
-#[cfg(target_os = "linux")]
 #[test]
 fn lines_that_stay_unread_in_a_pipe_are_not_remembered() {
     let place = Place::new();
@@ -67,6 +42,7 @@ fn lines_that_stay_unread_in_a_pipe_are_not_remembered() {
     for (capacity, bytes, options) in [
         (64 << 10, 43, ""),
         (64 << 10, 100_001, "--threads 1"),
+        (64 << 10, 1_000_000, "--threads 8"),
         (1 << 20, 30, ""),
         (4 << 10, 5_000, "--checkpoint 0.01"),
         (64 << 10, 0, "--field 3 --delimiter _"),
@@ -87,11 +63,11 @@ fn lines_that_stay_unread_in_a_pipe_are_not_remembered() {
         let read = whole_lines(&ran.stdout);
         assert_same(&place.known("seen.koel", &all), read, options);
         let new = lines_of(read).len();
+        assert_eq!(place.info("seen.koel")["items"], new);
         has(&json(&ran), json!({ "new": new, "known": new, "end": "broken pipe" }));
     }
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn a_reader_that_goes_before_the_end_leaves_lines_that_are_not_remembered() {
     let place = Place::new();

@@ -30,9 +30,14 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// The reason why a run ends early.
+/// How a run ends.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum End {
+    /// The input has ended, and every chunk has been written.
+    Reached,
+    /// As many lines have been written as were asked for.
+    Enough,
+    Signal(i32),
     /// The reader of the output has closed it. The number is that of the bytes that it had taken of the last write.
     BrokenPipe {
         written: u64,
@@ -40,9 +45,9 @@ pub enum Trouble {
     Failed(Failure),
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for End {
     fn from(failure: Failure) -> Self {
-        Trouble::Failed(failure)
+        End::Failed(failure)
     }
 }
 

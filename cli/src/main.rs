@@ -40,16 +40,11 @@ mod unsaved;
 use arguments::{Arguments, Command};
 use clap::Parser;
 use commands::report::{DONE, Ending};
-use failure::Failure;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(refused) => return explain(&refused),
-    };
-    let ending = match &arguments.command {
+    let ending = match &Arguments::parse().command {
         Command::Dedup(options) => match options.estimate {
             Some(lines) => commands::estimate::estimate(lines, options),
             None => commands::dedup::dedup(options),
@@ -66,23 +61,10 @@ fn main() -> ExitCode {
     match ending {
         Ok(Ending::Code(code)) => ExitCode::from(code),
         Ok(Ending::Signal(signal)) => run::signals::die(signal),
-        Err(failure) => fail(&failure),
-    }
-}
-
-/// Prints the help or the version, or why the arguments are refused.
-fn explain(refused: &clap::Error) -> ExitCode {
-    let printed = refused.print().and_then(|()| io::stdout().flush());
-    match printed {
-        Err(error) if !refused.use_stderr() && error.kind() != ErrorKind::BrokenPipe => {
-            fail(&Failure::of("standard output", &error))
+        Err(failure) => {
+            // If standard error is closed, the exit code still reports the failure.
+            let _ = writeln!(io::stderr(), "koel: {failure}");
+            ExitCode::from(2)
         }
-        _ => ExitCode::from(if refused.use_stderr() { 2 } else { 0 }),
     }
-}
-
-fn fail(failure: &Failure) -> ExitCode {
-    // If standard error is closed, the exit code still reports the failure.
-    let _ = writeln!(io::stderr(), "koel: {failure}");
-    ExitCode::from(2)
 }

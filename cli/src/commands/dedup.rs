@@ -5,14 +5,13 @@ use crate::arguments::common::{Files, Input, Making, Output, Reporting};
 use crate::arguments::dedup::Dedup;
 use crate::arguments::membership::{Add, Forget, Query};
 use crate::commands::report::{Answer, DONE, Ending, FAILED, NONE, Report};
-use crate::failure::{Failure, Trouble};
+use crate::failure::{End, Failure};
 use crate::lines::aside::{AT_ONCE, Aside};
 use crate::lines::input::{self, Source};
 use crate::lines::output::Sink;
 use crate::lines::replacement::Replacement;
 use crate::lines::rules::{Field, Rules};
 use crate::lines::streams::{check_output, is_standard_output};
-use crate::run::monitor::End;
 use crate::run::screen::Screen;
 use crate::run::shared::{Operation, Task};
 use crate::run::{self, Needs, Outcome};
@@ -30,28 +29,29 @@ const IN_THE_SECOND_PASS: &str =
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 
 pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
-    let begun = Begun::new(&options.files, &options.input)?;
+    let (state, reporting) = (options.state.as_deref(), &options.output.reporting);
+    let mut job = Job::new(&options.files, &options.input, state, reporting)?;
     if is_standard_output(options.output.output.as_deref()) {
         // Lines that go nowhere must not be saved as seen.
         check_output()?;
     }
     // New lines that are not written must not be saved as seen.
     let writes_new = !options.output.count && !options.repeated;
-    let state = options.state.as_deref();
     let claimed = state.filter(|_| writes_new).map(|state| unsaved::claim(state, &options.waiting));
     let (mut keeper, taken_in) = claimed.transpose()?.unzip();
-    let mut notes: Vec<String> = taken_in.flatten().into_iter().collect();
+    job.notes.extend(taken_in.flatten());
     let (seen, ignored) = match (&mut keeper, state) {
         (Some(keeper), _) => keeper.load_or_make(&options.making)?,
         (None, Some(state)) => {
-            notes.extend(unsaved::note(state));
+            job.notes.extend(unsaved::note(state));
             load_to_read(state, &options.making)?
         }
         (None, None) => {
-            (options.making.build_for(input::total_bytes(&begun.sources).unwrap_or(0), 0)?, None)
+            let bytes = input::total_bytes(&job.sources).unwrap_or(0);
+            (options.making.build_for(bytes, 0)?, None)
         }
     };
-    notes.extend(ignored);
+    job.notes.extend(ignored);
     let checkpoint = (options.checkpoint > 0.0)
         .then(|| Duration::from_secs_f64(options.checkpoint).max(SHORTEST_PERIOD));
     let job = Job {
@@ -61,50 +61,44 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         limit: options.limit,
         checkpoint,
         output: Some(&options.output),
-        notes,
-        ..begun.job(Operation::Add(seen), keeper, state, &options.output.reporting)
+        ..job
     };
-    job.run()
+    job.run(Operation::Add(seen), keeper)
 }
 
 pub fn query(options: &Query) -> Result<Ending, Failure> {
-    let begun = Begun::new(&options.files, &options.input)?;
-    let notes = Vec::from_iter(unsaved::note(&options.state));
-    let operation = Operation::Find(Box::new(Lookups::open(&options.state)?));
-    let job = begun.job(operation, None, Some(&options.state), &options.output.reporting);
-    Job { select: !options.invert, output: Some(&options.output), notes, ..job }.run()
+    let (state, reporting) = (&options.state, &options.output.reporting);
+    let mut job = Job::new(&options.files, &options.input, Some(state), reporting)?;
+    job.notes.extend(unsaved::note(state));
+    let operation = Operation::Find(Box::new(Lookups::open(state)?));
+    let (select, output) = (!options.invert, Some(&options.output));
+    Job { select, output, ..job }.run(operation, None)
 }
 
 pub fn add(options: &Add) -> Result<Ending, Failure> {
-    let begun = Begun::new(&options.files, &options.input)?;
-    let (mut keeper, taken_in) = unsaved::claim(&options.state, &options.waiting)?;
+    let state = &options.state;
+    let mut job = Job::new(&options.files, &options.input, Some(state), &options.reporting)?;
+    let (mut keeper, taken_in) = unsaved::claim(state, &options.waiting)?;
     let (seen, ignored) = keeper.load_or_make(&options.making)?;
-    let notes = taken_in.into_iter().chain(ignored).collect();
-    let operation = Operation::Add(seen);
-    let job = begun.job(operation, Some(keeper), Some(&options.state), &options.reporting);
-    Job { making: Some(&options.making), notes, ..job }.run()
+    job.notes.extend(taken_in.into_iter().chain(ignored));
+    let making = Some(&options.making);
+    Job { making, ..job }.run(Operation::Add(seen), Some(keeper))
 }
 
 pub fn forget(options: &Forget) -> Result<Ending, Failure> {
-    let begun = Begun::new(&options.files, &options.input)?;
-    let (keeper, taken_in) = unsaved::claim(&options.state, &options.waiting)?;
-    let operation = Operation::Remove(load(&keeper.path)?);
-    let job = begun.job(operation, Some(keeper), Some(&options.state), &options.reporting);
-    Job { notes: Vec::from_iter(taken_in), ..job }.run()
+    let state = &options.state;
+    let mut job = Job::new(&options.files, &options.input, Some(state), &options.reporting)?;
+    let (keeper, taken_in) = unsaved::claim(state, &options.waiting)?;
+    job.notes.extend(taken_in);
+    job.run(Operation::Remove(load(state)?), Some(keeper))
 }
 
 /// A command whose inputs and rules are in order, before its state is opened or made.
-struct Begun {
+struct Job<'a> {
     began: Instant,
     sources: Vec<Source>,
     rules: Rules,
     threads: Option<usize>,
-}
-
-struct Job<'a> {
-    begun: Begun,
-    operation: Operation,
-    keeper: Option<Keeper>,
     state: Option<&'a Path>,
     /// How the filter was to be made, if lines are added.
     making: Option<&'a Making>,
@@ -124,37 +118,6 @@ struct Job<'a> {
 
 /// Sums up the outcome of the lines; `recovered` is the number that a second pass gave back.
 type Answering = fn(&Outcome, Rules, Option<u64>) -> Answer;
-
-impl Begun {
-    fn new(files: &Files, input: &Input) -> Result<Self, Failure> {
-        let (began, threads) = (Instant::now(), input.threads);
-        Ok(Begun { began, sources: input::sources(&files.files)?, rules: input.rules()?, threads })
-    }
-
-    /// Returns the job of a command that writes nothing.
-    fn job<'a>(
-        self,
-        operation: Operation,
-        keeper: Option<Keeper>,
-        state: Option<&'a Path>,
-        reporting: &'a Reporting,
-    ) -> Job<'a> {
-        Job {
-            begun: self,
-            operation,
-            keeper,
-            state,
-            making: None,
-            select: true,
-            is_lossless: false,
-            limit: None,
-            checkpoint: None,
-            output: None,
-            reporting,
-            notes: Vec::new(),
-        }
-    }
-}
 
 impl Input {
     /// Returns the rules for lines.
@@ -179,20 +142,41 @@ impl Input {
     }
 }
 
-impl Job<'_> {
-    fn run(self) -> Result<Ending, Failure> {
-        let Begun { began, sources, rules, threads } = self.begun;
-        let Job { state, output, reporting, is_lossless, select, .. } = self;
+impl<'a> Job<'a> {
+    /// Returns the job of a command that writes nothing.
+    fn new(
+        files: &Files,
+        input: &Input,
+        state: Option<&'a Path>,
+        reporting: &'a Reporting,
+    ) -> Result<Self, Failure> {
+        Ok(Job {
+            began: Instant::now(),
+            sources: input::sources(&files.files),
+            rules: input.rules()?,
+            threads: input.threads,
+            state,
+            making: None,
+            select: true,
+            is_lossless: false,
+            limit: None,
+            checkpoint: None,
+            output: None,
+            reporting,
+            notes: Vec::new(),
+        })
+    }
+
+    fn run(self, operation: Operation, keeper: Option<Keeper>) -> Result<Ending, Failure> {
+        let Job { began, sources, rules, state, output, reporting, is_lossless, select, .. } = self;
         let total_bytes = input::total_bytes(&sources);
         let path = output.and_then(|output| output.output.as_deref());
         let counts = output.is_some_and(|output| output.count);
         let (sink, replacement) = match output {
             None => (Sink::default(), None),
             // Lines are appended if the state knows those that are there.
-            Some(_) => {
-                Sink::open(path, self.keeper.as_ref().map(|_| rules.terminator), &sources, state)
-                    .inspect_err(|_| self.keeper.iter().for_each(Keeper::discard_new))?
-            }
+            Some(_) => Sink::open(path, keeper.as_ref().map(|_| rules.terminator), &sources, state)
+                .inspect_err(|_| keeper.iter().for_each(Keeper::discard_new))?,
         };
         let old = replacement.as_ref().and_then(Replacement::old);
         let is_input = old.is_some_and(|old| input::that_is(&sources, old).is_some());
@@ -208,7 +192,7 @@ impl Job<'_> {
         let is_shown = output.is_some() && path.is_none() && !counts;
         let screen = Screen::new(reporting.quiet, reporting.json).with_bar(is_shown, total_bytes);
         self.notes.iter().for_each(|note| screen.note(note));
-        let (yes_is, answer): (_, Answering) = match self.operation {
+        let (yes_is, answer): (_, Answering) = match operation {
             Operation::Add(_) if output.is_some() => ("new", Answer::of_dedup),
             Operation::Add(_) => ("added", |outcome, _, _| Answer::Added(outcome.tally.yes)),
             Operation::Find(_) => ("seen", |outcome, _, _| Answer::Seen(outcome.tally.yes)),
@@ -220,7 +204,7 @@ impl Job<'_> {
         // are repeated.
         let is_later = counts || is_lossless && !select;
         let task = Arc::new(Task {
-            operation: self.operation,
+            operation,
             refreshes: self.making.is_some_and(|making| making.forgetting.refresh),
             select: is_lossless || select,
             rules,
@@ -229,7 +213,7 @@ impl Job<'_> {
             screen,
             yes_is,
         });
-        let (keeper, checkpoint) = (self.keeper, self.checkpoint);
+        let (threads, checkpoint) = (self.threads, self.checkpoint);
         let (mut outcome, watch) =
             run::run(&task, Needs { sources, threads, aside, keeper, checkpoint })?;
         let screen = &task.screen;
@@ -253,10 +237,10 @@ impl Job<'_> {
                 }
                 if counts { sink.write(format!("{number}\n").as_bytes()) } else { Ok(()) }
             };
-            let passed: Result<(), Trouble> = pass();
+            let passed: Result<(), End> = pass();
             watch.go_on();
-            if let Err(trouble) = passed {
-                outcome.end = End::from(trouble);
+            if let Err(end) = passed {
+                outcome.end = end;
             }
         }
 
@@ -282,8 +266,7 @@ impl Job<'_> {
         let answer = answer(&outcome, rules, recovered);
         let none_is_1 = matches!(answer, Answer::Seen(_) | Answer::Forgotten(_));
         let report = Report::new(&outcome, rules, answer, rate_exceeded, state, began);
-        let has_gone = matches!(outcome.end, End::BrokenPipe);
-        if !has_gone || reporting.json {
+        if !matches!(outcome.end, End::BrokenPipe { .. }) || reporting.json {
             screen.sum_up(&report)?;
         }
         Ok(match &outcome.end {
@@ -295,7 +278,7 @@ impl Job<'_> {
             _ if outcome.tally.unreadable > 0 => FAILED,
             // After a broken pipe, some line was selected, even if it was not read.
             End::Reached if none_is_1 && outcome.tally.selected == 0 => NONE,
-            End::Reached | End::Enough | End::BrokenPipe => DONE,
+            _ => DONE,
         })
     }
 }

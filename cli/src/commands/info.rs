@@ -5,7 +5,7 @@ use crate::commands::report::{self, Ending};
 use crate::failure::Failure;
 use crate::state::comparison::LineHash;
 use crate::state::keeper::{FEW_SHARDS, cannot_use, check_path};
-use crate::state::seen::{Seconds, Seen};
+use crate::state::seen::{Seen, duration};
 use crate::unsaved;
 use indicatif::{HumanBytes, HumanCount};
 use koel::{PersistentHasher, SnapshotError, SnapshotFile, Stats};
@@ -172,17 +172,16 @@ impl Ages {
     fn rows(&self) -> Vec<(&'static str, String)> {
         let mut rows = vec![match self.window {
             Some(window) => {
-                let later = Seconds(window.tick_seconds());
+                let later = duration(window.tick_seconds());
                 ("forgets", format!("lines after {window}, or up to {later} later"))
             }
             None => ("forgets", format!("items after {} ticks of another program", self.ticks)),
         }];
-        let some = (1..).zip(&self.expiring).filter(|(_, expiring)| expiring.items > 0);
-        for (ticks, Expiring { items, in_seconds }) in some {
+        for Expiring { items, in_seconds } in self.expiring.iter().filter(|some| some.items > 0) {
             let name = if rows.len() == 1 { "will go" } else { "" };
             let when = match in_seconds {
-                Some(seconds) => format!("in {}", Seconds(*seconds)),
-                None => format!("with tick {ticks} from now"),
+                Some(seconds) => format!("in {}", duration(*seconds)),
+                None => "later".into(),
             };
             rows.push((name, format!("{} {when}", HumanCount(*items as u64))));
         }

@@ -1,10 +1,9 @@
 //! How a command ends: its summary, as text or JSON, and the exit code.
 
-use crate::failure::Failure;
+use crate::failure::{End, Failure};
 use crate::lines::output::Sink;
 use crate::lines::rules::{Field, Rules};
 use crate::run::Outcome;
-use crate::run::monitor::End;
 use crate::run::screen::lines;
 use crate::state::comparison::Comparison;
 use indicatif::HumanCount;
@@ -116,7 +115,7 @@ impl Report {
                 End::Signal(signal_hook::consts::SIGINT) => "SIGINT",
                 End::Signal(signal_hook::consts::SIGHUP) => "SIGHUP",
                 End::Signal(_) => "SIGTERM",
-                End::BrokenPipe => "broken pipe",
+                End::BrokenPipe { .. } => "broken pipe",
                 End::Failed(_) => "failed",
             },
         }

@@ -3,7 +3,7 @@
 //!
 //! The URL of a page depends only on its number, so no page has to be remembered.
 
-use crate::failure::{Failure, Trouble};
+use crate::failure::{End, Failure};
 use crate::lines::output::Sink;
 use crate::random::{mix, scaled};
 use std::io::Write;
@@ -20,8 +20,8 @@ pub fn write(lines: u64) -> Result<(), Failure> {
         }
         match output.write(&text) {
             Ok(()) => text.clear(),
-            Err(Trouble::Failed(failure)) => return Err(failure),
-            Err(Trouble::BrokenPipe { .. }) => break,
+            Err(End::Failed(failure)) => return Err(failure),
+            Err(_) => break,
         }
     }
     Ok(())

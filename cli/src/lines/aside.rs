@@ -5,7 +5,7 @@
 //! that was set aside. Both sets of lines may be larger than memory. They are therefore partitioned
 //! by hash into parts that fit, and the parts are processed one after the other.
 
-use crate::failure::{Failure, Trouble};
+use crate::failure::{End, Failure};
 use crate::lines::chunk::Chunk;
 use crate::lines::cutter::Cutter;
 use crate::lines::input::Opened;
@@ -119,8 +119,8 @@ impl Settled {
         self,
         mistaken: bool,
         rules: Rules,
-        mut act: impl FnMut(&[u8]) -> Result<(), Trouble>,
-    ) -> Result<(), Trouble> {
+        mut act: impl FnMut(&[u8]) -> Result<(), End>,
+    ) -> Result<(), End> {
         let mut numbers = self.mistaken.into_iter().peekable();
         if mistaken && numbers.peek().is_none() {
             return Ok(());

@@ -1,7 +1,6 @@
 //! Inputs: files, compressed or not, and standard input.
 
-use crate::failure::Failure;
-use crate::lines::streams::{check_input, standard_input};
+use crate::lines::streams::standard_input;
 use flate2::bufread::MultiGzDecoder;
 use koel::SnapshotInfo;
 use koel_state::files::is_same;
@@ -26,18 +25,15 @@ pub struct Opened {
 }
 
 /// Returns the inputs that the command line names: `-` is standard input, and so is an empty list.
-pub fn sources(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
-    if files.is_empty() || files.iter().any(|file| file.as_os_str() == "-") {
-        check_input()?;
-    }
+pub fn sources(files: &[PathBuf]) -> Vec<Source> {
     if files.is_empty() {
-        return Ok(vec![Source::StandardInput]);
+        return vec![Source::StandardInput];
     }
     let source = |file: &PathBuf| match file.as_os_str() == "-" {
         true => Source::StandardInput,
         false => Source::File(file.clone()),
     };
-    Ok(files.iter().map(source).collect())
+    files.iter().map(source).collect()
 }
 
 impl Source {
@@ -104,17 +100,11 @@ fn unpacked(
     path: Option<&Path>,
 ) -> io::Result<Box<dyn Read + Send>> {
     let mut begins = Vec::new();
-    let (form, why) = match path.and_then(form) {
-        Some(form) => (form, String::from("its name says that it is compressed")),
+    let form = match path.and_then(form) {
+        Some(form) => form,
         None => match recognised(&mut begins, &mut input)? {
             None => return Ok(Box::new(io::Cursor::new(begins).chain(input))),
-            Some(form @ ("gzip" | "zstd")) => (
-                form,
-                format!(
-                    "its first bytes are those of {form}, so it was decompressed; if it is text, put another \
-                     line before it"
-                ),
-            ),
+            Some(form @ ("gzip" | "zstd")) => form,
             Some("a state") => {
                 let what = "this is a state, not lines; koel info shows what it contains";
                 return Err(io::Error::new(ErrorKind::InvalidInput, what));
@@ -133,7 +123,7 @@ fn unpacked(
         "gzip" => Box::new(MultiGzDecoder::new(input)),
         _ => Box::new(zstd::Decoder::with_buffer(input)?),
     };
-    Ok(Box::new(Unpacked { inner, why }))
+    Ok(Box::new(Unpacked { inner, form }))
 }
 
 /// Reads the first bytes of an input, and returns what they say it is.
@@ -158,7 +148,7 @@ fn recognised(begins: &mut Vec<u8>, input: &mut impl Read) -> io::Result<Option<
 /// An input that is decompressed. Its errors say why.
 struct Unpacked {
     inner: Box<dyn Read + Send>,
-    why: String,
+    form: &'static str,
 }
 
 /// The errors of decompression.
@@ -169,7 +159,8 @@ impl Read for Unpacked {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.inner.read(into).map_err(|error| match error.kind() {
             kind if OF_CONTENT.contains(&kind) => {
-                let what = format!("{error} ({}; the lines before the error were read)", self.why);
+                let form = self.form;
+                let what = format!("{error} (it was taken for {form}, and read up to there)");
                 io::Error::new(kind, what)
             }
             _ => error,

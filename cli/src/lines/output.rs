@@ -1,6 +1,6 @@
 //! Outputs: standard output, a file, or nowhere.
 
-use crate::failure::{Failure, Trouble};
+use crate::failure::{End, Failure};
 use crate::lines::input::{self, Source};
 use crate::lines::pipe::Pipe;
 use crate::lines::replacement::Replacement;
@@ -116,7 +116,7 @@ impl Sink {
     }
 
     /// Writes whole lines. If that fails halfway, a file is truncated to where it ended before.
-    pub fn write(&self, lines: &[u8]) -> Result<(), Trouble> {
+    pub fn write(&self, lines: &[u8]) -> Result<(), End> {
         let Some(target) = &self.0 else { return Ok(()) };
         let mut written = 0;
         while written < lines.len() {
@@ -135,8 +135,8 @@ impl Sink {
                 let _ = take_back(&target.file, written);
             }
             return Err(match error.kind() {
-                ErrorKind::BrokenPipe => Trouble::BrokenPipe { written },
-                _ => Trouble::Failed(Failure::of(&target.name, &error)),
+                ErrorKind::BrokenPipe => End::BrokenPipe { written },
+                _ => End::Failed(Failure::of(&target.name, &error)),
             });
         }
         Ok(())
@@ -157,7 +157,7 @@ impl Sink {
     /// Writes a text. It is no error if the reader has gone.
     pub fn print(&self, text: &str) -> Result<(), Failure> {
         match self.write(text.as_bytes()) {
-            Err(Trouble::Failed(failure)) => Err(failure),
+            Err(End::Failed(failure)) => Err(failure),
             Ok(()) | Err(_) => Ok(()),
         }
     }

@@ -3,15 +3,15 @@
 //! The standard library opens `/dev/null` in the place of a standard stream that is closed, so that no
 //! other file gets its descriptor. Without a check, lines written to a closed standard output would be
 //! taken for written. What the library opens can be read and written, unlike what a shell opens for
-//! `> /dev/null` or `< /dev/null`. (Some programs open it for both, too, for what they start. The
-//! messages therefore say how to discard lines, and how to read none.)
+//! `> /dev/null`. (Some programs open it for both, too, for what they start. The message therefore says
+//! how to discard lines.)
 
 use crate::failure::Failure;
 use koel_state::files::is_same;
 use rustix::fs::{OFlags, fcntl_getfl};
 use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
@@ -28,40 +28,28 @@ pub fn is_standard_output(path: Option<&Path>) -> bool {
 
 /// Returns standard output without the standard library's buffer.
 pub fn standard_output() -> io::Result<File> {
-    copy(io::stdout().as_fd())
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
 /// Returns standard input without the standard library's buffer.
 pub fn standard_input() -> io::Result<File> {
-    copy(io::stdin().as_fd())
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-fn copy(stream: BorrowedFd<'_>) -> io::Result<File> {
-    Ok(File::from(stream.try_clone_to_owned()?))
-}
-
-/// Checks that standard input was open when the process started.
-pub fn check_input() -> Result<(), Failure> {
-    check(io::stdin().as_fd(), "standard input", "name a FILE; /dev/null has no lines")
-}
-
-/// The same for standard output.
+/// Checks that standard output was open when the process started.
 pub fn check_output() -> Result<(), Failure> {
-    let advice = "name a file with --output; --output /dev/null discards the lines";
-    check(io::stdout().as_fd(), "standard output", advice)
-}
-
-fn check(stream: BorrowedFd<'_>, name: &str, advice: &str) -> Result<(), Failure> {
     let is_null = |file: &Metadata| {
         let null = fs::metadata("/dev/null");
         file.file_type().is_char_device() && null.is_ok_and(|null| null.rdev() == file.rdev())
     };
-    let is_both = || fcntl_getfl(stream).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);
-    match copy(stream).and_then(|file| file.metadata()) {
-        Ok(file) if !(is_null(&file) && is_both()) => Ok(()),
-        Err(error) => Err(Failure::of(name, &error)),
-        Ok(_) => Err(Failure::new(format!(
-            "{name} is closed, or it is /dev/null opened for reading and writing; {advice}"
-        ))),
+    let flags = fcntl_getfl(io::stdout());
+    let is_both = flags.is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);
+    match standard_output().and_then(|file| file.metadata()) {
+        Ok(file) if !(is_null(&file) && is_both) => Ok(()),
+        Err(error) => Err(Failure::of("standard output", &error)),
+        Ok(_) => Err(Failure::new(
+            "standard output is closed, or it is /dev/null opened for reading and writing; name a file with --output; \
+             --output /dev/null discards the lines",
+        )),
     }
 }

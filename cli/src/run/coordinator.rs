@@ -1,8 +1,7 @@
 //! The coordinator, on the calling thread: saves the state, shows progress, and ends the run.
 
-use crate::failure::{Failure, Trouble};
+use crate::failure::{End, Failure};
 use crate::lines::output::Sink;
-use crate::run::monitor::End;
 use crate::run::screen::lines;
 use crate::run::shared::{Operation, Shared, Task, locked};
 use crate::run::tally::Changes;
@@ -90,7 +89,7 @@ impl Coordinator<'_> {
             }
             sink.sync().map_err(|failure| {
                 // The lines written may be lost, so the state must not be saved any more.
-                monitor.trouble(Trouble::Failed(failure));
+                monitor.trouble(End::Failed(failure));
                 NotSaved::GivenUp
             })
         };
@@ -178,7 +177,7 @@ impl Coordinator<'_> {
         let pipe = pipe.as_ref().map(locked);
         let unread = pipe.as_ref().map_or(Vec::new(), |pipe| pipe.unread());
         let end = match end {
-            End::Reached | End::Enough if !unread.is_empty() => End::BrokenPipe,
+            End::Reached | End::Enough if !unread.is_empty() => End::BrokenPipe { written: 0 },
             end => end,
         };
         if let Operation::Add(seen) = operation {

@@ -1,6 +1,6 @@
 //! The threads of a run: a reader, several [workers](crate::run::worker), and a writer.
 
-use crate::failure::{Failure, Trouble};
+use crate::failure::{End, Failure};
 use crate::lines::aside::Aside;
 use crate::lines::chunk::Chunk;
 use crate::lines::cutter::Cutter;
@@ -48,7 +48,7 @@ fn spawn<T: Send + 'static>(
     let guarded = move || {
         catch_unwind(AssertUnwindSafe(|| body(&shared))).unwrap_or_else(|panic| {
             let what = Failure::new("internal error, reported above");
-            shared.monitor.trouble(Trouble::Failed(what));
+            shared.monitor.trouble(End::Failed(what));
             resume_unwind(panic)
         })
     };
@@ -126,7 +126,7 @@ impl Shared {
                 let written = self.write(&mut chunk, aside.as_mut());
                 let mut pipe = self.pipe.as_ref().map(locked);
                 if let Err(trouble) = written {
-                    if let (Some(pipe), Trouble::BrokenPipe { written }) = (&mut pipe, &trouble) {
+                    if let (Some(pipe), End::BrokenPipe { written }) = (&mut pipe, &trouble) {
                         // All of its new lines count as written until the pipe is asked.
                         pipe.wrote(&chunk, chunk.selected.len() as u64 - written);
                         self.so_far.turns.cross_out(chunk.number);
@@ -183,9 +183,9 @@ impl Shared {
     }
 
     /// Writes a chunk.
-    fn write(&self, chunk: &mut Chunk, aside: Option<&mut Aside>) -> Result<(), Trouble> {
+    fn write(&self, chunk: &mut Chunk, aside: Option<&mut Aside>) -> Result<(), End> {
         if let Some(failure) = chunk.failure.take() {
-            return Err(Trouble::Failed(failure));
+            return Err(End::Failed(failure));
         }
         if let Some(aside) = aside {
             aside.put(&chunk.selected, &chunk.aside)?;

@@ -30,11 +30,11 @@ pub mod tally;
 pub mod turns;
 pub mod worker;
 
-use crate::failure::Failure;
+use crate::failure::{End, Failure};
 use crate::lines::aside::Aside;
 use crate::lines::input::Source;
 use crate::run::coordinator::{Coordinator, Keeping, Saved};
-use crate::run::monitor::{End, Monitor};
+use crate::run::monitor::Monitor;
 use crate::run::shared::{Shared, SoFar, Task, locked};
 use crate::run::signals::Watch;
 use crate::run::tally::Tally;

@@ -4,7 +4,7 @@
 //! The reader *hands in* chunks, and the writer *writes* them in the same order. The coordinator
 //! can wait until a number of them has been written. It can also close the run, after which no chunk is handed in.
 
-use crate::failure::{Failure, Trouble};
+use crate::failure::End;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -27,33 +27,12 @@ struct Standing {
     /// Whether no more lines are to be written.
     is_enough: bool,
     signal: Option<i32>,
-    trouble: Option<Trouble>,
+    trouble: Option<End>,
 }
 
 impl Standing {
     fn is_disturbed(&self) -> bool {
         self.is_enough || self.trouble.is_some() || self.signal.is_some()
-    }
-}
-
-/// How a run ends.
-pub enum End {
-    /// The input has ended, and every chunk has been written.
-    Reached,
-    /// As many lines have been written as were asked for.
-    Enough,
-    Signal(i32),
-    /// The reader of the output has closed it.
-    BrokenPipe,
-    Failed(Failure),
-}
-
-impl From<Trouble> for End {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::BrokenPipe { .. } => End::BrokenPipe,
-            Trouble::Failed(failure) => End::Failed(failure),
-        }
     }
 }
 
@@ -101,7 +80,7 @@ impl Monitor {
     }
 
     /// Reports that a chunk could not be written.
-    pub fn wrote_not(&self, trouble: Trouble) {
+    pub fn wrote_not(&self, trouble: End) {
         self.trouble(trouble);
         self.change(|at| at.is_writing = false);
     }
@@ -117,7 +96,7 @@ impl Monitor {
     }
 
     /// Reports trouble. Only the first is kept.
-    pub fn trouble(&self, trouble: Trouble) {
+    pub fn trouble(&self, trouble: End) {
         self.change(|at| {
             at.trouble.get_or_insert(trouble);
         });
@@ -137,7 +116,7 @@ impl Monitor {
         let mut end = None;
         self.wait_for(until, |at| {
             end = if let Some(trouble) = at.trouble.take() {
-                Some(End::from(trouble))
+                Some(trouble)
             } else if at.is_enough {
                 Some(End::Enough)
             } else if let Some(signal) = at.signal.take() {

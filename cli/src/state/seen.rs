@@ -7,7 +7,6 @@ use crate::state::keys::url_key::UrlRules;
 use indicatif::{BinaryBytes, HumanCount};
 use koel::{ConcurrentCuckooFilter, PersistentHasher};
 use koel_state::window::{Window, now};
-use std::fmt;
 use std::path::Path;
 
 pub type Seen = ConcurrentCuckooFilter<LineHash>;
@@ -194,43 +193,13 @@ pub fn ahead(filter: &Seen) -> Option<String> {
     let ahead = began.checked_sub(now).filter(|ahead| *ahead > 0)?;
     Some(format!(
         "its time is {} ahead of this machine's clock; until then, it forgets nothing",
-        Seconds(ahead)
+        duration(ahead)
     ))
 }
 
-/// Seconds, in words, to two units: `2 d 3 h`.
-pub struct Seconds(pub u64);
-
-impl fmt::Display for Seconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
-        let at = units.iter().position(|(unit, _)| self.0 >= *unit).unwrap_or(3);
-        let (unit, name) = units[at];
-        write!(f, "{} {name}", HumanCount(self.0 / unit))?;
-        match units.get(at + 1) {
-            Some((smaller, name)) if self.0 % unit >= *smaller => {
-                write!(f, " {} {name}", self.0 % unit / smaller)
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seconds_are_displayed_to_two_units() {
-        for (seconds, text) in [
-            (0, "0 s"),
-            (59, "59 s"),
-            (60, "1 min"),
-            (3_725, "1 h 2 min"),
-            (185_143, "2 d 3 h"),
-            (864_000_000, "10,000 d"),
-        ] {
-            assert_eq!(Seconds(seconds).to_string(), text);
-        }
-    }
+/// Seconds, in words: `2.1 d`.
+pub fn duration(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| seconds >= *unit).unwrap_or((1, "s"));
+    format!("{:.1} {name}", seconds as f64 / unit as f64)
 }

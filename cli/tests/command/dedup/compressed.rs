@@ -40,14 +40,6 @@ fn all_members_and_frames_are_read() {
         assert_same(&ran.stdout, &all, name);
         assert_eq!(json(&ran)["bytes"], all.len());
     }
-    place.write("a.gz", gz(b"a\nb\n"));
-    place.write("b.zst", zst(b"b\nc\n"));
-    place.assert_outputs(&[
-        ("add other.koel a.gz", b"", b""),
-        ("query other.koel b.zst", b"", b"b\n"),
-        ("forget other.koel b.zst", b"", b""),
-        ("query other.koel a.gz b.zst", b"", b"a\n"),
-    ]);
 }
 
 #[test]
@@ -80,17 +72,14 @@ fn the_name_or_the_first_bytes_decide_what_is_decompressed() {
     }
     place.assert_refused(&[("dedup --output out.{gz,zst,GZ}", "compress")]);
     let once = || b"a\nb\n".to_vec();
-    let taken = "so it was decompressed; if it is text, put another line before it";
-    let [as_gzip, as_zstd] =
-        ["gzip", "zstd"].map(|form| format!("(its first bytes are those of {form}, {taken}; "));
     for (input, output, said) in [
         (gz(b"a\nb\na\n"), once(), ""),
         (zst(b"a\nb\na\n"), once(), ""),
         (b"BZh91AY&SY and more".to_vec(), vec![], "koel does not read; use: bzip2 -dc"),
         (b"\xFD7zXZ\0 and more".to_vec(), vec![], "koel does not read; use: xz -dc"),
         (b"\x04\x22\x4D\x18 and more".to_vec(), vec![], "koel does not read; use: lz4 -dc"),
-        (b"\x1F\x8B is how gzip begins\nb\n".to_vec(), vec![], &as_gzip),
-        (b"\x28\xB5\x2F\xFD is how zstd begins\nb\n".to_vec(), vec![], &as_zstd),
+        (b"\x1F\x8B is how gzip begins\nb\n".to_vec(), vec![], "(it was taken for gzip, "),
+        (b"\x28\xB5\x2F\xFD is how zstd begins\nb\n".to_vec(), vec![], "(it was taken for zstd, "),
     ] {
         place.write("packed", &input);
         let code = if output.is_empty() { 2 } else { 0 };

@@ -192,9 +192,8 @@ fn a_higher_rate_takes_less_memory_and_a_capacity_is_room_that_is_there() {
         .map(|rate| memory(&format!("--capacity 1_000_000 --rate {rate}"), 1));
     assert!(high < middle && middle < low);
     assert_eq!(memory("--capacity 300_000", 1), memory("--capacity 300000", 290_000));
-    assert_eq!(memory("--capacity 300K", 1), memory("--capacity 300000", 1));
     // More lines are accepted.
-    assert!(memory("--capacity 1000", 100_000) > memory("--capacity 1000", 1));
+    assert!(memory("--capacity 1K", 100_000) > memory("--capacity 1000", 1));
     place.assert_refused(&[
         ("dedup --rate={0,1,2,-0.1,x,1e-9,NaN}", ""),
         ("dedup --capacity 99999999999999999", ""),

@@ -47,7 +47,7 @@ fn info_tells_what_goes_when() {
     let first = info["forgets"]["expiring"][0]["in_seconds"].as_u64().expect("seconds");
     assert!(first <= 2 * 86_400, "{first}");
     let text = place.ok("info seen.koel", "");
-    assert!(text.text().contains("forgets    lines after 28d, or up to 2 d later\n"));
+    assert!(text.text().contains("forgets    lines after 28d, or up to 2.0 d later\n"));
     assert_eq!(text.text().matches("1 in ").count(), 3, "{}", text.text());
 }
 

@@ -3,10 +3,6 @@
 use crate::common::*;
 use koel::{ConcurrentCuckooFilter, StableHash};
 
-fn lines(from: u32, to: u32) -> Vec<u8> {
-    (from..to).flat_map(|line| format!("line {line}\n").into_bytes()).collect()
-}
-
 /// Adds lines to a state that is made with these options.
 fn add(place: &Place, state: &str, options: &str, lines: &[u8]) {
     place.row(&format!("add -q {state} {options}"), lines, 0, "", "");
@@ -16,22 +12,28 @@ fn add(place: &Place, state: &str, options: &str, lines: &[u8]) {
 fn workers_that_went_apart_know_together_what_either_saw() {
     let place = Place::new();
     // A state of one shard, one of several, and an empty one.
-    add(&place, "few.koel", "--seed 7", &lines(0, 2_000));
-    add(&place, "many.koel", "--seed 7", &lines(1_000, 120_000));
+    add(&place, "few.koel", "--seed 7", &numbered(0..2_000));
+    add(&place, "many.koel", "--seed 7", &numbered(1_000..120_000));
     add(&place, "none.koel", "--seed 7", b"");
     let merged = place.json("merge seen.koel few.koel many.koel none.koel", "");
     has(&merged, json!({ "states": 3, "unchanged": false }));
-    assert_eq!(place.known("seen.koel", &lines(0, 120_000)), lines(0, 120_000));
-    assert_eq!(place.known("seen.koel", &lines(200_000, 201_000)), b"");
+    assert_eq!(place.known("seen.koel", &numbered(0..120_000)), numbered(0..120_000));
+    assert_eq!(place.known("seen.koel", &numbered(200_000..201_000)), b"");
     // What is merged already changes nothing.
     let before = place.read("seen.koel");
     let merged = place.json("merge seen.koel many.koel", "");
     has(&merged, json!({ "states": 1, "added": 0, "unchanged": true }));
     assert_eq!(place.read("seen.koel"), before);
     // It is a state like any other.
-    place.row("dedup -q -s seen.koel", lines(119_990, 120_010), 0, lines(120_000, 120_010), "");
+    place.row(
+        "dedup -q -s seen.koel",
+        numbered(119_990..120_010),
+        0,
+        numbered(120_000..120_010),
+        "",
+    );
     place.row("merge -q few.koel seen.koel", "", 0, "", "");
-    assert_eq!(place.known("few.koel", &lines(0, 120_010)), lines(0, 120_010));
+    assert_eq!(place.known("few.koel", &numbered(0..120_010)), numbered(0..120_010));
 }
 
 #[test]
@@ -58,7 +60,7 @@ fn states_that_differ_are_refused_with_the_reason() {
     }
     add(&place, "day.koel", "--seed 7 --forget-after 1d", b"three\n");
     add(&place, "month.koel", "--seed 7 --forget-after 30d", b"four\n");
-    add(&place, "large.koel", "--seed 7", &lines(0, 100_000));
+    add(&place, "large.koel", "--seed 7", &numbered(0..100_000));
     place.write("text.koel", b"not a state");
     place.assert_refused(&[
         (
@@ -81,7 +83,7 @@ fn a_rate_that_is_higher_than_planned_is_told() {
     let place = Place::new();
     // Each is planned for its own lines.
     for worker in 0..6 {
-        let lines = lines(40_000 * worker, 40_000 * (worker + 1));
+        let lines = numbered(40_000 * worker..40_000 * (worker + 1));
         add(&place, &format!("{worker}.koel"), "--seed 7 --rate 0.01 --capacity 10000", &lines);
     }
     let words = "merge all.koel 0.koel 1.koel 2.koel 3.koel 4.koel 5.koel";
@@ -92,17 +94,13 @@ fn a_rate_that_is_higher_than_planned_is_told() {
 #[test]
 fn a_line_stays_as_long_as_where_it_was_seen_last() {
     let place = Place::new();
-    // A tick is a second.
-    let options = "--seed 7 --forget-after 14s";
-    add(&place, "a.koel", options, b"one\ntwo\n");
-    std::thread::sleep(std::time::Duration::from_millis(2_500));
-    add(&place, "b.koel", options, b"two\nthree\n");
+    place.make_aged_state("a.koel", [(9, "one"), (9, "two")]);
+    place.make_aged_state("b.koel", [(3, "two"), (3, "three")]);
     place.row("merge -q a.koel b.koel", "", 0, "", "");
     let info = place.info("a.koel");
     let ticks = info["forgets"]["expiring"].as_array().expect("ticks");
     let items: Vec<u64> = ticks.iter().filter_map(|tick| tick["items"].as_u64()).collect();
-    let some: Vec<&u64> = items.iter().filter(|items| **items > 0).collect();
-    assert_eq!(some, [&1, &2], "{items:?}");
+    assert_eq!((items[5], items[11]), (1, 2), "{items:?}");
 }
 
 /// The chunks of a filter with these lines, and what the server says of it at their end.
@@ -110,7 +108,7 @@ fn dumped(count: u32, capacity: usize) -> Vec<Vec<u8>> {
     let builder = ConcurrentCuckooFilter::builder().capacity(capacity).false_positive_rate(1e-4);
     let filter = builder.hasher(StableHash::with_seed(7)).growing().build().unwrap();
     for line in 0..count {
-        filter.insert(&format!("line {line}")).unwrap();
+        filter.insert(&format!("line number {line}")).unwrap();
     }
     let pieces = filter.pieces(100_000).map(|piece| piece.unwrap().as_bytes().to_vec());
     pieces.chain([b"\x89koelr, which is not koel's".to_vec()]).collect()
@@ -122,9 +120,9 @@ fn chunks_of_a_server_are_a_state() {
         let place = Place::new();
         place.write("chunks", dumped(count, capacity).concat());
         place.row("merge seen.koel chunks", "", 0, "", "");
-        assert_eq!(place.known("seen.koel", &lines(0, count)), lines(0, count));
-        let next = lines(count, count + 1);
-        place.row("dedup -q --state seen.koel", lines(0, count + 1), 0, next, "");
+        assert_eq!(place.known("seen.koel", &numbered(0..count)), numbered(0..count));
+        let next = numbered(count..count + 1);
+        place.row("dedup -q --state seen.koel", numbered(0..count + 1), 0, next, "");
         // A state that was made of them takes them again.
         has(&place.json("merge seen.koel chunks", ""), json!({ "added": 0 }));
     }

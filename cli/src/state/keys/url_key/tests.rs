@@ -159,16 +159,13 @@ fn pages_that_are_the_same_have_one_key() {
 #[test]
 fn other_pages_have_other_keys() {
     for (one, other) in [
-        ("http://a.example/", "https://a.example/"),
         ("http://a.example/", "http://www.a.example/"),
         ("http://a.example/", "http://a.example./"),
         ("http://a.example/", "http://a.example:8080/"),
         ("http://a.example/", "http://me@a.example/"),
         ("http://me@a.example/", "http://ME@a.example/"),
-        ("http://a.example/b", "http://a.example/B"),
         ("http://a.example/b", "http://a.example/b/"),
         ("http://a.example/b/c", "http://a.example/b//c"),
-        ("http://a.example/b/c", "http://a.example/b%2Fc"),
         ("http://a.example/b/c", "http://a.example/b%5Cc"),
         ("http://a.example/%41", "http://a.example/%2541"),
         ("http://a.example/%41", "http://a.example/%%34%31"),
@@ -176,11 +173,8 @@ fn other_pages_have_other_keys() {
         ("http://a.example/b?c", "http://a.example/b%3Fc"),
         ("http://a.example/b", "http://a.example/b%23"),
         ("http://a.example/?b=c", "http://a.example/?b=C"),
-        ("http://a.example/?b=+", "http://a.example/?b=%20"),
-        ("http://a.example/?b=+", "http://a.example/?b=%2B"),
         ("http://a.example/?b&c", "http://a.example/?b%26c"),
         ("http://a.example/?b=c", "http://a.example/?b%3Dc"),
-        ("http://a.example/?b=", "http://a.example/?b"),
         ("http://a.example/?b", "http://a.example/?b&b"),
     ] {
         for rules in [PLAIN, SORTED, UNTRACKED, BOTH] {

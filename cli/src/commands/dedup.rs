@@ -125,11 +125,8 @@ impl Input {
         let terminator = if self.zero { 0 } else { b'\n' };
         let delimiter = self.delimiter;
         if self.field.is_some() && delimiter == terminator {
-            let what = if self.zero { "a NUL byte" } else { "a newline" };
-            return Err(Failure::new(format!(
-                "--delimiter is {what}, which ends the lines here; fields need another byte between \
-                 them"
-            )));
+            let what = "--delimiter is what ends the lines; fields need another byte between them";
+            return Err(Failure::new(what));
         }
         Ok(Rules {
             terminator,
@@ -178,15 +175,12 @@ impl<'a> Job<'a> {
             Some(_) => Sink::open(path, keeper.as_ref().map(|_| rules.terminator), &sources, state)
                 .inspect_err(|_| keeper.iter().for_each(Keeper::discard_new))?,
         };
-        let old = replacement.as_ref().and_then(Replacement::old);
+        let old = replacement.as_ref().and_then(|replacement| replacement.old.as_ref());
         let is_input = old.is_some_and(|old| input::that_is(&sources, old).is_some());
-        let loses = match (counts, self.limit) {
-            (true, _) => Some("its lines would be lost; count them elsewhere"),
-            (_, Some(_)) => Some("its lines after the limit would be lost; write to another file"),
-            _ => None,
-        };
-        if let (Some(path), Some(loses), true) = (path, loses, is_input) {
-            return Err(Failure::new(format!("{}: this is an input, and {loses}", path.display())));
+        let takes_all = !counts && self.limit.is_none();
+        if let Some(path) = path.filter(|_| is_input && !takes_all) {
+            let what = "this is an input, and its lines would be lost; write to another file";
+            return Err(Failure::new(format!("{}: {what}", path.display())));
         }
         let aside = is_lossless.then(Aside::new).transpose()?;
         let is_shown = output.is_some() && path.is_none() && !counts;
@@ -227,8 +221,8 @@ impl<'a> Job<'a> {
                 if let Some(aside) = aside {
                     watch.end_at_once(IN_THE_SECOND_PASS, unfinished);
                     let settled = aside.settle(AT_ONCE, rules, outcome.hash)?;
-                    recovered = Some(settled.mistaken());
-                    number += settled.mistaken();
+                    recovered = Some(settled.mistaken.len() as u64);
+                    number += settled.mistaken.len() as u64;
                     if !counts {
                         settled.for_each(select, rules, |lines| sink.write(lines))?;
                     } else if !select {
@@ -254,7 +248,7 @@ impl<'a> Job<'a> {
                 if let Err(failure) = replacement.finish() {
                     outcome.end = End::Failed(failure);
                 }
-            } else if replacement.old().is_some() {
+            } else if replacement.old.is_some() {
                 screen.note(format_args!("{}: left as it was", path.display()));
             }
         }

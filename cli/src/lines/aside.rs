@@ -38,7 +38,7 @@ pub struct Settled {
     repeated: File,
     /// The numbers of the lines dropped by mistake, among those that were set aside, in ascending
     /// order.
-    mistaken: Vec<u64>,
+    pub mistaken: Vec<u64>,
 }
 
 /// Creates a temporary file without a name.
@@ -109,11 +109,6 @@ impl Aside {
 }
 
 impl Settled {
-    /// Returns the number of lines dropped by mistake.
-    pub fn mistaken(&self) -> u64 {
-        self.mistaken.len() as u64
-    }
-
     /// Passes chunks of the lines dropped by mistake to `act`, or else of those that are repeated.
     pub fn for_each(
         self,
@@ -302,7 +297,7 @@ mod tests {
             numbers.into_iter().partition(|number| known.insert(*number));
         for at_once in [1, 100, 10_000, 1 << 20] {
             let found = settled(&new, &repeated, at_once);
-            assert_eq!(found.mistaken(), mistaken.len() as u64);
+            assert_eq!(found.mistaken.len(), mistaken.len());
             let expected: Vec<u8> = mistaken.iter().copied().flat_map(line).collect();
             assert_eq!(lines_of(found, true), expected);
             let expected: Vec<u8> = others.iter().copied().flat_map(line).collect();

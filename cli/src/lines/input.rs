@@ -79,13 +79,8 @@ const MAGICS: [(&[u8], &str); 6] = [
     (b"\x04\x22\x4D\x18", "lz4"),
 ];
 
-/// Returns `true` if a file of this name is decompressed when it is read.
-pub fn is_packed(path: &Path) -> bool {
-    form(path).is_some()
-}
-
-/// Returns how a file of this name is compressed.
-fn form(path: &Path) -> Option<&'static str> {
+/// Returns how a file of this name is compressed, if it is decompressed when it is read.
+pub fn form(path: &Path) -> Option<&'static str> {
     let extension = path.extension()?.to_ascii_lowercase();
     match extension.to_str()? {
         "gz" => Some("gzip"),

@@ -82,7 +82,7 @@ impl Sink {
         if is_folder(path) {
             return Err(Failure::new(format!("{name}: this is a folder; name a file in it")));
         }
-        if input::is_packed(path) {
+        if input::form(path).is_some() {
             return Err(Failure::new(format!(
                 "{name}: the output is not compressed, but this name is that of a compressed file; \
                  choose another name, or compress standard output"
@@ -93,7 +93,7 @@ impl Sink {
         let is_file = path.metadata().map_or(true, |about| about.is_file());
         if is_file && kept.is_none() {
             let replacement = Replacement::begin(path)?;
-            if let Some(old) = replacement.old() {
+            if let Some(old) = &replacement.old {
                 is_free(old, &name, &[], state)?;
             }
             let file = replacement.file().map_err(cannot)?;

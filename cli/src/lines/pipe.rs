@@ -16,7 +16,6 @@ use std::os::unix::fs::FileTypeExt;
 pub struct Pipe {
     file: File,
     keys: Keys,
-    terminator: u8,
     /// The length and the hash of the last lines, as many as may be unread.
     lines: Vec<(u64, Prehashed)>,
     /// The number of their last bytes that the pipe has not taken, because its reader has gone.
@@ -29,18 +28,17 @@ impl Pipe {
         let tells = cfg!(any(target_os = "linux", target_os = "android"));
         let is_pipe = file.metadata().ok()?.file_type().is_fifo();
         let file = file.try_clone().ok().filter(|_| tells && is_pipe)?;
-        let (keys, terminator) = (Keys::new(rules, hash), rules.terminator);
-        Some(Pipe { file, keys, terminator, lines: Vec::new(), refused: 0 })
+        Some(Pipe { file, keys: Keys::new(rules, hash), lines: Vec::new(), refused: 0 })
     }
 
     /// Notes that the selected lines of a chunk were written, except for the last bytes, which the pipe refused.
     pub fn wrote(&mut self, chunk: &Chunk, refused: u64) {
         self.refused = refused;
         let left = self.held() + refused;
-        let text = &chunk.selected;
+        let (text, terminator) = (&chunk.selected, self.keys.rules.terminator);
         let read = text.len().saturating_sub(left as usize);
-        let start = memchr::memrchr(self.terminator, &text[..read]).map_or(0, |at| at + 1);
-        for line in text[start..].split_inclusive(|byte| *byte == self.terminator) {
+        let start = memchr::memrchr(terminator, &text[..read]).map_or(0, |at| at + 1);
+        for line in text[start..].split_inclusive(|byte| *byte == terminator) {
             self.lines.push((line.len() as u64, self.keys.key(line).hash));
         }
         self.lines.drain(..self.first_in(left));

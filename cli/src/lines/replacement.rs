@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct Replacement {
     new: NewFile,
     /// The file of that name, if there is one.
-    old: Option<Metadata>,
+    pub old: Option<Metadata>,
     path: PathBuf,
 }
 
@@ -48,11 +48,6 @@ impl Replacement {
     /// The path of that file, until it takes the other one's place.
     pub fn unfinished(&self) -> Option<PathBuf> {
         beside(&self.path, SUFFIX)
-    }
-
-    /// The file that is to be replaced, if it is there.
-    pub fn old(&self) -> Option<&Metadata> {
-        self.old.as_ref()
     }
 
     /// Gives the file its name. An old file of that name is replaced, once the new one is on the disk.

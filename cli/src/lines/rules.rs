@@ -70,7 +70,7 @@ impl Rules {
 
 /// Finds what lines are compared by, in buffers that are reused from line to line.
 pub struct Keys {
-    rules: Rules,
+    pub rules: Rules,
     hash: LineHash,
     scratch: Scratch,
     field: Vec<u8>,

@@ -58,7 +58,7 @@ use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -223,8 +223,7 @@ impl Note {
         let text = fs::read(path)?;
         let lines =
             text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
-        let notes: Vec<Note> = lines.map_while(|line| serde_json::from_slice(line).ok()).collect();
-        Ok(notes.into_iter().next_back())
+        Ok(lines.map_while(|line| serde_json::from_slice(line).ok()).last())
     }
 
     fn path(&self) -> PathBuf {
@@ -250,20 +249,39 @@ impl Note {
         Ok((tail_of(&file, self.length)? == self.tail).then_some(file))
     }
 
-    /// Returns where the last complete line of an output ends.
-    fn complete(&self, output: &File) -> io::Result<u64> {
-        let mut block = vec![0; 1 << 16];
-        let mut end = output.metadata()?.len();
-        while end > self.length {
-            let start = end.saturating_sub(block.len() as u64).max(self.length);
-            let block = &mut block[..(end - start) as usize];
-            output.read_exact_at(block, start)?;
-            if let Some(at) = memchr::memrchr(self.rules.terminator, block) {
-                return Ok(start + at as u64 + 1);
-            }
-            end = start;
+    /// Adds the lines that a killed run has written, and cuts off an incomplete last one. Returns their number, or
+    /// `None` if the output is not the file any more that it was.
+    fn take_in(&self, seen: &Seen) -> io::Result<Option<u64>> {
+        let Some(output) = self.open()? else { return Ok(None) };
+        // The last line came then, and no line is forgotten early.
+        if let Ok(Some(window)) = Window::of(seen) {
+            let written = output.metadata()?.modified()?.duration_since(UNIX_EPOCH);
+            seen.tick_to(window.number_at(written.map_or(now(), |at| at.as_secs().min(now()))));
         }
-        Ok(self.length)
+        let mut reader = output.try_clone()?;
+        reader.seek(SeekFrom::Start(self.length))?;
+        let input = Opened { reader: Box::new(reader), is_live: false };
+        let mut cutter = Cutter::new(input, self.rules.terminator);
+        let mut keys = Keys::new(self.rules, *seen.hasher());
+        let (mut chunk, mut lines) = (Chunk::default(), 0);
+        let (mut end, mut length) = (self.length, self.length);
+        while cutter.fill(&mut chunk)? {
+            let complete = chunk.lines() - usize::from(chunk.is_completed);
+            let complete: Vec<&[u8]> = chunk.iter().take(complete).collect();
+            let hashes: Vec<_> = complete.iter().map(|line| keys.key(line).hash).collect();
+            if seen.insert_if_absent_many(&hashes).iter().any(Result::is_err) {
+                return Err(io::Error::other("out of memory"));
+            }
+            lines += complete.len() as u64;
+            end += complete.iter().map(|line| line.len() as u64).sum::<u64>();
+            length += chunk.bytes();
+        }
+        if end < length {
+            self.cut_off(end, length)?;
+        }
+        output.sync_all()?;
+        sync_folder_of(&self.path());
+        Ok(Some(lines))
     }
 
     /// Cuts an output off there, unless another run writes to it.
@@ -279,31 +297,6 @@ impl Note {
             return Err(io::Error::other("another process writes to it; wait for it to end"));
         }
         file.set_len(end)
-    }
-
-    /// Adds the lines of an output from the noted length to this one. Returns their number.
-    fn add(&self, seen: &Seen, output: &File, end: u64) -> Result<u64, Failure> {
-        let cannot = |error: &io::Error| self.cannot_look(error);
-        let mut file = output.try_clone().map_err(|error| cannot(&error))?;
-        file.seek(SeekFrom::Start(self.length)).map_err(|error| cannot(&error))?;
-        let (rules, hash) = (self.rules, *seen.hasher());
-        let reader = Box::new(file.take(end - self.length));
-        let mut cutter = Cutter::new(Opened { reader, is_live: false }, rules.terminator);
-        let (mut chunk, mut lines) = (Chunk::default(), 0);
-        let mut keys = Keys::new(rules, hash);
-        while cutter.fill(&mut chunk).map_err(|error| cannot(&error))? {
-            let hashes: Vec<_> = chunk.iter().map(|line| keys.key(line).hash).collect();
-            lines += hashes.len() as u64;
-            if seen.insert_if_absent_many(&hashes).iter().any(Result::is_err) {
-                return Err(Failure::new("out of memory for the lines of the killed run"));
-            }
-        }
-        Ok(lines)
-    }
-
-    fn cannot_look(&self, error: &io::Error) -> Failure {
-        let what = "cannot see what a killed run has written there";
-        Failure::of(format!("{}: {what}", self.path().display()), error)
     }
 }
 
@@ -321,12 +314,8 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
              that the run has written are new again"
         ))
     };
-    let Some(note) = Note::read(&path).map_err(unreadable)? else {
-        return remove().map(|()| None);
-    };
-    if !state.exists() {
-        return remove().map(|()| None);
-    }
+    let note = Note::read(&path).map_err(unreadable)?.filter(|_| state.exists());
+    let Some(note) = note else { return remove().map(|()| None) };
     check_owner(&path, &state)?;
     let seen = load(&keeper.path)?;
     if seen.hasher().seed() != note.seed {
@@ -336,30 +325,19 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
             path.display()
         )));
     }
-    let Some(output) = note.open().map_err(|error| note.cannot_look(&error))? else {
+    let output = note.path();
+    let taken_in = note.take_in(&seen).map_err(|error| {
+        let what = "cannot take in what a killed run has written there";
+        Failure::of(format!("{}: {what}", output.display()), &error)
+    })?;
+    let Some(lines) = taken_in else {
         remove()?;
         return Ok(Some(format!(
             "{}: it is not the file any more to which a killed run has written; the lines that were not saved as seen \
              by then are new again",
-            note.path().display()
+            output.display()
         )));
     };
-    let about = output.metadata().map_err(|error| note.cannot_look(&error))?;
-    let end = note.complete(&output).map_err(|error| note.cannot_look(&error))?;
-    if end < about.len() {
-        note.cut_off(end, about.len()).map_err(|error| {
-            let what = "cannot cut off what a killed run has left of its last line";
-            Failure::of(format!("{}: {what}", note.path().display()), &error)
-        })?;
-    }
-    // The last line came then, and no line is forgotten early.
-    if let Ok(Some(window)) = Window::of(&seen) {
-        let written = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        seen.tick_to(window.number_at(written.map_or(now(), |at| at.as_secs().min(now()))));
-    }
-    let lines = note.add(&seen, &output, end)?;
-    output.sync_all().map_err(|error| note.cannot_look(&error))?;
-    sync_folder_of(&note.path());
     if lines == 0 {
         return remove().map(|()| None);
     }

@@ -235,6 +235,13 @@ impl Place {
         serde_json::from_slice(&self.ok(&format!("info --json {state}"), "").stdout).expect("JSON")
     }
 
+    /// Returns how many lines of a state go with each of the next ticks.
+    pub fn expiring(&self, state: &str) -> Vec<u64> {
+        let info = self.info(state);
+        let ticks = info["forgets"]["expiring"].as_array().expect("ticks").clone();
+        ticks.iter().map(|tick| tick["items"].as_u64().expect("a number")).collect()
+    }
+
     /// Returns those of the lines that are in a state.
     pub fn known(&self, state: &str, lines: &[u8]) -> Vec<u8> {
         let ran = self.koel_on(&format!("query --quiet {state}"), lines);
@@ -381,11 +388,6 @@ impl Going {
             quiet = if tasks.all(|task| task.is_ok_and(sleeps)) { quiet + 1 } else { 0 };
             quiet == 12
         });
-    }
-
-    /// Kills it, and waits for its end.
-    pub fn kill(self) {
-        self.end_by(Signal::KILL);
     }
 
     /// Ends its input, and waits for its end, which is a success.

@@ -186,11 +186,10 @@ fn of_a_limited_run_that_is_killed_only_the_written_lines_count() {
     let all = numbered(0..10);
     place.write("lines", &all);
     place.make_state("seen.koel");
-    let words = "dedup --state seen.koel --output out lines";
-    let Some(true) = killed_at(&place, "rename", 1, &format!("{words} --limit 6")) else { return };
+    let Some(true) = killed_at(&place, "rename", 1, &format!("{RUN} --limit 6")) else { return };
     place.ok("add seen.koel", "");
     assert_same(&place.known("seen.koel", &all), &numbered(0..6), "what is known");
-    place.koel(words);
+    place.koel(RUN);
     assert_same(&place.read("out"), &all, "the output");
 }
 
@@ -204,8 +203,7 @@ fn an_output_that_cannot_be_noted_is_not_written() {
         let inject = format!("inject={call}:error=ENOSPC");
         let options =
             ["-P", note.to_str().unwrap(), "-e", "trace=openat,write,fsync", "-e", &inject];
-        let words = "dedup --state seen.koel --output out lines";
-        let Some(ran) = straced(&place, &options, words) else { return };
+        let Some(ran) = straced(&place, &options, RUN) else { return };
         assert_eq!((ran.code, place.read("out").len()), (Some(2), 0), "{call}: {}", ran.stderr);
         ran.has(".seen.koel.koel-output: cannot note what is written: No space left on device\n");
         assert_eq!(place.names(), ["lines", "log", "out", "seen.koel"], "{call}");
@@ -256,8 +254,7 @@ fn a_new_state_that_cannot_be_saved_is_reported_before_anything_is_written() {
     let place = Place::new();
     place.write("lines", b"a\nb\n");
     let inject = "inject=rename,renameat,renameat2,link,linkat:error=EACCES";
-    let words = "dedup --state seen.koel --output out lines";
-    let Some(ran) = straced(&place, &["-e", inject], words) else { return };
+    let Some(ran) = straced(&place, &["-e", inject], RUN) else { return };
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("koel: seen.koel: "), "{}", ran.stderr);
     assert_eq!(place.names(), ["lines", "log"]);
@@ -334,15 +331,14 @@ fn a_run_that_is_ended_while_the_output_is_stuck_is_repeated_as_one_that_was_kil
     let lines = numbered(0..5_000);
     place.write("lines", &lines);
     place.make_state("seen.koel");
-    let words = "dedup --state seen.koel --output out lines";
-    if strace(&place, &[], words).is_none() {
+    if strace(&place, &[], RUN).is_none() {
         return;
     }
     let (out, koel) = (place.path("out"), env!("CARGO_BIN_EXE_koel"));
     let stuck = format!("strace -f -o log -P {} -e inject=write:delay_exit=4000000", out.display());
-    let ran = shell(&place, &format!("{stuck} timeout -s TERM 0.5 {koel} {words}"));
+    let ran = shell(&place, &format!("{stuck} timeout -s TERM 0.5 {koel} {RUN}"));
     assert!(ran.stderr.contains("the next run takes in the lines that "), "{}", ran.stderr);
-    place.ok(words, "");
+    place.ok(RUN, "");
     assert_same(&place.read("out"), &lines, "the output");
     assert_eq!(place.known("seen.koel", &lines).len(), lines.len());
 }

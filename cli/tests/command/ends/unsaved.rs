@@ -30,7 +30,7 @@ impl Left {
         let place = Place::new();
         place.make_state("seen.koel");
         place.write("out", before);
-        that_has_written(&place, WORDS, &BATCHES).kill();
+        that_has_written(&place, WORDS, &BATCHES).end_by(Signal::KILL);
         let [state, out, note] = ["seen.koel", "out", NOTE].map(|name| place.read(name));
         Left { place, state, out, note }
     }
@@ -82,7 +82,7 @@ fn only_the_lines_since_the_last_save_are_taken_in() {
     going.signal(Signal::STOP);
     let out = fs::OpenOptions::new().append(true).open(place.path("out"));
     std::io::Write::write_all(&mut out.unwrap(), b"c\n").unwrap();
-    going.kill();
+    going.end_by(Signal::KILL);
     place.ok("add seen.koel", "").has("seen.koel: took in 1 lines of a run");
     assert_eq!(place.known("seen.koel", b"a\nb\nc\nd\n"), b"a\nb\nc\n");
 }
@@ -143,7 +143,7 @@ fn of_a_damaged_note_no_line_is_lost() {
 fn what_could_harm_others_is_refused() {
     for (change, said) in [
         ("rm NOTE; mkfifo NOTE", "cannot read this note: it is not a regular file"),
-        ("rm out; ln -s out out", "out: cannot see what a killed run has written there"),
+        ("rm out; ln -s out out", "out: cannot take in what a killed run has written there"),
         (
             "rm seen.koel; mv NOTE n; koel add seen.koel < /dev/null; mv n NOTE",
             ".seen.koel.koel-output is of another state than the one beside it; restore",
@@ -170,9 +170,9 @@ fn the_output_of_a_living_run_is_not_cut_off() {
     place.write(".copy.koel.koel-output", place.read(NOTE));
     // As if the run were in the middle of its second batch.
     place.write("out", "a\nb\nc");
-    let said = ["out: cannot cut off", "another koel is writing to it"];
+    let said = ["out: cannot take in", "another koel is writing to it"];
     place.assert_refused(&said.map(|said| ("dedup -s copy.koel -o other", said)));
-    going.kill();
+    going.end_by(Signal::KILL);
     place.ok("dedup -s copy.koel -o other", "b\nc\nx\n");
     assert_eq!((place.read("out"), place.read("other")), (b"a\nb\n".to_vec(), b"c\nx\n".to_vec()));
 }
@@ -190,7 +190,7 @@ fn lines_are_taken_in_by_the_options_of_the_run_that_was_killed() {
     ] {
         let place = Place::new();
         let words = format!("dedup -s s.koel {words} -o out");
-        that_has_written(&place, &words, &[first, second]).kill();
+        that_has_written(&place, &words, &[first, second]).end_by(Signal::KILL);
         let all = [first, second].concat();
         place.write("out", &all[..all.len() - 1]);
         place.ok(&format!("dedup -s s.koel {then} -o out"), "").has("took in 2 lines");
@@ -249,7 +249,7 @@ fn commands_that_only_read_say_that_there_is_more() {
 fn lines_that_are_taken_in_are_as_old_as_the_output() {
     let place = Place::new();
     place.make_aged_state("seen.koel", [(12, "old")]);
-    that_has_written(&place, WORDS, &[b"new\n"]).kill();
+    that_has_written(&place, WORDS, &[b"new\n"]).end_by(Signal::KILL);
     let out = fs::OpenOptions::new().append(true).open(place.path("out")).unwrap();
     out.set_modified(SystemTime::now() - Duration::from_secs(10 * 86_400)).unwrap();
     place.ok("add seen.koel", b"x\n");

@@ -58,7 +58,7 @@ fn a_claim_of_a_killed_process_is_taken_over() {
     let first = first(&place);
     first.is_idle();
     assert_eq!(place.names(), [".seen.koel.koel-claim", "seen.koel"]);
-    first.kill();
+    first.end_by(Signal::KILL);
     assert!(is_there(&place.path(".seen.koel.koel-claim")), "it had no time to remove it");
     place.row("dedup --state seen.koel", "first\nsecond\n", 0, "first\nsecond\n", "");
     assert_eq!(place.names(), ["seen.koel"]);

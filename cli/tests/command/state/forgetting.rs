@@ -7,13 +7,6 @@ use crate::common::*;
 use koel::{ConcurrentCuckooFilter, SnapshotFile, StableHash};
 use koel_state::window::{Window, now};
 
-/// The lines that go with each of the next ticks.
-fn expiring(place: &Place, state: &str) -> Vec<u64> {
-    let info = place.info(state);
-    let ticks = info["forgets"]["expiring"].as_array().expect("ticks").clone();
-    ticks.iter().map(|tick| tick["items"].as_u64().expect("a number")).collect()
-}
-
 const OF_ALL_AGES: [(i64, &str); 5] = [(40, "a"), (17, "b"), (12, "c"), (5, "d"), (0, "e")];
 
 #[test]
@@ -42,7 +35,7 @@ fn info_tells_what_goes_when() {
         &info["forgets"],
         json!({ "ticks": 14, "seconds": 28 * 86_400, "tick_seconds": 2 * 86_400 }),
     );
-    let goes = (0..).zip(expiring(&place, "seen.koel")).filter(|age| age.1 > 0);
+    let goes = (0..).zip(place.expiring("seen.koel")).filter(|age| age.1 > 0);
     assert_eq!(goes.map(|age| age.0).collect::<Vec<u64>>(), [2, 9, 14]);
     let first = info["forgets"]["expiring"][0]["in_seconds"].as_u64().expect("seconds");
     assert!(first <= 2 * 86_400, "{first}");
@@ -57,7 +50,7 @@ fn a_state_remembers_its_period_and_other_periods_are_refused() {
     place.row("dedup --state seen.koel --forget-after 28d", "a\nb\na\n", 0, "a\nb\n", "");
     place.row("dedup --state seen.koel", "b\nc\n", 0, "c\n", "");
     place.ok("add seen.koel --forget-after 4w", "d\n");
-    assert_eq!(expiring(&place, "seen.koel").iter().sum::<u64>(), 4);
+    assert_eq!(place.expiring("seen.koel").iter().sum::<u64>(), 4);
     place.make_state("for-ever.koel");
     let other = "seen.koel: this state forgets lines after 28d";
     let never = "for-ever.koel: this state remembers lines for ever";
@@ -77,14 +70,14 @@ fn refreshed_lines_are_remembered_from_then_on_and_saved() {
     let place = Place::new();
     place.make_aged_state("seen.koel", OF_ALL_AGES);
     has(&place.json("dedup -s seen.koel", "c\n"), json!({ "unchanged": true, "known": 3 }));
-    assert_eq!(expiring(&place, "seen.koel")[2], 1, "seen first");
+    assert_eq!(place.expiring("seen.koel")[2], 1, "seen first");
     let refreshed = place.json("dedup --refresh -s seen.koel", "c\n");
     has(&refreshed, json!({ "unchanged": false, "new": 0 }));
-    let ages = expiring(&place, "seen.koel");
+    let ages = place.expiring("seen.koel");
     assert_eq!((ages[2], ages[9], ages[14]), (0, 1, 2));
     // A second time in the same tick, which changes nothing, and by another command.
     place.ok("add --refresh seen.koel", "c\nd\n");
-    let ages = expiring(&place, "seen.koel");
+    let ages = place.expiring("seen.koel");
     assert_eq!((ages[2], ages[9], ages[14]), (0, 0, 3));
 }
 

@@ -97,9 +97,7 @@ fn a_line_stays_as_long_as_where_it_was_seen_last() {
     place.make_aged_state("a.koel", [(9, "one"), (9, "two")]);
     place.make_aged_state("b.koel", [(3, "two"), (3, "three")]);
     place.row("merge -q a.koel b.koel", "", 0, "", "");
-    let info = place.info("a.koel");
-    let ticks = info["forgets"]["expiring"].as_array().expect("ticks");
-    let items: Vec<u64> = ticks.iter().filter_map(|tick| tick["items"].as_u64()).collect();
+    let items = place.expiring("a.koel");
     assert_eq!((items[5], items[11]), (1, 2), "{items:?}");
 }
 

@@ -63,11 +63,12 @@ fn a_path_of_a_standard_stream_is_that_stream() {
 fn an_output_that_can_only_be_a_folder_is_refused_at_the_start() {
     let place = Place::new();
     std::fs::create_dir(place.path("folder")).unwrap();
-    for path in ["a/", "a/.", "folder", "folder/", "folder/.", "folder/.."] {
-        let said = format!("koel: {path}: this is a folder; name a file in it\n");
-        place.row(&format!("dedup -o {path}{{, --state seen.koel}}"), "a\n", 2, "", &said);
-    }
-    // Nor is a state left behind that was not there.
-    place.row("dedup --state seen.koel -o no/out", "a\n", 2, "", "no/out: No such file");
-    assert_eq!(place.names(), ["folder"]);
+    place.assert_refused(&[
+        (
+            "dedup -o {a/,a/.,folder,folder/,folder/.,folder/..}{, --state seen.koel}",
+            ": this is a folder; name a file in it\n",
+        ),
+        // Nor is a state left behind that was not there.
+        ("dedup --state seen.koel -o no/out", "no/out: No such file"),
+    ]);
 }

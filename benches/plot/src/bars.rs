@@ -24,12 +24,12 @@ pub struct Sizes {
 
 impl Sizes {
     /// Returns the sizes of blocks that are as wide as this.
-    pub fn of<'a>(blocks: impl Iterator<Item = &'a Bars> + Clone, width: f64) -> Sizes {
-        let rows = blocks.clone().flat_map(|bars| &bars.rows);
+    pub fn of(blocks: Vec<&Bars>, width: f64) -> Sizes {
+        let rows = blocks.iter().flat_map(|bars| &bars.rows);
         let names = widest(rows.map(|row| &*row.name), SIZE).min(width * 0.4);
         let mut sizes = Sizes { width, names, longest: 1.0 };
-        let longest = |bars: &Bars| longest(bars, sizes.column(columns(bars)) - GAP);
-        sizes.longest = blocks.map(longest).fold(1.0, f64::min).max(0.3);
+        let longest = |bars: &&Bars| longest(bars, sizes.column(columns(bars)) - GAP);
+        sizes.longest = blocks.iter().map(longest).fold(1.0, f64::min).max(0.3);
         sizes
     }
 

@@ -1,6 +1,6 @@
 //! Charts side by side: axes and curves.
 
-use crate::plot::{Chart, Charts, Curve, Mark, Style};
+use crate::plot::{Chart, Curve, Mark, Style};
 use crate::scale::{Scale, has_place};
 use crate::svg::{Drawing, END, FAINT, GRID, INK, MIDDLE, fitted, widest, width_of};
 
@@ -10,15 +10,21 @@ pub const GAP: f64 = 24.0;
 
 /// Draws charts that begin here, and returns where they end. With the distance to the next one, each is as wide
 /// as `each`.
-pub fn row(drawing: &mut Drawing, row: &Charts, (left, top): (f64, f64), each: f64) -> f64 {
-    let height = f64::from(row.height.clamp(60, 5_000));
-    let titled = row.charts.iter().any(|chart| !chart.title.is_empty());
+pub fn row(
+    drawing: &mut Drawing,
+    charts: &[Chart],
+    height: u32,
+    (left, top): (f64, f64),
+    each: f64,
+) -> f64 {
+    let height = f64::from(height.clamp(60, 5_000));
+    let titled = charts.iter().any(|chart| !chart.title.is_empty());
     let top = top + if titled { 36.0 } else { 16.0 };
-    for (at, chart) in row.charts.iter().enumerate() {
+    for (at, chart) in charts.iter().enumerate() {
         let place = (left + each * at as f64, top);
         Area::of(chart, place, each - GAP, height).draw(drawing, chart);
     }
-    let labelled = row.charts.iter().any(|chart| !chart.x.label.is_empty());
+    let labelled = charts.iter().any(|chart| !chart.x.label.is_empty());
     top + height + if labelled { 44.0 } else { 26.0 }
 }
 

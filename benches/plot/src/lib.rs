@@ -4,20 +4,21 @@
 //! that: the ticks of an axis, the room for labels, the lines of a legend.
 //!
 //! ```
-//! use koel_plot::{Axis, Chart, Charts, Curve, Entry, Plot, Row, Style};
+//! use koel_plot::{Axis, Chart, Curve, Entry, Plot, Point, Row, Style};
 //!
 //! let style = Style { colour: "#34618e".into(), ..Style::default() };
+//! let points = [(1.0, 40.0), (2.0, 78.0)].map(|(x, y)| Point { x, y, hollow: false }).into();
 //! let plot = Plot {
 //!     title: "Throughput by threads".into(),
-//!     rows: vec![Row::Charts(Charts {
+//!     rows: vec![Row::Charts {
 //!         height: 200,
 //!         charts: vec![Chart {
 //!             x: Axis { label: "threads".into(), log: true, ..Axis::default() },
 //!             y: Axis { label: "million operations / s".into(), ..Axis::default() },
-//!             curves: vec![Curve::new(style.clone(), [(1.0, 40.0), (2.0, 78.0)])],
+//!             curves: vec![Curve { style: style.clone(), points }],
 //!             ..Chart::default()
 //!         }],
-//!     })],
+//!     }],
 //!     legend: vec![Entry { name: "lookups".into(), style, hollow: false }],
 //!     ..Plot::default()
 //! };
@@ -44,6 +45,4 @@ mod plot;
 mod scale;
 mod svg;
 
-pub use plot::{
-    Axis, Bar, BarRow, Bars, Chart, Charts, Curve, Entry, Mark, Plot, Point, Row, Style,
-};
+pub use plot::{Axis, Bar, BarRow, Bars, Chart, Curve, Entry, Mark, Plot, Point, Row, Style};

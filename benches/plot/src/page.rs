@@ -25,22 +25,24 @@ impl Plot {
         }
         y += 8.0;
         // The charts of all rows are equally wide.
-        let charts = self.rows.iter().map(|row| match row {
-            Row::Charts(row) => row.charts.len(),
-            Row::Bars(_) => 1,
-        });
-        let each = (width + chart::GAP) / charts.max().unwrap_or(1).max(1) as f64;
-        let bars = self.rows.iter().filter_map(|row| match row {
-            Row::Bars(bars) => Some(bars),
-            Row::Charts(_) => None,
-        });
+        let (mut most, mut bars) = (1, Vec::new());
+        for row in &self.rows {
+            match row {
+                Row::Charts { charts, .. } => most = most.max(charts.len()),
+                Row::Bars(block) => bars.push(block),
+            }
+        }
+        let each = (width + chart::GAP) / most as f64;
         let sizes = bars::Sizes::of(bars, width);
         for row in &self.rows {
-            y = match row {
-                Row::Charts(charts) => chart::row(&mut drawing, charts, (MARGIN, y), each),
-                Row::Bars(bars) => sizes.draw(&mut drawing, bars, (MARGIN, y)),
-            };
-            y += 10.0;
+            let place = (MARGIN, y);
+            y = 10.0
+                + match row {
+                    Row::Charts { height, charts } => {
+                        chart::row(&mut drawing, charts, *height, place, each)
+                    }
+                    Row::Bars(bars) => sizes.draw(&mut drawing, bars, place),
+                };
         }
         if !in_a_line {
             y = legend(&mut drawing, &self.legend, y, width, false) + 8.0;

@@ -29,22 +29,19 @@ impl Default for Plot {
 
 /// What goes from the left side of a picture to the right.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Row {
-    /// Charts side by side.
-    Charts(Charts),
+    /// Charts of one size, side by side.
+    Charts {
+        /// The height of the area between the axes, in pixels.
+        #[serde(default)]
+        height: u32,
+        /// From left to right.
+        #[serde(default)]
+        charts: Vec<Chart>,
+    },
     /// Bars, in columns side by side.
     Bars(Bars),
-}
-
-/// Charts of one size, side by side.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Charts {
-    /// The height of the area between the axes, in pixels.
-    pub height: u32,
-    /// From left to right.
-    pub charts: Vec<Chart>,
 }
 
 /// Curves over two axes.
@@ -81,14 +78,6 @@ pub struct Curve {
     pub style: Style,
     /// The figures.
     pub points: Vec<Point>,
-}
-
-impl Curve {
-    /// Returns a curve all of whose marks are filled.
-    pub fn new(style: Style, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        let points = points.into_iter().map(|(x, y)| Point { x, y, hollow: false }).collect();
-        Curve { style, points }
-    }
 }
 
 /// A point of a curve.

@@ -1,6 +1,6 @@
 //! What is drawn, of good figures and of bad ones.
 
-use koel_plot::{Axis, Bar, BarRow, Bars, Chart, Charts, Curve, Entry, Plot, Point, Row, Style};
+use koel_plot::{Axis, Bar, BarRow, Bars, Chart, Curve, Entry, Plot, Point, Row, Style};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -20,13 +20,14 @@ fn drawn(plot: &Plot) -> String {
 }
 
 fn chart(chart: Chart) -> Plot {
-    let charts = Charts { height: 200, charts: vec![chart] };
-    Plot { title: "title".into(), rows: vec![Row::Charts(charts)], ..Plot::default() }
+    let charts = Row::Charts { height: 200, charts: vec![chart] };
+    Plot { title: "title".into(), rows: vec![charts], ..Plot::default() }
 }
 
 fn on_axes(log: bool, points: &[(f64, f64)]) -> Plot {
     let axis = || Axis { log, ..Axis::default() };
-    let curve = Curve::new(Style::default(), points.iter().copied());
+    let points = points.iter().map(|&(x, y)| Point { x, y, hollow: false }).collect();
+    let curve = Curve { style: Style::default(), points };
     chart(Chart { x: axis(), y: axis(), curves: vec![curve], ..Chart::default() })
 }
 
@@ -61,7 +62,7 @@ fn nothing_is_an_empty_picture() {
         on_axes(false, &[]),
         bars(Bars::default()),
         bars(Bars { rows: vec![BarRow::default()], log: true, ..Bars::default() }),
-        Plot { rows: vec![Row::Charts(Charts::default())], ..Plot::default() },
+        Plot { rows: vec![Row::Charts { height: 0, charts: Vec::new() }], ..Plot::default() },
     ] {
         let svg = drawn(&plot);
         assert!(!svg.contains("<polyline"), "{svg}");

@@ -1,6 +1,6 @@
 //! Pictures of rows: a curve for each set, in one style in all charts.
 
-use koel_plot::{Axis, Chart, Charts, Curve, Entry, Plot, Point, Row, Style};
+use koel_plot::{Axis, Chart, Curve, Entry, Plot, Point, Row, Style};
 
 /// Rows of figures, each of a set that has a name.
 pub struct Lines<'a, R, S> {
@@ -57,7 +57,7 @@ pub fn picture(
     legend: Vec<Entry>,
     note: &str,
 ) -> String {
-    let row = |charts: &[Chart]| Row::Charts(Charts { height, charts: charts.to_vec() });
+    let row = |charts: &[Chart]| Row::Charts { height, charts: charts.to_vec() };
     let rows = charts.chunks(beside).map(row).collect();
     let notes = (!note.is_empty()).then(|| note.into()).into_iter().collect();
     Plot { title: title.into(), width, rows, legend, notes, ..Plot::default() }.svg()

@@ -8,40 +8,55 @@ use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value};
 use crate::set::about;
 
-pub struct Insert;
+/// Adds all of its items, or the new ones: those that are not there.
+pub struct Insert<const NEW: bool>;
 
-impl Command for Insert {
-    const ABOUT: About = About::slow(c"cf.insert", -4, Access::Insert).told(
-        c"O(n), where n is the number of items",
-        c"Adds items to a filter, once more if they are there",
-    );
-
-    fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
-        insert(call, arguments, Which::All)
-    }
-}
-
-pub struct InsertNew;
-
-impl Command for InsertNew {
-    const ABOUT: About = About { name: c"cf.insertnx", ..Insert::ABOUT }
-        .told(Insert::ABOUT.complexity, c"Adds items to a filter, those that are not there");
+impl<const NEW: bool> Command for Insert<NEW> {
+    const ABOUT: About =
+        About::slow(if NEW { c"cf.insertnx" } else { c"cf.insert" }, -4, Access::Insert).told(
+            c"O(n), where n is the number of items",
+            match NEW {
+                false => c"Adds items to a filter, once more if they are there",
+                true => c"Adds items to a filter, those that are not there",
+            },
+        );
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
-        insert(call, arguments, Which::New)
+        let Arguments { name, wanted, create, items } = parse(arguments)?;
+        let mut key = call.open(name, Mode::Write);
+        if !create && matches!(key.value(), Value::Nothing) {
+            return Err(Refusal::Missing);
+        }
+        let set = target::added_to(call, name, &mut key, wanted)?;
+        call.reply_array(items.len());
+        let (mut done, mut changed) = (0, false);
+        for batch in items.chunks(BATCH) {
+            // The rest of the items is refused where the set becomes too large.
+            if !limits::has_room(call, set) {
+                break;
+            }
+            let hashes = &hashes(set, batch)[..batch.len()];
+            let answers = &mut [None; BATCH][..batch.len()];
+            match NEW {
+                false => set.add_many(hashes, answers),
+                true => set.add_many_if_absent(hashes, answers),
+            }
+            answers.iter().for_each(|answer| reply::<NEW>(call, *answer));
+            changed |= answers.contains(&Some(true));
+            done += batch.len();
+        }
+        items[done..].iter().for_each(|_| reply::<NEW>(call, None));
+        if changed && done == items.len() {
+            call.changed(name, c"cuckoo.insert");
+        } else if changed {
+            // Replicas have no such limit.
+            let mut arguments = vec![name.bytes(), b"NOCREATE", b"ITEMS"];
+            arguments.extend(items[..done].iter().map(|item| item.bytes()));
+            call.changed_as(name, c"cuckoo.insert", Self::ABOUT.name, &arguments);
+        }
+        Ok(())
     }
 }
-
-/// Which of its items a command adds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
-    All,
-    /// Those that are not there.
-    New,
-}
-
-/// Whether an item was new, or nothing if there was no room for it.
-type Answer = Option<bool>;
 
 /// The arguments of either command.
 struct Arguments<'a> {
@@ -78,47 +93,10 @@ fn parse<'a>(arguments: &'a [Argument<'a>]) -> Result<Arguments<'a>, Refusal> {
     }
 }
 
-fn insert(call: Context<'_>, arguments: &[Argument<'_>], which: Which) -> Outcome {
-    let Arguments { name, wanted, create, items } = parse(arguments)?;
-    let mut key = call.open(name, Mode::Write);
-    if !create && matches!(key.value(), Value::Nothing) {
-        return Err(Refusal::Missing);
-    }
-    let set = target::added_to(call, name, &mut key, wanted)?;
-    call.reply_array(items.len());
-    let (mut done, mut changed) = (0, false);
-    for batch in items.chunks(BATCH) {
-        // The rest of the items is refused where the set becomes too large.
-        if !limits::has_room(call, set) {
-            break;
-        }
-        let hashes = &hashes(set, batch)[..batch.len()];
-        let answers = &mut [None; BATCH][..batch.len()];
-        match which {
-            Which::All => set.add_many(hashes, answers),
-            Which::New => set.add_many_if_absent(hashes, answers),
-        }
-        answers.iter().for_each(|answer| reply(call, which, *answer));
-        changed |= answers.contains(&Some(true));
-        done += batch.len();
-    }
-    items[done..].iter().for_each(|_| reply(call, which, None));
-    if changed && done == items.len() {
-        call.changed(name, c"cuckoo.insert");
-    } else if changed {
-        // Replicas have no such limit.
-        let mut arguments = vec![name.bytes(), b"NOCREATE", b"ITEMS"];
-        arguments.extend(items[..done].iter().map(|item| item.bytes()));
-        let command = if which == Which::All { Insert::ABOUT.name } else { InsertNew::ABOUT.name };
-        call.changed_as(name, c"cuckoo.insert", command, &arguments);
-    }
-    Ok(())
-}
-
 /// `CF.INSERTNX` answers by a number in both versions of the protocol, `CF.INSERT` only if an older client could
 /// not tell two answers apart.
-fn reply(call: Context<'_>, which: Which, answer: Answer) {
-    if which == Which::All && (answer == Some(true) || call.flags().resp3()) {
+fn reply<const NEW: bool>(call: Context<'_>, answer: Option<bool>) {
+    if !NEW && (answer == Some(true) || call.flags().resp3()) {
         call.reply_bool(answer == Some(true));
     } else {
         call.reply_integer(answer.map_or(-1, i64::from));

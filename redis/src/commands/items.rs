@@ -40,11 +40,9 @@ impl Command for AddNew {
         let mut key = call.open(*name, Mode::Write);
         let set = target::added_to(call, *name, &mut key, Wanted::default())?;
         let hash = set.hash(item.bytes());
-        if !limits::has_room(call, set) {
-            // A count excludes items that have expired.
-            if set.count(hash) == 0 {
-                limits::check(call, set)?;
-            }
+        // A count excludes items that have expired.
+        if !limits::has_room(call, set) && set.count(hash) == 0 {
+            limits::check(call, set)?;
         }
         let new = set.add_if_absent(hash).ok_or_else(|| full(set))?;
         if new {

@@ -16,8 +16,8 @@ pub fn each(registry: &mut Registry) -> Result<(), ()> {
     registry.add::<filter::Reserve>()?;
     registry.add::<items::Add>()?;
     registry.add::<items::AddNew>()?;
-    registry.add::<insert::Insert>()?;
-    registry.add::<insert::InsertNew>()?;
+    registry.add::<insert::Insert<false>>()?;
+    registry.add::<insert::Insert<true>>()?;
     registry.add::<items::Exists>()?;
     registry.add::<items::ManyExist>()?;
     registry.add::<items::Count>()?;

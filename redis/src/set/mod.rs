@@ -77,16 +77,12 @@ impl Set {
             true => Body::Few(Few::default()),
             false => Body::of(filter),
         };
-        Ok(Set::of(about, body))
+        Ok(Set { about, body })
     }
 
     /// A set of which no chunk has come.
     pub fn half() -> Self {
-        Set::of(About::new(1, 0.5), Body::Half(Box::default()))
-    }
-
-    fn of(about: About, body: Body) -> Self {
-        Set { about, body }
+        Set { about: About::new(1, 0.5), body: Body::Half(Box::default()) }
     }
 
     pub fn about(&self) -> &About {

@@ -7,6 +7,7 @@ use crate::set::assembly::{Assembly, Part, Trouble};
 use crate::set::count::Count;
 use crate::set::{Body, Counted, Set, chunk, filter_of, totals};
 use koel::SnapshotError;
+use std::sync::Arc;
 
 /// The bytes in a piece, unless a shard has more.
 const PIECE_BYTES: usize = 1 << 20;
@@ -33,17 +34,13 @@ pub enum Pushed {
 impl Set {
     /// The part of a dump at this cursor, and the cursor of the next one. `None` at the end.
     pub fn part_at(&self, cursor: u64) -> Result<Option<(u64, Vec<u8>)>, NoPart> {
-        let built;
-        let filter = match (&self.body, cursor) {
-            (Body::Half(_), _) => return Err(NoPart::NoSuchCursor),
-            (_, AT_END) => return Ok(None),
-            (_, AT_ABOUT) => return Ok(Some((AT_END, chunk::of_about(&self.about)))),
-            (Body::Filter(counted), _) => &counted.filter,
-            (Body::Few(few), _) => {
-                built = filter_of(&self.about, few).ok_or(NoPart::NoSuchCursor)?;
-                &built
-            }
-        };
+        match cursor {
+            _ if self.is_half() => return Err(NoPart::NoSuchCursor),
+            AT_END => return Ok(None),
+            AT_ABOUT => return Ok(Some((AT_END, chunk::of_about(&self.about)))),
+            _ => {}
+        }
+        let filter = self.as_filter().ok_or(NoPart::NoSuchCursor)?;
         let piece = filter.piece_at(cursor, PIECE_BYTES).map_err(|error| match error.kind() {
             koel::SnapshotErrorKind::NoSuchPiece => NoPart::NoSuchCursor,
             _ => NoPart::Koel(error),
@@ -68,21 +65,23 @@ impl Set {
 
     /// Visits bytes that are equal in sets with equal tables, and in no others.
     pub fn each_digested(&self, mut visit: impl FnMut(&[u8])) {
-        let built;
-        let filter = match &self.body {
-            Body::Half(_) => return visit(&chunk::half()),
-            Body::Filter(counted) => Some(&*counted.filter),
-            // Like the filter that they would become.
-            Body::Few(few) => {
-                built = filter_of(&self.about, few);
-                built.as_ref()
-            }
-        };
+        if self.is_half() {
+            return visit(&chunk::half());
+        }
         visit(&chunk::of_about(&self.about));
         // Without memory for a piece, there is no digest.
-        let pieces = filter.into_iter().flat_map(|filter| filter.pieces(PIECE_BYTES));
-        for piece in pieces.map_while(Result::ok) {
+        let Some(filter) = self.as_filter() else { return };
+        for piece in filter.pieces(PIECE_BYTES).map_while(Result::ok) {
             visit(piece.as_bytes());
+        }
+    }
+
+    /// Returns its filter, or the one that a few items would become, if there is memory for it.
+    fn as_filter(&self) -> Option<Arc<Filter>> {
+        match &self.body {
+            Body::Filter(counted) => Some(counted.filter.clone()),
+            Body::Few(few) => filter_of(&self.about, few).map(Arc::new),
+            Body::Half(_) => None,
         }
     }
 
@@ -98,7 +97,7 @@ impl Set {
                 Body::Filter(Box::new(Counted { filter: totals::count(filter), count }))
             }
         };
-        Some(Set::of(self.about, body))
+        Some(Set { about: self.about, body })
     }
 
     /// Allocates anew what is small, so that the allocator can put it where there is less waste.
@@ -114,11 +113,14 @@ impl Set {
         let filter = match part {
             Part::Nothing => return Err(Trouble::Misplaced),
             Part::Half => return Ok(Set::half()),
-            Part::Few(few) => return Ok(Set::of(about.ok_or(Trouble::Misplaced)?, Body::Few(few))),
+            Part::Few(few) => {
+                let about = about.ok_or(Trouble::Misplaced)?;
+                return Ok(Set { about, body: Body::Few(few) });
+            }
             Part::Pieces(loader) => loader.finish()?,
             Part::File(file) => Filter::read_from(file.as_slice())?,
         };
-        let mut set = Set::of(About::of(&filter), Body::of(filter));
+        let mut set = Set { about: About::of(&filter), body: Body::of(filter) };
         match about {
             Some(about) if !set.describe(about) => Err(Trouble::Misplaced),
             _ => Ok(set),

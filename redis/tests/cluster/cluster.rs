@@ -49,9 +49,7 @@ impl Cluster {
             await_that("the cluster is complete", || is_complete(client));
         }
         for replica in &mut clients[PRIMARIES..] {
-            await_that("the replicas are there", || {
-                replica.ask("INFO replication").text().contains("master_link_status:up")
-            });
+            await_that("the replicas are there", || replica.follows());
         }
         cluster
     }

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::cluster::{Cluster, PRIMARIES};
-use crate::server::{Server, each_server};
+use crate::server::{self, Server, each_server};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -10,24 +10,12 @@ pub fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
 }
 
-/// Python with redis-py, if it is there: `KOEL_PYTHON`, or `python3`. `KOEL_SERVERS_REQUIRED` makes it an error if not.
+/// Python with redis-py and the recipe, if it is there.
 pub fn python() -> Option<Command> {
-    let program = std::env::var_os("KOEL_PYTHON").unwrap_or("python3".into());
-    let command = || {
-        let mut command = Command::new(&program);
-        command.env("PYTHONPATH", examples()).env("PYTHONDONTWRITEBYTECODE", "1");
-        command
-    };
-    let mut check = command();
-    check.args(["-c", "from redis.cluster import RedisCluster"]);
-    if check.output().is_ok_and(|output| output.status.success()) {
-        return Some(command());
-    }
-    let text =
-        "no Python with redis-py: pip install redis, and name its interpreter in KOEL_PYTHON";
-    assert!(std::env::var_os("KOEL_SERVERS_REQUIRED").is_none(), "{text}");
-    eprintln!("skipped: {text}");
-    None
+    let (import, install) = ("from redis.cluster import RedisCluster", "pip install redis");
+    let mut command = Command::new(server::python(import, install, "KOEL_SERVERS_REQUIRED")?);
+    command.env("PYTHONPATH", examples()).env("PYTHONDONTWRITEBYTECODE", "1");
+    Some(command)
 }
 
 /// Runs one of the scripts beside these tests.

@@ -181,6 +181,11 @@ impl Client {
         figure.unwrap_or_else(|| panic!("{info} has no {name}")).into()
     }
 
+    /// Whether the server is a replica that has found its primary.
+    pub fn follows(&mut self) -> bool {
+        self.ask("INFO replication").text().contains("master_link_status:up")
+    }
+
     /// Does something with these numbers, ten thousand at a time, and returns the answers.
     pub fn many(&mut self, command: &str, numbers: Range<usize>) -> Vec<i64> {
         let firsts = numbers.clone().step_by(10_000);

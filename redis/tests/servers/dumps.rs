@@ -222,12 +222,7 @@ fn damaged_chunks_are_refused_and_the_server_stays_up() {
                 for (number, (cursor, chunk)) in chunks.iter().enumerate() {
                     let mut chunk = chunk.clone();
                     if number == round % chunks.len() {
-                        let at = random.below(chunk.len() as u64) as usize;
-                        match random.below(3) {
-                            0 => chunk.truncate(at),
-                            1 => chunk.insert(at, random.below(256) as u8),
-                            _ => chunk[at] ^= 1 << random.below(8),
-                        }
+                        random.damage(&mut chunk, 3);
                     }
                     let reply = client.load_chunk("x", *cursor, &chunk);
                     refused |= matches!(reply, Reply::Error(_));

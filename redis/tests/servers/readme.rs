@@ -25,7 +25,7 @@ fn the_session_in_the_readme_is_true() {
     each_server(|kind| {
         let server = Server::start(kind);
         for (command, reply) in &examples {
-            let mut cli = Command::new(kind.cli());
+            let mut cli = Command::new(kind.tool("cli").expect("it comes with the server"));
             cli.args(["-p", &server.port.to_string(), "--no-raw"]).args(command.split(' '));
             let output = cli.output().expect("redis-cli runs");
             assert_eq!(String::from_utf8_lossy(&output.stdout), *reply, "{kind:?}: {command}");

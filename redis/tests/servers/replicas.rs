@@ -13,6 +13,21 @@ impl Random {
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         ((mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 31) % most
     }
+
+    fn place(&mut self, bytes: &[u8]) -> usize {
+        self.below(bytes.len() as u64) as usize
+    }
+
+    /// Cuts bytes off, puts one in, or changes one, by a bit or, as the fourth kind, into another one.
+    pub fn damage(&mut self, bytes: &mut Vec<u8>, kinds: u64) {
+        let (kind, at) = (self.below(kinds), self.place(bytes));
+        match kind {
+            0 => bytes.truncate(at),
+            1 => bytes.insert(at, self.below(256) as u8),
+            2 => bytes[at] ^= 1 << self.below(8),
+            _ => bytes[at] = bytes[self.place(bytes)],
+        }
+    }
 }
 
 /// Sends so many commands of all kinds, pipelined.
@@ -64,9 +79,7 @@ fn mixed(client: &mut Client, random: &mut Random, commands: usize) {
 /// Makes one server the replica of another, and waits until it is.
 pub fn follow(replica: &Server, primary: &Server) {
     replica.client().ask(&format!("REPLICAOF 127.0.0.1 {}", primary.port)).ok();
-    await_that("the replica is there", || {
-        replica.client().ask("INFO replication").text().contains("master_link_status:up")
-    });
+    await_that("the replica is there", || replica.client().follows());
 }
 
 /// Waits until the replica has everything, and compares the tables.

@@ -1,7 +1,7 @@
 //! One filter goes round all that read and write filters: the library, the module, the command, the wheel, and back.
 
 use crate::dumps::dump;
-use crate::server::{Server, each_server};
+use crate::server::{Server, each_server, python};
 use koel::{ConcurrentCuckooFilter, StableHash};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -33,20 +33,6 @@ fn command() -> PathBuf {
         run(Command::new(env!("CARGO")).args(["build", "--locked", "-q", "-p", "koel-cli"]), b"");
     }
     command
-}
-
-/// Python with the wheel, if it is there: `KOEL_PYTHON`, or `python3`. `KOEL_WHEEL_REQUIRED` makes it an error if not.
-fn python() -> Option<PathBuf> {
-    let program = PathBuf::from(std::env::var_os("KOEL_PYTHON").unwrap_or("python3".into()));
-    let has_wheel = Command::new(&program).args(["-c", "import pykoel"]).output();
-    if has_wheel.is_ok_and(|output| output.status.success()) {
-        return Some(program);
-    }
-    let text =
-        "no Python with the wheel: pip install ./python, and name its interpreter in KOEL_PYTHON";
-    assert!(std::env::var_os("KOEL_WHEEL_REQUIRED").is_none(), "{text}");
-    eprintln!("the wheel is left out: {text}");
-    None
 }
 
 /// Opens the state, checks these items, and adds one.
@@ -95,7 +81,8 @@ fn one_filter_goes_round_all_that_read_and_write_filters() {
         items.push("by-the-command".into());
 
         // To Python.
-        if let Some(python) = python() {
+        let install = "pip install ./python";
+        if let Some(python) = python("import pykoel", install, "KOEL_WHEEL_REQUIRED") {
             let mut python = Command::new(python);
             python.args(["-c", IN_PYTHON]).arg(&state).arg("by-the-wheel").args(&items);
             run(&mut python, b"");

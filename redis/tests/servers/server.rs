@@ -16,18 +16,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The server, if it is there.
-    fn program(self) -> Option<PathBuf> {
-        self.tool("server")
-    }
-
-    /// The client that comes with the server.
-    pub fn cli(self) -> PathBuf {
-        self.tool("cli").expect("it comes with the server")
-    }
-
-    /// Programs are looked for where `KOEL_SERVERS` says, and then in `PATH`.
-    fn tool(self, tool: &str) -> Option<PathBuf> {
+    /// The server, or the client that comes with it, if it is there: where `KOEL_SERVERS` says, or in `PATH`.
+    pub fn tool(self, tool: &str) -> Option<PathBuf> {
         let name = match self {
             Kind::Redis => format!("redis-{tool}"),
             Kind::Valkey => format!("valkey-{tool}"),
@@ -42,16 +32,31 @@ impl Kind {
 /// Does this with each server that is there. `KOEL_SERVERS_REQUIRED` makes a missing one an error.
 pub fn each_server(test: impl Fn(Kind)) {
     for kind in [Kind::Redis, Kind::Valkey] {
-        if kind.program().is_some() {
+        if kind.tool("server").is_some() {
             test(kind);
         } else {
-            let text = format!(
-                "no {kind:?}: put its server into PATH, or name its folder in KOEL_SERVERS"
-            );
-            assert!(std::env::var_os("KOEL_SERVERS_REQUIRED").is_none(), "{text}");
-            eprintln!("skipped: {text}");
+            let text = "put its server into PATH, or name its folder in KOEL_SERVERS";
+            skip(&format!("no {kind:?}: {text}"), "KOEL_SERVERS_REQUIRED");
         }
     }
+}
+
+/// Says that something is missing, which a variable makes an error.
+fn skip(text: &str, required: &str) {
+    assert!(std::env::var_os(required).is_none(), "{text}");
+    eprintln!("skipped: {text}");
+}
+
+/// Python, if it has this: `KOEL_PYTHON`, or `python3`. A variable makes it an error if not.
+pub fn python(import: &str, install: &str, required: &str) -> Option<PathBuf> {
+    let program = PathBuf::from(std::env::var_os("KOEL_PYTHON").unwrap_or("python3".into()));
+    let check = Command::new(&program).args(["-c", import]).output();
+    if check.is_ok_and(|output| output.status.success()) {
+        return Some(program);
+    }
+    let text = format!("{install}, and name its interpreter in KOEL_PYTHON");
+    skip(&format!("no Python for `{import}`: {text}"), required);
+    None
 }
 
 /// Does this with a client of each server that is there.
@@ -166,7 +171,7 @@ impl Server {
 
 fn run(kind: Kind, port: u16, folder: &Path, settings: &[String]) -> Child {
     let log = File::options().create(true).append(true).open(folder.join("log")).expect("a log");
-    let mut command = Command::new(kind.program().expect("it was there"));
+    let mut command = Command::new(kind.tool("server").expect("it was there"));
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
     command.args(["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"]);
     command.arg("--dir").arg(folder).arg("--loadmodule").arg(module()).args(settings);

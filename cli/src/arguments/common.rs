@@ -126,7 +126,8 @@ pub struct Making {
 
     /// Compare lines by the lower case of their characters
     ///
-    /// In lines that are not UTF-8, only the letters A to Z have a lower case. Lines are written unchanged. A state remembers how its lines are compared.
+    /// In lines that are not UTF-8, only the letters A to Z have a lower case. Lines are written unchanged. A state
+    /// remembers how its lines are compared.
     ///
     /// This is not for URLs: --url ignores the case of scheme and host anyway, and paths and queries
     /// that differ in case may be different pages.

@@ -172,8 +172,8 @@ impl<'a> Worker<'a> {
 
 /// The lines that a worker has met lately, by their hashes.
 ///
-/// Real input repeats itself: most lines of a log were there a moment ago. Such a line need not be added again, wherever
-/// the filter is. A worker processes its chunks in the order of the input, so a line that it has met before is not the
+/// Real input repeats itself: most lines of a log were there a moment ago. Such a line need not be added again,
+/// wherever the filter is. A worker processes its chunks in the order of the input, so a line that it has met before is not the
 /// first of its kind.
 struct Recent {
     /// The hash that was met last, of those that belong into each slot.

@@ -126,8 +126,9 @@ fn a_signal_or_a_kill_ends_a_stalled_run_and_no_line_is_lost() {
 fn a_signal_ends_a_run_whose_input_has_no_end() {
     let place = Place::new();
     place.make_state("seen.koel");
-    let words = "{dedup -s seen.koel,add seen.koel,forget seen.koel,query -c seen.koel,dedup,dedup -c,dedup --lossless}";
-    for words in each(&format!("{words} --zero /dev/zero")) {
+    let with_a_state = "dedup -s seen.koel,add seen.koel,forget seen.koel,query -c seen.koel";
+    let words = format!("{{{with_a_state},dedup,dedup -c,dedup --lossless}} --zero /dev/zero");
+    for words in each(&words) {
         let going = place.start(&words);
         going.is_watchful();
         going.end_by(Signal::TERM);

@@ -78,6 +78,18 @@ impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
         shard.fill_locked(&locked, bucket, fp)
     }
 
+    /// Fills a lane of the item's shard, with a fingerprint that has lost all bits but `left`, and which the item
+    /// matches.
+    pub fn fill_with_bits(&self, hash: Mixed, bucket: Bucket, left: u32) {
+        // A lane that forgets has fifteen bits of window above two of stamp, any other sixteen of window.
+        let last = if FORGETS { 1 << 16 } else { 1 << 15 } >> left;
+        let fp = self.shard(hash).1.fp.head() & !(2 * last - 1) | last;
+        assert!(self.fill_with(hash, bucket, Fingerprint::new(fp).unwrap()));
+        if left == 0 {
+            self.add_items(hash, -1);
+        }
+    }
+
     /// Puts an item into its first bucket.
     pub fn fill(&self, hash: Mixed) {
         let (_, Place { first, fp, .. }) = self.shard(hash);
@@ -101,9 +113,10 @@ impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
         shard.add_items(&locked, place.first, items);
     }
 
-    /// Fills a bucket of an item's shard with items that no model looks for.
-    pub fn stuff(&self, hash: Mixed, bucket: Bucket) {
-        let mut fps = (1000..).map(|number| place_in::<WIDE>(Mixed(number << 20), 0).fp);
+    /// Fills a bucket of an item's shard with items of a half that no model looks for.
+    pub fn stuff(&self, hash: Mixed, bucket: Bucket, half: u64) {
+        let others = (1_000..).map(|number| Mixed(half << 63 | number << 20));
+        let mut fps = others.map(|other| place_in::<WIDE>(other, 0).fp);
         while self.fill_with(hash, bucket, fps.next().unwrap()) {}
     }
 
@@ -175,12 +188,7 @@ pub fn random() -> impl Iterator<Item = u64> {
     (1..).map(|number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
-/// Returns the items whose hashes begin with these bits, and whose buckets are in two stripes.
-pub fn items(bits: u64, count: u32) -> impl Iterator<Item = Mixed> {
-    items_in::<false>(bits, count)
-}
-
-/// The same for buckets of this kind.
+/// Returns the items whose hashes begin with these bits, and whose buckets, of this kind, are in two stripes.
 pub fn items_in<const WIDE: bool>(bits: u64, count: u32) -> impl Iterator<Item = Mixed> {
     random().map(move |random| Mixed(bits << (64 - count) | random >> count)).filter(|hash| {
         let Place { first, second, .. } = place_in::<WIDE>(*hash, 0);
@@ -189,7 +197,7 @@ pub fn items_in<const WIDE: bool>(bits: u64, count: u32) -> impl Iterator<Item =
 }
 
 pub fn item(bits: u64, count: u32) -> Mixed {
-    items(bits, count).next().unwrap()
+    items_in::<false>(bits, count).next().unwrap()
 }
 
 /// Puts an item of this half into a shard that may be split.

@@ -1,7 +1,7 @@
 //! An inserted item is found, once, while its shard is split.
 
 use crate::grove::{
-    Entry, Grove, ROOT, half_of_root, in_whole, insert, into_whole, item, items, look, place,
+    Entry, Grove, ROOT, half_of_root, in_whole, insert, into_whole, item, items_in, look, place,
     random, remove, removed, split_root, there_once,
 };
 use crate::toy::{FALSELY_FOUND, Model, Winners};
@@ -225,8 +225,8 @@ fn a_path_of_before_a_split_is_not_walked() {
         |grove, half| {
             let moved = in_whole(grove, half);
             let (shard, Place { first, second, .. }) = grove.shard(moved);
-            grove.stuff(moved, first);
-            let mut others = items(half, 1).filter(|hash| hash.0 != moved.0);
+            grove.stuff(moved, first, 0);
+            let mut others = items_in::<false>(half, 1).filter(|hash| hash.0 != moved.0);
             let newcomer = others.find(|hash| place(*hash, 0).first == first).unwrap();
             let lane = shard.lanes().taken(shard.read(first)).next().unwrap();
             let steps = [Step { bucket: first, lane }].into_iter().collect();
@@ -274,10 +274,7 @@ fn an_insert_is_not_refused_while_its_shard_is_split() {
     Model::blocking(30, 2).in_short(1, 350).run::<Grove, Mixed>(
         |grove| {
             let item = item(0, 1);
-            for bucket in grove.shard(item).0.buckets() {
-                let mut others = (1_000..).map(|number| place(Mixed(1 << 63 | number << 20), 0).fp);
-                while grove.fill_with(item, bucket, others.next().unwrap()) {}
-            }
+            grove.shard(item).0.buckets().for_each(|bucket| grove.stuff(item, bucket, 1));
             item
         },
         &[

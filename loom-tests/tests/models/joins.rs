@@ -1,9 +1,10 @@
 //! An inserted item is found, once, while the halves of a shard are joined.
 
 use crate::grove::{
-    Entry, Grove, ROOT, half_of_root, in_whole, insert, into_whole, item, look, place, remove,
-    removed, shrinking, split_root, there_once,
+    Entry, Grove, ROOT, half_of_root, in_whole, insert, into_whole, item, look, remove, removed,
+    split_root, there_once,
 };
+use crate::snapshots::{Saved, times_saved};
 use crate::toy::Model;
 use koel_under_loom::internals::{Mixed, Storage};
 
@@ -102,15 +103,7 @@ fn a_half_is_split_or_joined() {
 fn an_item_is_copied_once_while_its_halves_are_joined() {
     let copy: fn(&Grove, &Mixed) = |grove, item| {
         let _no_joins = grove.room.keep_shards();
-        let (mut next, mut times) = (Some(0), 0);
-        while next.is_some() {
-            let mut buckets = [0; 8];
-            let copied = grove.room.copy_shard(&mut next, &mut buckets);
-            let place = place(*item, copied.expect("a shard").depth);
-            let both = [place.first, place.second].map(|it| buckets[it.0 as usize]);
-            times +=
-                both.map(|word| shrinking().matching(word, place.fp).len()).iter().sum::<usize>();
-        }
+        let times = times_saved(&Saved::all_of(&grove.room), *item);
         assert_eq!(times, 1, "an item is not in a copy once");
     };
     Model::blocking(4, 3).run_each([0, 1], in_a_half, &[try_join, copy], there_once);

@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Number, Ordering::Relaxed};
 
 /// The contents of a shard, as a file holds them.
-struct Saved {
+pub struct Saved {
     depth: u32,
     items: i64,
     buckets: [u64; 8],
 }
 
 impl Saved {
-    fn all_of(room: &impl Storage) -> Vec<Saved> {
+    pub fn all_of(room: &impl Storage) -> Vec<Saved> {
         let mut next = Some(0);
         let copies = std::iter::from_fn(|| {
             let mut buckets = [0; 8];
@@ -156,7 +156,7 @@ fn changes_that_had_returned_are_in_a_copy() {
 // All shards of a filter that grows.
 
 /// The number of times that a filter loaded from these copies would contain the item.
-fn times_saved(copies: &[Saved], item: Mixed) -> usize {
+pub fn times_saved(copies: &[Saved], item: Mixed) -> usize {
     let in_one = |copy: &Saved| {
         let place = place(item, copy.depth);
         let both = [place.first, place.second].map(|bucket| copy.word(bucket));

@@ -2,25 +2,12 @@
 
 use crate::grove::{Grove, ROOT, item, split_root};
 use crate::toy::Model;
-use koel_under_loom::internals::{Bucket, Fingerprint, Mixed, Storage};
-
-/// The suffix of a lane, with the last `1`.
-const SUFFIX: u32 = 1 << 16;
-
-/// Fills a lane of the item's shard, with a fingerprint that has lost all bits but `left`, and which the item matches.
-fn fill_with_bits(grove: &Grove, item: Mixed, bucket: Bucket, left: u32) {
-    let last = SUFFIX >> 1 >> left;
-    let fp = grove.shard(item).1.fp.head() & !(2 * last - 1) | last;
-    assert!(grove.fill_with(item, bucket, Fingerprint::new(fp).unwrap()));
-    if left == 0 {
-        grove.add_items(item, -1);
-    }
-}
+use koel_under_loom::internals::{Mixed, Storage};
 
 /// Fills a lane of the item with one bit left, in a shard that counts as half full.
 fn with_one_bit(grove: &Grove) -> Mixed {
     let item = item(1, 1);
-    fill_with_bits(grove, item, grove.shard(item).1.first, 1);
+    grove.fill_with_bits(item, grove.shard(item).1.first, 1);
     grove.pretend(item);
     item
 }
@@ -45,7 +32,7 @@ fn a_void_item_is_removed_once() {
             let item = item(0, 1);
             let (_, place) = grove.shard(item);
             for bucket in [place.first, place.second] {
-                fill_with_bits(grove, item, bucket, 0);
+                grove.fill_with_bits(item, bucket, 0);
             }
             // One for each thread, and one to be left: what they take is counted in the number.
             grove.room.add_void_items(3);

@@ -10,25 +10,21 @@ use std::cell::RefCell;
 
 impl Sharded {
     /// Returns the site of the shard with this number.
-    #[doc(hidden)]
     pub fn site_of(&self, shard: usize) -> Option<&Site> {
         self.shared.tables.all_from(shard).next().map(|(_, site)| site)
     }
 
     /// Adds to the number of void items.
-    #[doc(hidden)]
     pub fn add_void_items(&self, items: u64) {
         self.shared.void.add(items);
     }
 
     /// Returns the entry of the shard with this number at this depth.
-    #[doc(hidden)]
     pub fn entry(&self, shard: usize, depth: u32) -> Entry {
         Entry::new(self.site_of(shard).expect("a shard"), depth)
     }
 
     /// Splits the shard that owned the item when this entry was in the list of this level.
-    #[doc(hidden)]
     pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
         let seen = self.directory.assume(hash, level, entry);
         let (shard, place) = self.located(seen, self.position(hash), self.is_wide());
@@ -36,7 +32,6 @@ impl Sharded {
     }
 
     /// Joins the shard of this item with its other half.
-    #[doc(hidden)]
     pub fn join_halves(&self, hash: Mixed) -> bool {
         let seen = self.directory.look_up(hash);
         let Some(other) = self.directory.sibling(seen) else { return false };

@@ -6,15 +6,11 @@
 use crate::grove::{self, Entry, LEFT, ROOT, half_of_root, random};
 use crate::toy::{MISSED, Model, NOT_ONCE, World, lanes};
 use koel_under_loom::act;
-use koel_under_loom::internals::{Fingerprint, Mixed, Shards, Storage};
+use koel_under_loom::internals::{Mixed, Shards, Storage};
 
 type Grove = grove::Grove<false, true>;
 
 const WRONGLY_COUNTED: &str = "what expired is counted wrong";
-
-/// Two bits of stamp are below fifteen of window.
-const WINDOW: u32 = ((1 << 15) - 1) << 2;
-const STAMP: u32 = 3;
 
 /// Items in this shard of two, or of one, whose buckets are in two stripes.
 fn items(shard: u64, grove: &Grove) -> impl Iterator<Item = Mixed> {
@@ -194,9 +190,7 @@ fn an_item_without_bits_is_refreshed_or_expires() {
         |grove| {
             let item = item(0, grove);
             let (_, place) = grove.shard(item);
-            let void = Fingerprint::new(place.fp.head() & !(WINDOW | STAMP) | 1 << 16).unwrap();
-            assert!(grove.fill_with(item, place.first, void));
-            grove.add_items(item, -1);
+            grove.fill_with_bits(item, place.first, 0);
             grove.room.add_void_items(1);
             grove.site(0).surplus_gauge().set(1 << 15);
             grove.set_clock(2);
@@ -259,8 +253,7 @@ fn an_item_that_loses_its_last_bit_as_it_expires_is_not_counted() {
         |grove| {
             let item = item(0, grove);
             let (_, place) = grove.shard(item);
-            let one_bit = place.fp.head() & !(WINDOW | STAMP | 1 << 16) | 1 << 15;
-            assert!(grove.fill_with(item, place.first, Fingerprint::new(one_bit).unwrap()));
+            grove.fill_with_bits(item, place.first, 1);
             grove.set_clock(2);
             grove.pretend(item);
             item

@@ -1,6 +1,6 @@
 //! What those who run a server see of the module: `INFO koel`, and keyspace events.
 
-use crate::client::{Client, Reply};
+use crate::client::Client;
 use crate::server::{Server, await_that, each_client, each_server};
 
 /// A figure of `INFO koel`.
@@ -76,14 +76,9 @@ fn every_change_is_a_keyspace_event() {
             assert_eq!(seen.join(" "), events, "{kind:?}: {line}");
         }
         // A filter that is loaded: when it begins, and when it is whole.
-        let dump = |client: &mut Client, cursor: i64| match client
-            .ask(&format!("CF.SCANDUMP a {cursor}"))
-        {
-            Reply::Array(parts) => (parts[0].integer(), parts[1].bytes().to_vec()),
-            other => panic!("{other:?}"),
-        };
-        let (cursor, piece) = dump(&mut client, 0);
-        client.load_chunk("d", cursor, &piece).ok();
+        let reply = client.ask("CF.SCANDUMP a 0");
+        let [cursor, piece] = reply.array() else { panic!("{reply:?}") };
+        client.load_chunk("d", cursor.integer(), piece.bytes()).ok();
         for _ in 0..2 {
             let event = listener.receive().expect("an event");
             assert_eq!(event.array()[2].text(), "__keyevent@0__:cuckoo.load", "{kind:?}");

@@ -24,12 +24,6 @@ impl From<&str> for Reply {
     }
 }
 
-impl From<i64> for Reply {
-    fn from(number: i64) -> Self {
-        Reply::Integer(number)
-    }
-}
-
 impl Reply {
     pub fn integer(&self) -> i64 {
         match self {

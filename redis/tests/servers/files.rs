@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Reply};
 use crate::replicas::Random;
-use crate::server::{Kind, Server, appending, each_client, each_server, long, rewrite_file};
+use crate::server::{Server, appending, each_client, each_server, long, rewrite_file};
 
 /// Keys of every kind and size.
 const KEYS: [(&str, &str, usize); 9] = [
@@ -159,14 +159,5 @@ fn damaged_dumps_are_refused_and_the_server_stays_up() {
             client.call(&[&"RESTORE", &"again", &"0", &whole, &"REPLACE"]).ok();
         }
         assert_eq!(client.ask("CF.EXISTS again a").integer(), 1);
-    });
-}
-
-#[test]
-fn a_file_of_another_program_is_refused() {
-    each_server(|kind: Kind| {
-        let server = Server::start(kind);
-        let reply = server.client().call(&[&"RESTORE", &"x", &"0", &b"koel".repeat(10)]);
-        assert!(matches!(reply, Reply::Error(_)));
     });
 }

@@ -67,28 +67,27 @@ fn tables_of_replicas_are_equal_whenever_they_come() {
             let options = format!("{options} FORGETAFTER 4 ERROR_RATE 0.01");
             client.ask(&format!("CF.RESERVE k 1000000{options}")).ok();
             let mut next = 0;
-            let mut busy = |client: &mut Client, time| be_busy(client, &mut next, time);
-            busy(&mut client, 1_500);
+            be_busy(&mut client, &mut next, 1_500);
             let early = Server::start(kind);
             follow(&early, &primary);
             for round in 0..if long() { 4 } else { 1 } {
-                busy(&mut client, 300);
+                be_busy(&mut client, &mut next, 300);
                 let late = Server::start(kind);
                 follow(&late, &primary);
-                busy(&mut client, 300);
+                be_busy(&mut client, &mut next, 300);
                 check_equal(&primary, &late, &format!("{kind:?}{options}: late, round {round}"));
                 check_equal(&primary, &early, &format!("{kind:?}{options}: early, round {round}"));
             }
             // What was appended, and a replica that was there before.
             primary.kill_and_restart();
             let mut client = primary.client();
-            busy(&mut client, 300);
+            be_busy(&mut client, &mut next, 300);
             await_that("the replica is there again", || early.client().follows());
             check_equal(&primary, &early, &format!("{kind:?}{options}: after a replay"));
             // A replica that becomes a primary goes on.
             early.client().ask("REPLICAOF NO ONE").ok();
             primary.client().ask(&format!("REPLICAOF 127.0.0.1 {}", early.port)).ok();
-            busy(&mut early.client(), 300);
+            be_busy(&mut early.client(), &mut next, 300);
             check_equal(&early, &primary, &format!("{kind:?}{options}: after a failover"));
         }
     });
@@ -107,10 +106,9 @@ fn replicas_of_replicas_and_restarts_are_equal() {
         let mut client = primary.client();
         client.ask("CF.RESERVE k 2000000 EXPANSION 0 FORGETAFTER 4 ERROR_RATE 0.01").ok();
         let mut next = 0;
-        let mut busy = |client: &mut Client, time| be_busy(client, &mut next, time);
-        busy(&mut client, 4_500);
+        be_busy(&mut client, &mut next, 4_500);
         follow(&last, &middle);
-        busy(&mut client, 1_500);
+        be_busy(&mut client, &mut next, 1_500);
         check_equal(&primary, &middle, &format!("{kind:?}: a replica"));
         check_equal(&primary, &last, &format!("{kind:?}: its replica"));
 
@@ -119,11 +117,11 @@ fn replicas_of_replicas_and_restarts_are_equal() {
         primary.save_and_restart();
         let mut client = primary.client();
         await_that("the replica is back", || replicas(&mut client));
-        busy(&mut client, 1_500);
+        be_busy(&mut client, &mut next, 1_500);
         check_equal(&primary, &middle, &format!("{kind:?}: the primary was restarted"));
 
         middle.save_and_stop();
-        busy(&mut client, 1_500);
+        be_busy(&mut client, &mut next, 1_500);
         middle.restart();
         follow(&middle, &primary);
         check_equal(&primary, &middle, &format!("{kind:?}: the replica was restarted"));

@@ -45,7 +45,7 @@ koel alone. They print tables:
   dropped    how many new items are taken for known ones
 
   --out DIR    where results go (default: below benches/results)
-  --only koel  only sets whose names begin so, into a scratch folder
+  --only koel  only sets (of those beside peers) whose names begin so, into a scratch folder
   --test       a tiny run, into a scratch folder
 ";
 
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
             return ExitCode::from(if bench == "--help" { 0 } else { 2 });
         }
     };
-    match Arguments::new(words).and_then(run) {
+    match run(Arguments::new(words)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("koel-bench {bench}: {error}");

@@ -10,16 +10,15 @@ pub struct Arguments {
     words: Vec<String>,
     /// Whether everything runs once, on tiny tables, so that it takes seconds.
     pub test: bool,
-    /// The beginning of the names of the sets that are measured.
+    /// The beginning of the names of the sets that are measured, from [`out`](Self::out) on.
     pub only: String,
 }
 
 impl Arguments {
-    pub fn new(words: impl Iterator<Item = String>) -> Result<Self> {
+    pub fn new(words: impl Iterator<Item = String>) -> Self {
         let mut arguments = Arguments { words: words.collect(), test: false, only: String::new() };
         arguments.test = arguments.flag("--test");
-        arguments.only = arguments.value("--only")?.unwrap_or_default();
-        Ok(arguments)
+        arguments
     }
 
     pub fn flag(&mut self, name: &str) -> bool {
@@ -54,6 +53,7 @@ impl Arguments {
     /// Returns the folder for results, and makes it: that of the committed ones, a scratch folder if these would not be
     /// replaced by such a run, or the one that `--out` names.
     pub fn out(&mut self, bench: &str) -> Result<PathBuf> {
+        self.only = self.value("--only")?.unwrap_or_default();
         let usual = match self.test || !self.only.is_empty() {
             true => std::env::temp_dir().join("koel-bench").join(bench),
             false => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("results").join(bench),
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> Arguments {
-        Arguments::new(line.split_whitespace().map(String::from)).unwrap()
+        Arguments::new(line.split_whitespace().map(String::from))
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The machine, and threads that start together, each on a processor of its own.
 
-use std::fmt;
 use std::fs;
 use std::hint::black_box;
 use std::ops::Range;
@@ -45,24 +44,18 @@ impl Machine {
     }
 }
 
-impl fmt::Display for Machine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { model, processors, cores } = self;
-        write!(f, "{cores} cores")?;
-        if processors.len() > *cores {
-            write!(f, " ({} processors)", processors.len())?;
-        }
-        write!(f, ", {model}")
-    }
-}
-
 /// Says when and where something is measured.
 pub fn about() -> String {
     let date = Command::new("date").args(["-u", "+%F %R UTC"]).output();
     let date = date.map_or(String::new(), |date| String::from_utf8_lossy(&date.stdout).into());
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').take(3).collect::<Vec<_>>().join(", ");
-    format!("{}, {}; load average {load}.", date.trim(), *MACHINE)
+    let Machine { model, processors, cores } = &*MACHINE;
+    let threads = match processors.len() {
+        processors if processors > *cores => format!(" ({processors} processors)"),
+        _ => String::new(),
+    };
+    format!("{}, {cores} cores{threads}, {model}; load average {load}.", date.trim())
 }
 
 /// Returns where a processor is: which sibling of its core it is, its package, and its number.

@@ -38,7 +38,9 @@ pub trait Peer {
         if self.contains(key) { Some(false) } else { self.insert(key).then_some(true) }
     }
     /// Returns whether the key was there, or `None` if the peer cannot remove keys.
-    fn remove(&self, key: u64) -> Option<bool>;
+    fn remove(&self, _: u64) -> Option<bool> {
+        None
+    }
     /// Returns the bytes that the peer touches, if it allocates more than that.
     fn says_it_holds(&self) -> Option<usize> {
         None
@@ -67,7 +69,7 @@ pub fn hash_of(key: u64) -> u64 {
     hasher().hash_one(key)
 }
 
-pub struct Koel(ConcurrentCuckooFilter<FixedState>);
+pub struct Koel(pub ConcurrentCuckooFilter<FixedState>);
 
 impl Koel {
     /// Of fixed size, with room for this many items.

@@ -10,7 +10,7 @@ use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{publish, read_csv, write, write_csv};
 use crate::kit::machine::about;
 use report::Row;
-use sets::{Forgetful, Koel, Rotated, Stamps, WINDOW, cuckoo_clock};
+use sets::{Forgetful, Rotated, Stamps, WINDOW};
 use stream::{History, Moment, Speeds, Stream};
 
 /// A set without its type, so that different ones fit one list.
@@ -29,26 +29,28 @@ fn entry<P: Forgetful + 'static>(name: &'static str, is_drawn: bool, build: fn(u
     Entry { name, is_drawn, history, speed }
 }
 
-fn entries() -> [Entry; 8] {
-    [
-        entry("koel", false, Koel::fixed),
-        entry("koel, growing", true, Koel::growing),
-        entry("koel, keys removed one by one", false, Koel::removed_by_key),
+/// Returns the sets whose names begin so.
+fn entries(only: &str) -> Vec<Entry> {
+    let all = [
+        entry("koel", false, sets::fixed),
+        entry("koel, growing", true, sets::growing),
+        entry("koel, keys removed one by one", false, sets::removed_by_key),
         entry("fastbloom, 2 rotated", true, |keys| Rotated::new(2, WINDOW, keys)),
         entry("fastbloom, 3 rotated", true, |keys| Rotated::new(3, WINDOW.div_ceil(2), keys)),
         entry("fastbloom, 8 rotated", true, |keys| Rotated::new(8, 1, keys)),
-        entry("cuckoo-clock", false, cuckoo_clock),
+        entry("cuckoo-clock", false, sets::cuckoo_clock),
         entry("DashMap of time stamps", true, Stamps::new),
-    ]
+    ];
+    all.into_iter().filter(|entry| entry.name.starts_with(only)).collect()
 }
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let (out, test) = (arguments.out("windows")?, arguments.test);
     let keys = if test { 10_000 } else { 500_000 };
-    let part = arguments.part(&["burst", "draw"]);
+    let (part, entries) = (arguments.part(&["burst", "draw"]), entries(&arguments.only));
     arguments.end()?;
     if part.is_empty() {
-        let rows = measure(keys, test);
+        let rows = measure(&entries, keys, test);
         publish(&out.join("table.txt"), &report::text(&about(), keys, &rows))?;
         if rows.iter().any(|row| row.missed > 0.0 && row.name.starts_with("koel")) {
             return Err("koel missed keys of the window".into());
@@ -56,21 +58,20 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     }
     let csv = out.join("window.csv");
     if part != "draw" {
-        write_csv(&csv, "", &burst(keys))?;
+        write_csv(&csv, "", &burst(&entries, keys))?;
     }
     write(&out.join("window.svg"), report::picture(&read_csv(&csv)?.1))
 }
 
 /// Goes through twenty windows, with a burst in the tenth.
-fn burst(keys: u64) -> Vec<Moment> {
+fn burst(entries: &[Entry], keys: u64) -> Vec<Moment> {
     let stream = Stream { keys: keys / 10, ticks: 20 * WINDOW, burst: 9 * WINDOW..10 * WINDOW };
-    let drawn = entries().into_iter().filter(|entry| entry.is_drawn);
+    let drawn = entries.iter().filter(|entry| entry.is_drawn);
     drawn.flat_map(|entry| (entry.history)(&stream).moments).collect()
 }
 
-fn measure(keys: u64, test: bool) -> Vec<Row> {
+fn measure(entries: &[Entry], keys: u64, test: bool) -> Vec<Row> {
     let steady = Stream { keys, ticks: 6 * WINDOW, burst: 0..0 };
-    let entries = entries();
     let row = |entry: &Entry| Row::of(entry.name, (entry.history)(&steady));
     let mut rows: Vec<Row> = entries.iter().map(row).collect();
     for repetition in 0..if test { 1 } else { 5 } {

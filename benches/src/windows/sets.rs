@@ -1,5 +1,7 @@
 //! Sets that forget: koel and its peers, each set up as its documentation advises.
 
+pub use crate::peers::sets::RATE;
+use crate::peers::sets::{AtomicBloom, CuckooClock, Koel, Peer, hasher};
 use cuckoo_clock::config::{BitCount, CuckooConfiguration, TtlConfig};
 use foldhash::quality::FixedState;
 use koel::ConcurrentCuckooFilter;
@@ -9,23 +11,11 @@ use std::num::{NonZeroU32, NonZeroUsize};
 pub const WINDOW: u64 = 7;
 /// Just before a tick, the keys of one more tick than the window has are there.
 const HELD: u64 = WINDOW + 1;
-/// The false-positive rate that each peer is built for.
-pub const RATE: f64 = 1.2e-4;
 
-/// A set of keys that were seen lately.
-pub trait Forgetful {
-    /// Adds a key unless it is there. Returns whether it was added.
-    fn put(&self, key: u64) -> bool;
-
-    fn contains(&self, key: u64) -> bool;
-
-    /// Lets a tick pass.
-    fn tick(&mut self);
-
-    /// Returns the bytes that the peer touches, if it allocates more than that.
-    fn says_it_holds(&self) -> Option<usize> {
-        None
-    }
+/// A set of keys that were seen lately. It is built for a stream of a number of new keys a tick.
+pub trait Forgetful: Peer {
+    /// Lets a tick pass, the one with this number, in a stream of `keys` new keys a tick.
+    fn tick(&mut self, number: u64, keys: u64);
 }
 
 /// Returns the key of an item of a tick.
@@ -38,71 +28,44 @@ pub fn absent(item: u64) -> u64 {
     1 << 63 | item
 }
 
-/// koel: of fixed size, growing, or forgetting nothing while somebody who knows all keys removes the old ones. Like
-/// the other sets, it is built for a stream of `keys` new keys a tick.
-pub struct Koel {
-    filter: ConcurrentCuckooFilter<FixedState>,
-    forgets: bool,
-    keys: u64,
-    ticks: u64,
+fn koel(builder: koel::Builder<FixedState>) -> Koel {
+    Koel(builder.false_positive_rate(RATE).build().expect("memory"))
 }
 
-fn builder(capacity: u64) -> koel::Builder<FixedState> {
-    let builder = ConcurrentCuckooFilter::builder().capacity(capacity as usize);
-    builder.false_positive_rate(RATE).hasher(FixedState::default())
+fn of_capacity(capacity: u64) -> koel::Builder<FixedState> {
+    ConcurrentCuckooFilter::builder().capacity(capacity as usize).hasher(hasher())
 }
 
-impl Koel {
-    fn build(builder: koel::Builder<FixedState>, forgets: bool, keys: u64) -> Self {
-        Koel { filter: builder.build().expect("memory"), forgets, keys, ticks: 0 }
-    }
+/// koel of fixed size.
+pub fn fixed(keys: u64) -> Koel {
+    koel(of_capacity(HELD * keys).remembers(WINDOW as u32))
+}
 
-    pub fn fixed(keys: u64) -> Self {
-        Self::build(builder(HELD * keys).remembers(WINDOW as u32), true, keys)
-    }
+/// koel that begins with room for an eighth of a tick, and grows.
+pub fn growing(keys: u64) -> Koel {
+    koel(of_capacity(keys / 8).remembers(WINDOW as u32).growing().expected_growth(64.0))
+}
 
-    /// It begins with room for an eighth of a tick.
-    pub fn growing(keys: u64) -> Self {
-        let builder = builder(keys / 8).remembers(WINDOW as u32).growing();
-        Self::build(builder.expected_growth(64.0), true, keys)
-    }
-
-    pub fn removed_by_key(keys: u64) -> Self {
-        Self::build(builder(HELD * keys), false, keys)
-    }
+/// koel that forgets nothing, while somebody who knows all keys removes the old ones.
+pub fn removed_by_key(keys: u64) -> Koel {
+    koel(of_capacity(HELD * keys))
 }
 
 impl Forgetful for Koel {
-    #[inline]
-    fn put(&self, key: u64) -> bool {
-        self.filter.insert_if_absent(&key).expect("room for a window")
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.filter.contains(&key)
-    }
-
-    fn tick(&mut self) {
-        self.ticks += 1;
-        if self.forgets {
-            self.filter.tick();
-        } else if let Some(old) = self.ticks.checked_sub(HELD) {
-            (0..self.keys).for_each(|item| _ = self.filter.remove(&key(old, item)));
+    fn tick(&mut self, number: u64, keys: u64) {
+        if self.0.remembers().is_some() {
+            self.0.tick();
+        } else if let Some(old) = number.checked_sub(HELD) {
+            (0..keys).for_each(|item| _ = self.0.remove(&key(old, item)));
         }
-    }
-
-    fn says_it_holds(&self) -> Option<usize> {
-        Some(self.filter.size_in_bytes())
     }
 }
 
-/// Bloom filters, the newest first, of which the oldest is emptied and becomes the newest every `period` ticks. So many
-/// of them remember for at least one period less.
+/// Bloom filters, the newest first. Every `period` ticks, the oldest is emptied and becomes the newest, so n filters
+/// remember for at least n - 1 periods.
 pub struct Rotated {
-    blooms: Vec<fastbloom::AtomicBloomFilter<FixedState>>,
+    blooms: Vec<AtomicBloom>,
     period: u64,
-    ticks: u64,
 }
 
 impl Rotated {
@@ -110,18 +73,18 @@ impl Rotated {
         // Each lookup asks all of them.
         let rate = RATE / blooms as f64;
         let bloom = |_| {
-            let builder = fastbloom::AtomicBloomFilter::with_false_pos(rate);
-            builder.hasher(FixedState::default()).expected_items((period * keys) as usize)
+            let builder = fastbloom::AtomicBloomFilter::with_false_pos(rate).hasher(hasher());
+            builder.expected_items((period * keys) as usize)
         };
-        Rotated { blooms: (0..blooms).map(bloom).collect(), period, ticks: 0 }
+        Rotated { blooms: (0..blooms).map(bloom).collect(), period }
     }
 }
 
-impl Forgetful for Rotated {
+impl Peer for Rotated {
     #[inline]
-    fn put(&self, key: u64) -> bool {
-        let (newest, older) = self.blooms.split_first().expect("a filter");
-        !older.iter().any(|bloom| bloom.contains(&key)) && !newest.insert(&key)
+    fn insert(&self, key: u64) -> bool {
+        self.blooms[0].insert(&key);
+        true
     }
 
     #[inline]
@@ -129,12 +92,10 @@ impl Forgetful for Rotated {
         self.blooms.iter().any(|bloom| bloom.contains(&key))
     }
 
-    fn tick(&mut self) {
-        self.ticks += 1;
-        if self.ticks.is_multiple_of(self.period) {
-            self.blooms.rotate_right(1);
-            self.blooms[0].clear();
-        }
+    #[inline]
+    fn claim(&self, key: u64) -> Option<bool> {
+        let (newest, older) = self.blooms.split_first().expect("a filter");
+        Some(!older.iter().any(|bloom| bloom.contains(&key)) && !newest.insert(&key))
     }
 
     fn says_it_holds(&self) -> Option<usize> {
@@ -142,7 +103,14 @@ impl Forgetful for Rotated {
     }
 }
 
-pub type CuckooClock = cuckoo_clock::CuckooFilter<FixedState>;
+impl Forgetful for Rotated {
+    fn tick(&mut self, number: u64, _: u64) {
+        if number.is_multiple_of(self.period) {
+            self.blooms.rotate_right(1);
+            self.blooms[0].clear();
+        }
+    }
+}
 
 /// With 16 bits and buckets of four, its rate is the one asked for.
 pub fn cuckoo_clock(keys: u64) -> CuckooClock {
@@ -154,26 +122,11 @@ pub fn cuckoo_clock(keys: u64) -> CuckooClock {
         .with_ttl(TtlConfig { ttl, ttl_bits: bits(4) })
         .build()
         .expect("a valid setup");
-    cuckoo_clock::CuckooFilter::new(configuration, FixedState::default())
+    CuckooClock::new(configuration, hasher())
 }
 
 impl Forgetful for CuckooClock {
-    /// It does not say whether the key was there.
-    #[inline]
-    fn put(&self, key: u64) -> bool {
-        let is_new = !self.contains(&key);
-        if is_new {
-            self.insert(&key);
-        }
-        is_new
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.contains(&key)
-    }
-
-    fn tick(&mut self) {
+    fn tick(&mut self, _: u64, _: u64) {
         self.scan_and_update_ttl();
     }
 }
@@ -186,21 +139,16 @@ pub struct Stamps {
 
 impl Stamps {
     pub fn new(keys: u64) -> Self {
-        let hasher = FixedState::default();
-        let came = dashmap::DashMap::with_capacity_and_hasher((HELD * keys) as usize, hasher);
-        Stamps { came, now: 0 }
+        let room = (HELD * keys) as usize;
+        Stamps { came: dashmap::DashMap::with_capacity_and_hasher(room, hasher()), now: 0 }
     }
 }
 
-impl Forgetful for Stamps {
+impl Peer for Stamps {
     #[inline]
-    fn put(&self, key: u64) -> bool {
-        let mut is_new = false;
-        self.came.entry(key).or_insert_with(|| {
-            is_new = true;
-            self.now
-        });
-        is_new
+    fn insert(&self, key: u64) -> bool {
+        self.came.insert(key, self.now);
+        true
     }
 
     #[inline]
@@ -208,9 +156,21 @@ impl Forgetful for Stamps {
         self.came.contains_key(&key)
     }
 
-    fn tick(&mut self) {
-        self.now += 1;
-        let now = self.now;
+    #[inline]
+    fn claim(&self, key: u64) -> Option<bool> {
+        let mut is_new = false;
+        self.came.entry(key).or_insert_with(|| {
+            is_new = true;
+            self.now
+        });
+        Some(is_new)
+    }
+}
+
+impl Forgetful for Stamps {
+    fn tick(&mut self, number: u64, _: u64) {
+        let now = number as u32;
+        self.now = now;
         self.came.retain(|_, came| now - *came <= WINDOW as u32);
     }
 }

@@ -62,7 +62,7 @@ impl Stream {
         let (mut asked, mut missed) = (0, 0);
         for tick in 0..self.ticks {
             for item in 0..self.keys_of(tick) {
-                if !set.put(key(tick, item)) {
+                if set.claim(key(tick, item)) == Some(false) {
                     mistaken.insert(key(tick, item));
                 }
             }
@@ -90,7 +90,7 @@ impl Stream {
                 bytes: set.says_it_holds().unwrap_or(watch.held() + size_of::<P>()),
                 false_positive_rate: false_positives as f64 / others as f64,
             });
-            set.tick();
+            set.tick(tick + 1, self.keys);
         }
         let known = self.ticks.saturating_sub(4 * WINDOW);
         let stays = || (0..known).map(|came| there[came as usize] - came);
@@ -116,7 +116,7 @@ impl Stream {
         let mut set = build(self.keys);
         for tick in 0..2 * WINDOW + MEASURED {
             let is_measured = tick >= 2 * WINDOW;
-            let (put, _) = count(self.keys, |item| set.put(key(tick, item)));
+            let (put, _) = count(self.keys, |item| set.claim(key(tick, item)) != Some(false));
             if is_measured {
                 // Keys of the last six ticks, in an order that is none.
                 let lookups = LOOKUPS * self.keys;
@@ -133,7 +133,7 @@ impl Stream {
                 }
             }
             let start = Instant::now();
-            set.tick();
+            set.tick(tick + 1, self.keys);
             if is_measured {
                 speeds.note("tick", 1e3 * start.elapsed().as_secs_f64());
             }

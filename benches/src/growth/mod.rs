@@ -9,11 +9,12 @@ pub use speed::growing;
 
 use crate::kit::ABSENT;
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{median, publish, rate, read_csv, write, write_csv};
+use crate::kit::figures::{Rounds, median, publish, rate, read_csv, write, write_csv};
 use crate::kit::machine::about;
 use crate::kit::memory::{self, Watch};
-use crate::peers::sets::{Alone, Koel, Peer, autoscale, dash_set, scalable};
+use crate::peers::sets::{Koel, Peer, autoscale, dash_set, scalable};
 use report::{FORESEEN, Grown, Held, KOEL};
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 /// A kind of set, and how it is built with room for a number of items.
@@ -44,8 +45,8 @@ fn kinds() -> [Box<dyn Measured>; 5] {
     [
         kind(KOEL, true, Koel::growing),
         kind(FORESEEN, false, Koel::fixed),
-        kind("scalable_cuckoo_filter", true, |items| Alone::new(1, items, scalable)),
-        kind("autoscale_cuckoo_filter", true, |items| Alone::new(1, items, autoscale)),
+        kind("scalable_cuckoo_filter", true, |items| RefCell::new(scalable(items))),
+        kind("autoscale_cuckoo_filter", true, |items| RefCell::new(autoscale(items))),
         kind("DashSet", true, dash_set),
     ]
 }
@@ -85,16 +86,19 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
 fn measure(only: &str, power: u32, (test, reps): (bool, u64)) -> (Vec<Grown>, Vec<Held>) {
     let mut kinds = Vec::from(kinds());
     kinds.retain(|kind| kind.name().starts_with(only));
-    let mut runs: Vec<Vec<_>> = kinds.iter().map(|_| Vec::new()).collect();
+    let mut rounds = Rounds::new();
     for rep in 0..reps {
-        for (runs, kind) in runs.iter_mut().zip(&kinds) {
+        for kind in &kinds {
             eprint!("\rto 2^{power}, repetition {}: {:24}", rep + 1, kind.name());
-            runs.push(kind.grown(&Steps::to(power, test, rep)));
+            for row in kind.grown(&Steps::to(power, test, rep)) {
+                rounds.note((kind.name(), row.items), row);
+            }
         }
     }
     eprintln!();
+    let grown = rounds.0.iter().map(|(_, rows)| medians(rows));
     let held = kinds.iter().flat_map(|kind| kind.held(&Steps::to(power, test, 0)));
-    (runs.iter().flat_map(|runs| medians(runs)).collect(), held.collect())
+    (grown.collect(), held.collect())
 }
 
 /// The numbers of items that a run goes through, and its lookups and keys.
@@ -197,20 +201,16 @@ impl<P: Peer> Measured for Kind<P> {
     }
 }
 
-/// Summarises the repetitions of a set in rows, with medians of the rates, and all errors.
-fn medians(runs: &[Vec<Grown>]) -> Vec<Grown> {
-    let row = |at: usize| {
-        let of = |figure: fn(&Grown) -> f64| median(runs.iter().map(|run| figure(&run[at])));
-        let rates = runs.iter().map(|run| run[at].false_positive_rate);
-        let first = runs[0][at].clone();
-        Grown {
-            fill: of(|one| one.fill),
-            hit: of(|one| one.hit),
-            miss: of(|one| one.miss),
-            false_positive_rate: rates.sum::<f64>() / runs.len() as f64,
-            lost: runs.iter().map(|run| run[at].lost).sum(),
-            ..first
-        }
-    };
-    (0..runs[0].len()).map(row).collect()
+/// Summarises the repetitions of a row, with medians of the rates, and all errors.
+fn medians(rows: &[Grown]) -> Grown {
+    let of = |figure: fn(&Grown) -> f64| median(rows.iter().map(figure));
+    Grown {
+        fill: of(|row| row.fill),
+        hit: of(|row| row.hit),
+        miss: of(|row| row.miss),
+        false_positive_rate: rows.iter().map(|row| row.false_positive_rate).sum::<f64>()
+            / rows.len() as f64,
+        lost: rows.iter().map(|row| row.lost).sum(),
+        ..rows[0].clone()
+    }
 }

@@ -7,7 +7,7 @@ pub mod sets;
 mod workloads;
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{median, publish, read_csv, write, write_csv};
+use crate::kit::figures::{Rounds, median, publish, read_csv, write, write_csv};
 use crate::kit::machine::{MACHINE, about, share};
 use crate::kit::memory;
 use report::{LIMIT, Row, size_name};
@@ -123,7 +123,7 @@ fn measure(choice: &Choice) -> Vec<Row> {
     let combinations = (choice.sizes.len() * choice.threads.len()) as f64;
     for &size in &choice.sizes {
         for &threads in &choice.threads {
-            let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); peers.len()];
+            let mut samples = Rounds::new();
             let mut bytes = vec![0; peers.len()];
             let reps = match size >> 20 {
                 0..=7 => 9,
@@ -136,14 +136,14 @@ fn measure(choice: &Choice) -> Vec<Row> {
                 let crawl = Streams::crawl(&plan);
                 for (at, peer) in peers.iter().enumerate() {
                     let (of_run, held) = (peer.run)(&plan, &crawl);
-                    samples[at].extend(of_run);
+                    of_run.into_iter().for_each(|one| samples.note((at, one.workload), one));
                     bytes[at] = bytes[at].max(held);
                 }
             }
-            for ((peer, bytes), samples) in peers.iter().zip(bytes).zip(&samples) {
-                let bits = bytes as f64 * 8.0 / workloads::items(size) as f64;
+            for (at, peer) in peers.iter().enumerate() {
+                let bits = bytes[at] as f64 * 8.0 / workloads::items(size) as f64;
                 for workload in WORKLOADS {
-                    let of = samples.iter().filter(|one| one.workload == workload).collect();
+                    let of = samples.all(&(at, workload));
                     rows.extend(row(peer, workload, (size, threads), bits, of));
                 }
             }
@@ -158,7 +158,7 @@ fn row(
     workload: &str,
     (size, threads): (u64, u64),
     bits_per_item: f64,
-    samples: Vec<&Sample>,
+    samples: &[Sample],
 ) -> Option<Row> {
     // Only samples that had all cores count, unless there are none.
     let short_of_cores = !samples.iter().any(|sample| sample.all_cores);

@@ -11,9 +11,7 @@ use koel::ConcurrentCuckooFilter;
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
-use std::marker::PhantomData;
 use std::num::NonZeroUsize;
-use std::ops::DerefMut;
 
 pub const KOEL: &str = "koel";
 pub const KOEL_GROWING: &str = "koel (growing)";
@@ -333,84 +331,61 @@ set!(
     |set, hash| set.insert_fingerprint(false, hash).ok()
 );
 
-/// What lets threads, or one thread alone, change a filter.
-pub trait Lock<F> {
-    fn around(filter: F) -> Self;
-    fn lock(&self) -> impl DerefMut<Target = F>;
-}
+/// Filters behind mutexes, one per shard. The hash chooses the shard, so operations on the same key exclude each other.
+pub struct Locked<F>(Box<[CachePadded<Mutex<F>>]>);
 
-impl<F> Lock<F> for Mutex<F> {
-    fn around(filter: F) -> Self {
-        Mutex::new(filter)
-    }
-
-    #[inline]
-    fn lock(&self) -> impl DerefMut<Target = F> {
-        self.lock()
-    }
-}
-
-impl<F> Lock<F> for RefCell<F> {
-    fn around(filter: F) -> Self {
-        RefCell::new(filter)
-    }
-
-    #[inline]
-    fn lock(&self) -> impl DerefMut<Target = F> {
-        self.borrow_mut()
-    }
-}
-
-/// Filters behind locks, one per shard. The hash chooses the shard, so operations on the same key exclude each other.
-pub struct Shards<F, L>(Box<[CachePadded<L>]>, PhantomData<fn() -> F>);
-
-pub type Locked<F> = Shards<F, Mutex<F>>;
-/// A filter that one thread uses.
-pub type Alone<F> = Shards<F, RefCell<F>>;
-
-impl<F: Sequential, L: Lock<F>> Shards<F, L> {
+impl<F: Sequential> Locked<F> {
     /// Gives each shard room for six standard deviations more than its share. Items fall to shards by chance, and one
     /// in 10^9 shards gets more than that. The number of shards is a power of two.
     pub fn new(shards: usize, items: u64, build: fn(u64) -> F) -> Self {
         let share = items as f64 / shards as f64;
         let deviation = (share * (1.0 - 1.0 / shards as f64)).sqrt();
         let room = (share + 6.0 * deviation).ceil() as u64;
-        let shards = (0..shards).map(|_| CachePadded::new(L::around(build(room))));
-        Shards(shards.collect(), PhantomData)
+        Locked((0..shards).map(|_| CachePadded::new(Mutex::new(build(room)))).collect())
     }
 
-    /// Locks the shard that the bits from 40 on choose. No filter uses these bits within a shard: fingerprints come
-    /// from the highest 16 bits, and buckets from at most the lowest 40. If the filters used them, all items of a shard
-    /// would share a part of their fingerprints or buckets.
+    /// Does this to the shard that the bits from 40 on choose. No filter uses these bits within a shard: fingerprints
+    /// come from the highest 16 bits, and buckets from at most the lowest 40. If the filters used them, all items of a
+    /// shard would share a part of their fingerprints or buckets.
     #[inline]
-    fn lock(&self, hash: u64) -> impl DerefMut<Target = F> {
-        self.0[(hash >> 40) as usize & (self.0.len() - 1)].lock()
+    fn with<T>(&self, key: u64, act: impl FnOnce(&mut F, u64) -> T) -> T {
+        let hash = hash_of(key);
+        act(&mut self.0[(hash >> 40) as usize & (self.0.len() - 1)].lock(), hash)
     }
 }
 
-impl<F: Sequential, L: Lock<F>> Peer for Shards<F, L> {
+impl<F: Sequential> Peer for Locked<F> {
     #[inline]
     fn insert(&self, key: u64) -> bool {
-        let hash = hash_of(key);
-        self.lock(hash).insert(hash)
+        self.with(key, F::insert)
     }
 
     #[inline]
     fn contains(&self, key: u64) -> bool {
-        let hash = hash_of(key);
-        self.lock(hash).contains(hash)
+        self.with(key, |filter, hash| filter.contains(hash))
     }
 
     #[inline]
     fn claim(&self, key: u64) -> Option<bool> {
-        let hash = hash_of(key);
-        self.lock(hash).claim(hash)
+        self.with(key, F::claim)
     }
 
     #[inline]
     fn remove(&self, key: u64) -> Option<bool> {
-        let hash = hash_of(key);
-        self.lock(hash).remove(hash)
+        self.with(key, F::remove)
+    }
+}
+
+/// A filter that one thread uses.
+impl<F: Sequential> Peer for RefCell<F> {
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.borrow_mut().insert(hash_of(key))
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.borrow().contains(hash_of(key))
     }
 }
 

@@ -84,10 +84,8 @@ fn a_user_who_may_all_but_write_cannot_write_and_one_who_may_read_and_write_can(
         let (reads, writes) = (commands_with("read"), commands_with("write"));
         // In any server, by the rules that the README has.
         let rules = rules_of_the_readme();
-        assert_eq!(
-            rules.iter().map(|rule| rule.0).collect::<Vec<_>>(),
-            ["reader", "app", "cautious"]
-        );
+        let names: Vec<_> = rules.iter().map(|rule| rule.0).collect();
+        assert_eq!(names, ["reader", "app", "cautious"]);
         let (has_some, has_own) = has_categories(&mut server.client());
         // Nobody but a primary sends that.
         let tick = if has_some { Vec::new() } else { vec!["cf.tick"] };

@@ -9,7 +9,6 @@ mod stream;
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{publish, read_csv, write, write_csv};
 use crate::kit::machine::about;
-use report::Row;
 use sets::{Forgetful, Rotated, Stamps, WINDOW};
 use stream::{History, Moment, Speeds, Stream};
 
@@ -70,10 +69,9 @@ fn burst(entries: &[Entry], keys: u64) -> Vec<Moment> {
     drawn.flat_map(|entry| (entry.history)(&stream).moments).collect()
 }
 
-fn measure(entries: &[Entry], keys: u64, test: bool) -> Vec<Row> {
+fn measure(entries: &[Entry], keys: u64, test: bool) -> Vec<History> {
     let steady = Stream { keys, ticks: 6 * WINDOW, burst: 0..0 };
-    let row = |entry: &Entry| Row::of(entry.name, (entry.history)(&steady));
-    let mut rows: Vec<Row> = entries.iter().map(row).collect();
+    let mut rows: Vec<History> = entries.iter().map(|entry| (entry.history)(&steady)).collect();
     for repetition in 0..if test { 1 } else { 5 } {
         for (entry, row) in entries.iter().zip(&mut rows) {
             eprint!("\rrepetition {repetition}: {:32}", entry.name);

@@ -1,51 +1,25 @@
 //! The figures as a table and a picture.
 
 use super::sets::{RATE, WINDOW};
-use super::stream::{History, Moment, Speeds};
+use super::stream::{History, Moment};
 use crate::kit::curves::{Lines, axis, picture as picture_of};
 use crate::kit::table::Table;
 use koel_plot::{Axis, Chart, Point, Style};
 
-/// The figures of a peer in a steady stream.
-pub struct Row {
-    pub name: &'static str,
-    /// Bits for each key of the window, at the end of a tick, and the most of them.
-    bits: f64,
-    false_positive_rate: f64,
-    stays: (u64, u64),
-    pub missed: f64,
-    pub speeds: Speeds,
-}
-
-impl Row {
-    /// The figures of the second half of a stream.
-    pub fn of(name: &'static str, history: History) -> Row {
-        let History { moments, stays, missed } = history;
-        let late = &moments[moments.len() / 2..];
-        let bits = late.iter().map(|moment| 8.0 * moment.bytes as f64 / moment.items as f64);
-        let rates = late.iter().map(|moment| moment.false_positive_rate);
-        Row {
-            name,
-            bits: bits.fold(0.0, f64::max),
-            false_positive_rate: rates.sum::<f64>() / late.len() as f64,
-            stays,
-            missed,
-            speeds: Speeds::new(),
-        }
-    }
-}
-
-/// Returns the table, which begins with a note on the run.
-pub fn text(note: &str, keys: u64, rows: &[Row]) -> String {
+/// Returns the table of the second half of a steady stream, which begins with a note on the run.
+pub fn text(note: &str, keys: u64, rows: &[History]) -> String {
     let columns = ["bits", "stay", "missed", "found", "tick", "put", "hit", "miss"];
     let mut table = Table::new("", &columns);
     for row in rows {
         let speeds = ["tick", "put", "hit", "miss"].map(|name| row.speeds.median(&name));
+        let late = &row.moments[row.moments.len() / 2..];
+        let bits = late.iter().map(|moment| 8.0 * moment.bytes as f64 / moment.items as f64);
+        let rates = late.iter().map(|moment| moment.false_positive_rate);
         let cells = [
-            format!("{:.1}", row.bits),
+            format!("{:.1}", bits.fold(0.0, f64::max)),
             format!("{}–{}", row.stays.0, row.stays.1),
             format!("{:.4} %", 100.0 * row.missed),
-            format!("{:.4} %", 100.0 * row.false_positive_rate),
+            format!("{:.4} %", 100.0 * rates.sum::<f64>() / late.len() as f64),
         ];
         table.row(row.name, cells.into_iter().chain(speeds.map(|speed| format!("{speed:.1}"))));
     }

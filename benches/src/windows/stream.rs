@@ -29,13 +29,15 @@ pub struct Moment {
     pub false_positive_rate: f64,
 }
 
-/// What a stream went through.
+/// What a stream went through, and how fast the set was.
 pub struct History {
+    pub name: &'static str,
     pub moments: Vec<Moment>,
     /// The least and the greatest number of ticks that a key stayed.
     pub stays: (u64, u64),
     /// The share of sampled keys that were added within the window and not there.
     pub missed: f64,
+    pub speeds: Speeds,
 }
 
 /// How many times as many keys a tick of a burst has.
@@ -51,7 +53,7 @@ impl Stream {
     }
 
     /// Puts all keys of the stream into a set, and looks at it at the end of each tick. Nothing is timed.
-    pub fn history<P: Forgetful>(&self, name: &str, build: fn(u64) -> P) -> History {
+    pub fn history<P: Forgetful>(&self, name: &'static str, build: fn(u64) -> P) -> History {
         // Keys that seemed to be there when they came, and so were not added.
         let mut mistaken = HashSet::with_capacity(1 << 16);
         let watch = Watch::start();
@@ -95,9 +97,11 @@ impl Stream {
         let known = self.ticks.saturating_sub(4 * WINDOW);
         let stays = || (0..known).map(|came| there[came as usize] - came);
         History {
+            name,
             moments,
             stays: (stays().min().unwrap_or(0), stays().max().unwrap_or(0) + 1),
             missed: missed as f64 / asked as f64,
+            speeds: Speeds::new(),
         }
     }
 }

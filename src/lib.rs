@@ -245,7 +245,7 @@ pub mod internals {
     pub use crate::layout::stamps::Moment;
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, execute, kick};
-    pub use crate::shard::lease::{Known, Permanent, Refusal};
+    pub use crate::shard::lease::{Known, Lease, Permanent, Refusal};
     pub use crate::shard::path::{Path, Step, find};
     pub use crate::sync::AtomicU64;
     #[cfg(loom)]

@@ -7,7 +7,7 @@ use crate::shard::kick::Outcome;
 use crate::shard::lease::Lease;
 use crate::table::ticking::Time;
 
-impl<L: Lease> Shard<'_, L> {
+impl<'a, L: Lease<'a>> Shard<L> {
     /// Reads the words of a bucket without its lock.
     fn read_unlocked(self, bucket: Bucket) -> Words {
         self.read_rest(bucket, self.read(bucket))
@@ -16,7 +16,7 @@ impl<L: Lease> Shard<'_, L> {
     /// Looks into one bucket after the other, each with its own version.
     pub(super) fn look_at_one_by_one(self, place: Place) -> Option<bool> {
         for bucket in [place.first, place.second] {
-            let seen = self.table.stripes.see(self.stripe(bucket));
+            let seen = self.table().stripes.see(self.stripe(bucket));
             if !self.lanes().matching(self.read(bucket), place.fp).is_empty() {
                 return Some(true);
             }
@@ -29,7 +29,7 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Looks once, but checks before instead of after it whether the shard has been split.
     pub(super) fn look_too_late(self, place: Place) -> Option<bool> {
-        let is_whole = self.lease.check().is_ok();
+        let is_whole = self.check().is_ok();
         let seen = self.see(place);
         let heads = [place.first, place.second].map(|bucket| self.read(bucket));
         (seen.still_hold() && is_whole).then(|| self.matches(place, heads))
@@ -94,15 +94,15 @@ impl<L: Lease> Shard<'_, L> {
     /// Copies the shard with one lock at a time.
     pub(super) fn copy_one_by_one(self, to: &mut [u64]) -> Result<(i64, Option<Time>), L::Lapsed> {
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
-            let locked = self.lock_one(Bucket((word - self.base) as u32))?;
-            *copy = self.table.read_locked(&locked, word);
+            let locked = self.lock_one(Bucket((word - self.base()) as u32))?;
+            *copy = self.table().read_locked(&locked, word);
         }
         Ok((self.all_items(), None))
     }
 
     pub(super) fn copy_unlocked(self, to: &mut [u64]) -> Result<(i64, Option<Time>), L::Lapsed> {
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
-            *copy = self.table.read(word);
+            *copy = self.table().read(word);
         }
         Ok((self.all_items(), None))
     }

@@ -54,7 +54,7 @@ impl Fixed {
         self.table.is_wide()
     }
 
-    fn shards(&self) -> impl Iterator<Item = Shard<'_>> {
+    fn shards(&self) -> impl Iterator<Item = Shard<Permanent<'_>>> {
         (0..self.table.geometry.shards()).map(|shard| Shard::new(&self.table, shard))
     }
 }
@@ -169,20 +169,19 @@ pub struct FixedShards<'a, const WIDE: bool>(pub &'a Fixed);
 /// attempt keeps them in registers.)
 #[cold]
 #[inline(never)]
-fn act_again<'a, S: Shards<'a, Lease = Permanent<W>>, W: Into<bool> + Copy, A>(
+fn act_there<'a, S: Shards<'a, Lease = Permanent<'a, W>>, W: Into<bool> + Copy, A>(
     shards: S,
-    shard: (&'a Table, usize, Permanent<W>),
+    lease: Permanent<'a, W>,
     first: Bucket,
     second: Bucket,
     fp: Fingerprint,
     act: impl FnOnce(S, Located<'a, S>) -> A,
 ) -> A {
-    let (table, base, lease) = shard;
-    act(shards, (Shard::leased(table, base, lease), Place { first, second, fp }))
+    act(shards, (Shard(lease), Place { first, second, fp }))
 }
 
 impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
-    type Lease = Permanent<Known<WIDE>>;
+    type Lease = Permanent<'a, Known<WIDE>>;
 
     type Spot = Spot;
 
@@ -210,11 +209,10 @@ impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
 
     #[inline]
     fn locate(self, hash: Mixed) -> Located<'a, Self> {
-        let geometry = &self.0.table.geometry;
-        let (index, place) = geometry.locate_mixed(hash, WIDE);
-        let (base, lease) =
-            (index * geometry.buckets() as usize, Permanent { is_wide: Known::<WIDE> });
-        (Shard::leased(&self.0.table, base, lease), place)
+        let table = &self.0.table;
+        let (index, place) = table.geometry.locate_mixed(hash, WIDE);
+        let base = index * table.geometry.buckets() as usize;
+        (Shard(Permanent { table, base, is_wide: Known::<WIDE> }), place)
     }
 
     #[inline(always)]
@@ -223,7 +221,7 @@ impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
         (shard, Place { first, second, fp }): Located<'a, Self>,
         act: impl FnOnce(Self, Located<'a, Self>) -> A,
     ) -> A {
-        act_again(self, (&self.0.table, shard.base, shard.lease), first, second, fp, act)
+        act_there(self, shard.0, first, second, fp, act)
     }
 
     fn relocate(self, _: Self::Lease, lapsed: Infallible) -> Located<'a, Self> {

@@ -106,7 +106,7 @@ impl Unplaced {
 
 impl IncomingShard<'_> {
     /// Returns the shift to the present time, to a caller that holds all locks of a shard here.
-    pub fn present<L: Lease>(&self, shard: Shard<'_, L>, locked: &impl Locks) -> AgeShift {
+    pub fn present<'a, L: Lease<'a>>(&self, shard: Shard<L>, locked: &impl Locks) -> AgeShift {
         let forever = AgeShift { then: Moment::FIRST, now: Moment::FIRST, ticks: 0 };
         self.ages.map_or(forever, |ages| ages.present(shard.present(locked, ages.clocks.here)))
     }
@@ -136,10 +136,10 @@ impl IncomingShard<'_> {
     /// entries for which there is no room. That bucket may be merged again, since its other entries are
     /// covered then.
     #[inline]
-    pub fn merge<L: Lease>(
+    pub fn merge<'a, L: Lease<'a>>(
         &self,
         next: &mut usize,
-        shard: Shard<'_, L>,
+        shard: Shard<L>,
         present: AgeShift,
         mut merge_entry: impl FnMut(Place, u64) -> Merged,
     ) -> Option<Unplaced> {

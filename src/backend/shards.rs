@@ -29,13 +29,13 @@ fn ask_again<'a, S: Shards<'a>, A>(
     shards: S,
     mut lease: S::Lease,
     mut lapsed: Lapsed<'a, S>,
-    ask: impl Fn(Shard<'a, S::Lease>, Place) -> Result<A, Lapsed<'a, S>>,
+    ask: impl Fn(Shard<S::Lease>, Place) -> Result<A, Lapsed<'a, S>>,
 ) -> A {
     loop {
         let (shard, place) = shards.relocate(lease, lapsed);
         match ask(shard, place) {
             Ok(answer) => return answer,
-            Err(again) => (lease, lapsed) = (shard.lease, again),
+            Err(again) => (lease, lapsed) = (shard.0, again),
         }
     }
 }
@@ -47,7 +47,7 @@ fn place_again<'a, S: Shards<'a>, A>(
     shards: S,
     mut lease: S::Lease,
     mut refusal: Refusal<Lapsed<'a, S>>,
-    ask: impl Fn(Shard<'a, S::Lease>, Place) -> Answer<A, S::Lease>,
+    ask: impl Fn(Shard<S::Lease>, Place) -> Answer<A, Lapsed<'a, S>>,
 ) -> Result<A, Full> {
     loop {
         let (shard, place) = match refusal {
@@ -56,16 +56,16 @@ fn place_again<'a, S: Shards<'a>, A>(
         };
         match ask(shard, place) {
             Ok(answer) => return Ok(answer),
-            Err(again) => (lease, refusal) = (shard.lease, again),
+            Err(again) => (lease, refusal) = (shard.0, again),
         }
     }
 }
 
 /// The shard that owns an item, and the item's place in it.
-pub type Located<'a, S> = (Shard<'a, <S as Shards<'a>>::Lease>, Place);
+pub type Located<'a, S> = (Shard<<S as Shards<'a>>::Lease>, Place);
 
 /// The error of a shard whose lease has ended.
-pub type Lapsed<'a, S> = <<S as Shards<'a>>::Lease as Lease>::Lapsed;
+pub type Lapsed<'a, S> = <<S as Shards<'a>>::Lease as Lease<'a>>::Lapsed;
 
 /// The shards of a filter, for operations on items: [those of a fixed size](crate::backend::fixed::FixedShards), or
 /// those that are [split](crate::backend::growing::sharded::shards::GrowingShards) when they are full.
@@ -73,7 +73,7 @@ pub type Lapsed<'a, S> = <<S as Shards<'a>>::Lease as Lease>::Lapsed;
 /// Whether buckets are wide is a part of the type. So there is code for each width, without a test in it. The
 /// operations are always inlined, so that the item's place stays in registers: passing it through memory takes 10 ns.
 pub trait Shards<'a>: Copy + Send + Sync {
-    type Lease: Lease;
+    type Lease: Lease<'a>;
 
     /// Whether a tick is passing, so that expired lanes may be left.
     fn is_ticking(self) -> bool;
@@ -175,13 +175,13 @@ pub trait Shards<'a>: Copy + Send + Sync {
 
     #[inline(always)]
     fn count(self, (shard, place): Located<'a, Self>) -> usize {
-        let again = |lapsed| ask_again(self, shard.lease, lapsed, Shard::count);
+        let again = |lapsed| ask_again(self, shard.0, lapsed, Shard::count);
         shard.count(place).unwrap_or_else(again)
     }
 
     #[inline(always)]
     fn remove(self, (shard, place): Located<'a, Self>) -> bool {
-        let again = |lapsed| ask_again(self, shard.lease, lapsed, Shard::remove);
+        let again = |lapsed| ask_again(self, shard.0, lapsed, Shard::remove);
         shard.remove(place).unwrap_or_else(again)
     }
 
@@ -204,7 +204,7 @@ pub trait Shards<'a>: Copy + Send + Sync {
     fn insert_any(self, at: Located<'a, Self>) -> Result<(), Full> {
         let (shard, place) = at;
         let add = |shard, place| kick(shard, place, Copies::Add).map(|_| ());
-        add(shard, place).or_else(|refusal| place_again(self, shard.lease, refusal, add))
+        add(shard, place).or_else(|refusal| place_again(self, shard.0, refusal, add))
     }
 
     #[inline(always)]
@@ -238,25 +238,25 @@ pub trait Shards<'a>: Copy + Send + Sync {
     fn insert_if_absent_again(self, at: Located<'a, Self>) -> Result<bool, Full> {
         let (shard, place) = at;
         let add = |shard, place| kick(shard, place, Copies::UnlessPresent);
-        add(shard, place).or_else(|refusal| place_again(self, shard.lease, refusal, add))
+        add(shard, place).or_else(|refusal| place_again(self, shard.0, refusal, add))
     }
 
     #[inline(always)]
     fn refresh(self, (shard, place): Located<'a, Self>) -> bool {
-        let again = |lapsed| ask_again(self, shard.lease, lapsed, Shard::refresh);
+        let again = |lapsed| ask_again(self, shard.0, lapsed, Shard::refresh);
         shard.refresh(place).unwrap_or_else(again)
     }
 
     #[inline(always)]
     fn insert_or_refresh(self, (shard, place): Located<'a, Self>) -> Result<bool, Full> {
-        let again = |refusal| place_again(self, shard.lease, refusal, Shard::insert_or_refresh);
+        let again = |refusal| place_again(self, shard.0, refusal, Shard::insert_or_refresh);
         shard.insert_or_refresh(place).or_else(again)
     }
 
     /// Returns the age in ticks of the copy of the item that a removal takes.
     #[inline]
     fn age(self, (shard, place): Located<'a, Self>) -> Option<u64> {
-        let again = |lapsed| ask_again(self, shard.lease, lapsed, Shard::age);
+        let again = |lapsed| ask_again(self, shard.0, lapsed, Shard::age);
         shard.age(place).unwrap_or_else(again)
     }
 }

@@ -12,7 +12,7 @@ use crate::shard::lease::Lease;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
-impl<L: Lease> Shard<'_, L> {
+impl<'a, L: Lease<'a>> Shard<L> {
     /// Adds a copy of an item, by however many moves. Returns whether there is room. No other thread has the filter.
     pub fn insert_exhaustively(self, place: Place) -> Result<bool, L::Lapsed> {
         let locked = self.lock_all()?;

@@ -162,7 +162,11 @@ pub enum Copies {
 #[doc(hidden)]
 #[cold]
 #[inline(never)]
-pub fn kick<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<bool, L> {
+pub fn kick<'a, L: Lease<'a>>(
+    shard: Shard<L>,
+    place: Place,
+    copies: Copies,
+) -> Answer<bool, L::Lapsed> {
     shard.sweep_all()?;
     let outcome = match path::find_near(shard, place) {
         Some(path) => execute_within::<1, 3, L>(shard, &path, place, copies)?,
@@ -178,7 +182,11 @@ pub fn kick<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answ
 /// The same with as many moves as it takes, up to the limit of a path.
 #[cold]
 #[inline(never)]
-fn kick_far<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<bool, L> {
+fn kick_far<'a, L: Lease<'a>>(
+    shard: Shard<L>,
+    place: Place,
+    copies: Copies,
+) -> Answer<bool, L::Lapsed> {
     while let Some(path) = path::find(shard, place) {
         match execute(shard, &path, place, copies)? {
             Outcome::Placed => return Ok(true),
@@ -196,15 +204,15 @@ fn kick_far<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answ
 }
 
 /// Returns the reason why the item has no room, by recent words: its own copies, or other items.
-fn full<L: Lease>(shard: Shard<'_, L>, place: Place) -> Refusal<L::Lapsed> {
+fn full<'a, L: Lease<'a>>(shard: Shard<L>, place: Place) -> Refusal<L::Lapsed> {
     let only_copies = shard.matches_of(place).lanes == 2 * shard.lanes().slots();
     Refusal::Full(if only_copies { FullKind::TooManyCopies } else { FullKind::NoRoomNearby })
 }
 
 /// Moves the items of the path and places the newcomer, if the path is still as it was found.
 #[doc(hidden)]
-pub fn execute<L: Lease>(
-    shard: Shard<'_, L>,
+pub fn execute<'a, L: Lease<'a>>(
+    shard: Shard<L>,
     path: &Path,
     place: Place,
     copies: Copies,
@@ -214,8 +222,8 @@ pub fn execute<L: Lease>(
 
 /// The same along a path that, with both buckets of the newcomer, has at most `MAX` buckets.
 #[inline]
-fn execute_within<const MOVES: usize, const MAX: usize, L: Lease>(
-    shard: Shard<'_, L>,
+fn execute_within<'a, const MOVES: usize, const MAX: usize, L: Lease<'a>>(
+    shard: Shard<L>,
     path: &Path<MOVES>,
     place: Place,
     copies: Copies,
@@ -244,8 +252,8 @@ fn execute_within<const MOVES: usize, const MAX: usize, L: Lease>(
 /// Returns the new words of the path's buckets, in its order, or `None` if the path is stale. No bucket
 /// appears twice, so each word is computed from the bucket's present contents.
 #[inline]
-fn check<const MOVES: usize, const MAX: usize, L: Lease>(
-    shard: Shard<'_, L>,
+fn check<'a, const MOVES: usize, const MAX: usize, L: Lease<'a>>(
+    shard: Shard<L>,
     path: &Path<MOVES>,
     place: Place,
     locked: &impl Locks,

@@ -9,7 +9,7 @@
 use crate::error::FullKind;
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
-use crate::layout::geometry::{Bucket, Geometry};
+use crate::layout::geometry::Bucket;
 use crate::layout::shrinking::MergeMatches;
 use crate::layout::stamps::Moment;
 use crate::sync::AtomicU64;
@@ -21,7 +21,7 @@ use std::fmt::Debug;
 /// The maximum number of full buckets on the list of a search for room, under any lease.
 pub const MAX_NODES: usize = if SMALL { 16 } else { 512 };
 
-pub trait Lease: Copy {
+pub trait Lease<'a>: Copy {
     /// The error that the lease has ended, so that the caller has to look up the item's shard again.
     type Lapsed: Debug;
 
@@ -31,20 +31,24 @@ pub trait Lease: Copy {
     /// The number of full buckets that a search for room lists before it gives up.
     const MAX_NODES: usize;
 
-    /// Returns the lanes of the shard's table.
-    #[inline]
-    fn lanes(&self, table: &Table) -> Lanes {
-        table.geometry.lanes()
-    }
+    fn table(&self) -> &'a Table;
 
-    /// Returns the first word of a bucket. The shard begins at bucket `base` of the table.
-    fn heads<'t>(&'t self, table: &'t Table, base: usize, bucket: Bucket) -> &'t AtomicU64;
+    /// The table's index of the shard's first bucket.
+    fn base(&self) -> usize;
 
-    /// Reads the second word of a wide bucket.
-    fn read_second(&self, table: &Table, base: usize, bucket: Bucket) -> u64;
+    fn lanes(&self) -> Lanes;
+
+    /// Whether the shard's buckets are wide.
+    fn is_wide(&self) -> bool;
+
+    /// Returns where the first word of a bucket is.
+    fn heads(&self, bucket: Bucket) -> &'a AtomicU64;
+
+    /// Reads the second word of a wide bucket. Returns zero for a narrow one.
+    fn tails(&self, bucket: Bucket) -> u64;
 
     /// Returns the version of a bucket's stripe.
-    fn version<'t>(&'t self, table: &'t Table, base: usize, bucket: Bucket) -> &'t AtomicU64;
+    fn version(&self, bucket: Bucket) -> &'a AtomicU64;
 
     /// Checks that the shard still owns the item. It stays so for as long as the caller holds a lock of the
     /// shard.
@@ -56,36 +60,27 @@ pub trait Lease: Copy {
 
     /// Returns the clock, if the filter forgets. A caller that holds a lock of the shard reads a time no
     /// earlier than that of any thread that held the lock before.
-    fn clock<'t>(&'t self, table: &'t Table) -> Option<&'t Clock>;
+    fn clock(&self) -> Option<&'a Clock>;
 
     // What the lanes mean.
 
-    /// Whether the shard's buckets are wide.
-    fn is_wide(self) -> bool;
-
     /// Whether a lane of two buckets matches an item with this fingerprint. (The second words of narrow buckets are
     /// zero.)
-    fn either_matches(
-        self,
-        lanes: Lanes,
-        heads: [u64; 2],
-        tails: [u64; 2],
-        fp: Fingerprint,
-    ) -> bool;
+    fn either_matches(self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool;
 
     /// Returns the lanes of a first word that match an item with this fingerprint: in a wide bucket, by its
     /// head alone.
-    fn matching(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet;
+    fn matching_heads(self, heads: u64, fp: Fingerprint) -> LaneSet;
 
     /// Returns the lanes of a second word that match it by its tail. Empty lanes may be among them.
-    fn matching_tail(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet;
+    fn matching_tails(self, tails: u64, fp: Fingerprint) -> LaneSet;
 
     /// Returns the lanes of a bucket that agree with an entry of another filter in all bits that neither has
     /// lost.
-    fn merge_matches(self, lanes: Lanes, words: Words, fp: Fingerprint) -> MergeMatches;
+    fn merge_matches(self, words: Words, fp: Fingerprint) -> MergeMatches;
 
     /// Returns the other bucket of an item that is in `bucket` as `fp`.
-    fn alternate(self, geometry: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket;
+    fn alternate(self, bucket: Bucket, fp: Fingerprint) -> Bucket;
 
     /// Returns, of these lanes that all match one item, the lane that matches the fewest other items, and the
     /// number of bits that it has lost.
@@ -133,13 +128,15 @@ impl<E> From<E> for Refusal<E> {
     }
 }
 
-/// The result of an operation that fails if the shard is full or no longer owns the item.
-pub type Answer<T, L> = Result<T, Refusal<<L as Lease>::Lapsed>>;
+/// The result of an operation that fails if the shard is full or no longer owns the item (`E`).
+pub type Answer<T, E> = Result<T, Refusal<E>>;
 
 /// The lease of a fixed filter's shard, which never ends. In a growing filter, work on a whole shard uses it, too: its
 /// caller makes sure that the shard is not split meanwhile, or does not mind.
-#[derive(Clone, Copy, Debug)]
-pub struct Permanent<W = bool> {
+#[derive(Clone, Copy)]
+pub struct Permanent<'a, W = bool> {
+    pub table: &'a Table,
+    pub base: usize,
     /// Whether the shard's buckets are wide: a value, or [`Known`].
     pub is_wide: W,
 }
@@ -155,25 +152,48 @@ impl<const WIDE: bool> From<Known<WIDE>> for bool {
     }
 }
 
-impl<W: Into<bool> + Copy> Lease for Permanent<W> {
+impl<'a, W: Into<bool> + Copy> Lease<'a> for Permanent<'a, W> {
     type Lapsed = Infallible;
 
     const IS_PERMANENT: bool = true;
     const MAX_NODES: usize = MAX_NODES;
 
-    #[inline(always)]
-    fn heads<'t>(&'t self, table: &'t Table, base: usize, bucket: Bucket) -> &'t AtomicU64 {
-        table.word((base + bucket.0 as usize) << u32::from(self.is_wide()))
+    #[inline]
+    fn table(&self) -> &'a Table {
+        self.table
+    }
+
+    #[inline]
+    fn base(&self) -> usize {
+        self.base
+    }
+
+    #[inline]
+    fn lanes(&self) -> Lanes {
+        self.table.geometry.lanes()
+    }
+
+    #[inline]
+    fn is_wide(&self) -> bool {
+        self.is_wide.into()
     }
 
     #[inline(always)]
-    fn read_second(&self, table: &Table, base: usize, bucket: Bucket) -> u64 {
-        table.read(2 * (base + bucket.0 as usize) + 1)
+    fn heads(&self, bucket: Bucket) -> &'a AtomicU64 {
+        self.table.word((self.base + bucket.0 as usize) << u32::from(self.is_wide()))
     }
 
     #[inline(always)]
-    fn version<'t>(&'t self, table: &'t Table, base: usize, bucket: Bucket) -> &'t AtomicU64 {
-        table.stripes.version(Table::stripe_of(base + bucket.0 as usize))
+    fn tails(&self, bucket: Bucket) -> u64 {
+        match self.is_wide() {
+            false => 0,
+            true => self.table.read(2 * (self.base + bucket.0 as usize) + 1),
+        }
+    }
+
+    #[inline(always)]
+    fn version(&self, bucket: Bucket) -> &'a AtomicU64 {
+        self.table.stripes.version(Table::stripe_of(self.base + bucket.0 as usize))
     }
 
     #[inline]
@@ -187,50 +207,39 @@ impl<W: Into<bool> + Copy> Lease for Permanent<W> {
     }
 
     #[inline]
-    fn clock<'t>(&'t self, table: &'t Table) -> Option<&'t Clock> {
-        table.ticking().map(Ticking::clock)
-    }
-
-    #[inline]
-    fn is_wide(self) -> bool {
-        self.is_wide.into()
+    fn clock(&self) -> Option<&'a Clock> {
+        self.table.ticking().map(Ticking::clock)
     }
 
     #[inline(always)]
-    fn either_matches(
-        self,
-        lanes: Lanes,
-        heads: [u64; 2],
-        tails: [u64; 2],
-        fp: Fingerprint,
-    ) -> bool {
+    fn either_matches(self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
         match self.is_wide() {
-            false => lanes.either_matches(heads, fp),
-            true => lanes.either_matches_whole(heads, tails, fp),
+            false => self.lanes().either_matches(heads, fp),
+            true => self.lanes().either_matches_whole(heads, tails, fp),
         }
     }
 
     #[inline]
-    fn matching(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        lanes.matching(word, fp)
+    fn matching_heads(self, heads: u64, fp: Fingerprint) -> LaneSet {
+        self.lanes().matching(heads, fp)
     }
 
     #[inline]
-    fn matching_tail(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        lanes.matching_tail(word, fp)
+    fn matching_tails(self, tails: u64, fp: Fingerprint) -> LaneSet {
+        self.lanes().matching_tail(tails, fp)
     }
 
     #[inline]
-    fn merge_matches(self, lanes: Lanes, words: Words, fp: Fingerprint) -> MergeMatches {
-        let heads = lanes.matching(words.heads, fp);
+    fn merge_matches(self, words: Words, fp: Fingerprint) -> MergeMatches {
+        let heads = self.matching_heads(words.heads, fp);
         let covering =
-            if self.is_wide() { heads.and(lanes.matching_tail(words.tails, fp)) } else { heads };
-        MergeMatches { covering, finer: lanes.set_of(0) }
+            if self.is_wide() { heads.and(self.matching_tails(words.tails, fp)) } else { heads };
+        MergeMatches { covering, finer: self.lanes().set_of(0) }
     }
 
     #[inline]
-    fn alternate(self, geometry: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket {
-        geometry.alternate(bucket, fp)
+    fn alternate(self, bucket: Bucket, fp: Fingerprint) -> Bucket {
+        self.table.geometry.alternate(bucket, fp)
     }
 
     #[inline]

@@ -6,11 +6,10 @@
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Words};
-use crate::layout::geometry::{Bucket, Place};
+use crate::layout::geometry::Place;
 use crate::layout::shrinking::Matches;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
-use crate::sync::AtomicU64;
 use crate::table::memory::prefetch;
 use crate::table::stripe::{Locks, SeenVersion};
 
@@ -30,7 +29,7 @@ impl SeenVersions<'_> {
     }
 }
 
-impl<L: Lease> Shard<'_, L> {
+impl<'a, L: Lease<'a>> Shard<L> {
     /// Returns whether the item is here. The answer was right at some moment during the call.
     #[inline]
     pub fn contains(self, place: Place) -> Result<bool, L::Lapsed> {
@@ -51,19 +50,17 @@ impl<L: Lease> Shard<'_, L> {
         prefetch(self.heads(place.second));
     }
 
-    /// Returns the version of a bucket's stripe.
-    #[inline(always)]
-    fn version(&self, bucket: Bucket) -> &AtomicU64 {
-        self.lease.version(self.table, self.base, bucket)
-    }
-
     /// Looks once, without a lock. Returns `None` if an item that was not found may have been moving, or if
     /// the meaning of the words may have changed.
     #[inline(always)]
     pub fn look(self, place: Place) -> Option<bool> {
         if L::IS_PERMANENT {
             let spot = (self.index(place.first), self.index(place.second), place.fp);
-            return if self.is_wide() { self.table.look_wide(spot) } else { self.table.look(spot) };
+            return if self.is_wide() {
+                self.table().look_wide(spot)
+            } else {
+                self.table().look(spot)
+            };
         }
         if self.is_wide() && self.lanes().forgets() {
             return self.look_since(self.see(place), place);
@@ -78,7 +75,7 @@ impl<L: Lease> Shard<'_, L> {
     fn look_since(self, seen: SeenVersions<'_>, place: Place) -> Option<bool> {
         let heads = [self.read(place.first), self.read(place.second)];
         let tails = self.both_tails(place);
-        let found = || self.lease.either_matches(self.lanes(), heads, tails, place.fp);
+        let found = || self.either_matches(heads, tails, place.fp);
         // Validation comes first, so that the comparison does not occupy registers yet.
         self.still_holds(seen).then(found)
     }
@@ -87,13 +84,13 @@ impl<L: Lease> Shard<'_, L> {
     /// item. The versions come last, because an entry may have changed and come back.
     #[inline(always)]
     pub fn still_holds(self, seen: SeenVersions<'_>) -> bool {
-        self.lease.check().is_ok() && seen.still_hold()
+        self.check().is_ok() && seen.still_hold()
     }
 
     /// Reads the versions that a lookup of an item has to validate: that of the bucket that it reads last, or of both
     /// where items expire in wide buckets ([sweeps](mod@crate::shard::sweep#is-a-lookup-right)).
     #[inline(always)]
-    pub fn see(&self, place: Place) -> SeenVersions<'_> {
+    pub fn see(self, place: Place) -> SeenVersions<'a> {
         let both = self.is_wide() && self.lanes().forgets();
         let last = SeenVersion::of(self.version(place.second));
         SeenVersions { last, first: both.then(|| SeenVersion::of(self.version(place.first))) }
@@ -103,14 +100,14 @@ impl<L: Lease> Shard<'_, L> {
     #[inline(always)]
     pub fn matches(self, place: Place, heads: [u64; 2]) -> bool {
         self.may_match(heads, place.fp)
-            && self.lease.either_matches(self.lanes(), heads, self.both_tails(place), place.fp)
+            && self.either_matches(heads, self.both_tails(place), place.fp)
     }
 
     /// Reads the second words of two wide buckets. Both are read: which bucket has the head is random, so a branch on
     /// it would be mispredicted.
     #[inline(always)]
     fn both_tails(self, place: Place) -> [u64; 2] {
-        [self.read_second(place.first), self.read_second(place.second)]
+        [self.tails(place.first), self.tails(place.second)]
     }
 
     /// Whether a hit needs no version, because the meaning of its word never changes and the word was stored
@@ -126,7 +123,7 @@ impl<L: Lease> Shard<'_, L> {
     pub fn contains_again(self, place: Place) -> Result<bool, L::Lapsed> {
         for _ in (0..).take(TRIES) {
             std::hint::spin_loop();
-            self.lease.check()?;
+            self.check()?;
             if let Some(found) = self.look(place) {
                 return Ok(found);
             }
@@ -143,7 +140,7 @@ impl<L: Lease> Shard<'_, L> {
     #[inline]
     pub fn found_in(self, first: Words, second: Words, fp: Fingerprint) -> bool {
         let (heads, tails) = ([first.heads, second.heads], [first.tails, second.tails]);
-        self.may_match(heads, fp) && self.lease.either_matches(self.lanes(), heads, tails, fp)
+        self.may_match(heads, fp) && self.either_matches(heads, tails, fp)
     }
 
     /// Whether two wide buckets have the item's head. (An item that is inserted is usually absent, and so is its head:
@@ -151,7 +148,7 @@ impl<L: Lease> Shard<'_, L> {
     #[inline(always)]
     fn may_match(self, heads: [u64; 2], fp: Fingerprint) -> bool {
         let [first, second] = heads;
-        let matching = |heads| self.lease.matching(self.lanes(), heads, fp);
+        let matching = |heads| self.matching_heads(heads, fp);
         !self.is_wide() || !matching(first).or(matching(second)).is_empty()
     }
 
@@ -180,8 +177,7 @@ impl<L: Lease> Shard<'_, L> {
             let words = self.read_rest(bucket, heads);
             let among = self.matching(words, place.fp);
             among.fold(copies, |Matches { lanes, whole, lost }, lane| {
-                let own =
-                    self.lease.most_precise(words, among.only(lane)).map_or(0, |(own, _)| own);
+                let own = self.most_precise(words, among.only(lane)).map_or(0, |(own, _)| own);
                 let whole = whole + usize::from(own == 0);
                 Matches { lanes: lanes + 1, whole, lost: lost + own }
             })

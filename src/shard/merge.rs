@@ -37,7 +37,7 @@ pub enum Merged {
     NoRoom,
 }
 
-impl<L: Lease> Shard<'_, L> {
+impl<'a, L: Lease<'a>> Shard<L> {
     /// Adds an entry of another filter, unless a lane covers it or is finer. Afterwards, the lane that stands for the
     /// entry is as young as the younger of the two. The fingerprint includes its stamp of `now`, by which nothing in
     /// the shard has expired. `counts` is whether the entry counts as an item if it is added. The caller holds all
@@ -64,7 +64,7 @@ impl<L: Lease> Shard<'_, L> {
     fn merge_at_once(self, locked: &impl Locks, place: Place, now: Moment, counts: bool) -> Merged {
         let lanes = self.lanes();
         let (first, second) = self.read_both(locked, place);
-        let alike = |words| self.lease.merge_matches(lanes, words, place.fp);
+        let alike = |words| self.merge_matches(words, place.fp);
         let (in_first, in_second) = (alike(first), alike(second));
         // Usually there is no such lane, or one that covers the entry.
         let is_covered = !in_first.covering.or(in_second.covering).is_empty();

@@ -43,42 +43,36 @@ pub mod sweep;
 pub mod whole;
 pub mod write;
 
-use crate::layout::bucket::{Fingerprint, LaneSet, Lanes, Words};
+use crate::layout::bucket::{Fingerprint, LaneSet, Words};
 use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
 use crate::shard::lease::{Lease, Permanent};
-use crate::sync::AtomicU64;
 use crate::table::lock::LockGuard;
 use crate::table::stripe::{Locks, Many, StripeSet, Two, WriteSection};
 use crate::table::{Table, load};
+use std::ops::Deref;
 
+/// A shard, as its lease describes it.
 #[derive(Clone, Copy)]
-pub struct Shard<'a, L = Permanent> {
-    pub table: &'a Table,
-    /// The table's index of the shard's first bucket.
-    pub base: usize,
-    pub lease: L,
+pub struct Shard<L>(pub L);
+
+impl<L> Deref for Shard<L> {
+    type Target = L;
+
+    #[inline(always)]
+    fn deref(&self) -> &L {
+        &self.0
+    }
 }
 
-impl<'a> Shard<'a> {
+impl<'a> Shard<Permanent<'a>> {
     /// Returns a shard that keeps its items for good.
     pub fn new(table: &'a Table, index: usize) -> Self {
-        let lease = Permanent { is_wide: table.is_wide() };
-        Shard::leased(table, index * table.geometry.buckets() as usize, lease)
+        let base = index * table.geometry.buckets() as usize;
+        Shard(Permanent { table, base, is_wide: table.is_wide() })
     }
 }
 
-impl<'a, L: Lease> Shard<'a, L> {
-    #[inline]
-    pub fn leased(table: &'a Table, base: usize, lease: L) -> Self {
-        debug_assert!(table.is_wide() == lease.is_wide());
-        Shard { table, base, lease }
-    }
-
-    #[inline]
-    pub fn is_wide(self) -> bool {
-        self.lease.is_wide()
-    }
-
+impl<'a, L: Lease<'a>> Shard<L> {
     /// Returns the fingerprint with the present stamp, for an item that is placed now. The caller holds a
     /// lock of the shard.
     #[inline]
@@ -86,35 +80,14 @@ impl<'a, L: Lease> Shard<'a, L> {
         if self.lanes().forgets() { self.lanes().stamped(fp, self.now()) } else { fp }
     }
 
-    #[inline]
-    pub fn lanes(self) -> Lanes {
-        self.lease.lanes(self.table)
-    }
-
-    /// Returns the other bucket of an item that is in `bucket` as `fp`.
-    #[inline]
-    pub fn alternate(self, bucket: Bucket, fp: Fingerprint) -> Bucket {
-        self.lease.alternate(&self.table.geometry, bucket, fp)
-    }
-
     /// Returns the lanes of a bucket that match the item.
     #[inline]
     fn matching(self, words: Words, fp: Fingerprint) -> LaneSet {
-        let lanes = self.lanes();
-        let heads = self.lease.matching(lanes, words.heads, fp);
-        if !self.is_wide() {
-            return heads;
-        }
-        heads.and(self.lease.matching_tail(lanes, words.tails, fp))
+        let heads = self.matching_heads(words.heads, fp);
+        if self.is_wide() { heads.and(self.matching_tails(words.tails, fp)) } else { heads }
     }
 
     // Buckets.
-
-    /// Returns where the first word of a bucket is.
-    #[inline(always)]
-    pub fn heads(&self, bucket: Bucket) -> &AtomicU64 {
-        self.lease.heads(self.table, self.base, bucket)
-    }
 
     /// Reads the first word, which determines which lanes are empty.
     #[inline]
@@ -125,20 +98,14 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Reads the rest of a bucket whose first word is `heads`.
     #[inline]
     fn read_rest(self, bucket: Bucket, heads: u64) -> Words {
-        Words { heads, tails: self.read_second(bucket) }
-    }
-
-    /// Reads the second word of a wide bucket. Returns zero for a narrow one.
-    #[inline(always)]
-    fn read_second(self, bucket: Bucket) -> u64 {
-        if self.is_wide() { self.lease.read_second(self.table, self.base, bucket) } else { 0 }
+        Words { heads, tails: self.tails(bucket) }
     }
 
     #[inline]
     pub fn read_locked(self, locked: &impl Locks, bucket: Bucket) -> Words {
         let word = self.word(bucket);
-        let tails = if self.is_wide() { self.table.read_locked(locked, word + 1) } else { 0 };
-        Words { heads: self.table.read_locked(locked, word), tails }
+        let tails = if self.is_wide() { self.table().read_locked(locked, word + 1) } else { 0 };
+        Words { heads: self.table().read_locked(locked, word), tails }
     }
 
     #[inline]
@@ -150,18 +117,18 @@ impl<'a, L: Lease> Shard<'a, L> {
     pub fn write(self, locked: &impl Locks, bucket: Bucket, Words { heads, tails }: Words) {
         let word = self.word(bucket);
         if self.is_wide() {
-            self.table.write(locked, word + 1, tails);
+            self.table().write(locked, word + 1, tails);
         }
-        self.table.write(locked, word, heads);
+        self.table().write(locked, word, heads);
     }
 
     pub fn buckets(self) -> impl Iterator<Item = Bucket> {
-        (0..self.table.geometry.buckets()).map(Bucket)
+        (0..self.table().geometry.buckets()).map(Bucket)
     }
 
     #[inline]
     fn index(self, bucket: Bucket) -> usize {
-        self.base + bucket.0 as usize
+        self.base() + bucket.0 as usize
     }
 
     /// Returns the table's index of a bucket's first word.
@@ -187,50 +154,50 @@ impl<'a, L: Lease> Shard<'a, L> {
     }
 
     pub fn own_stripes(self) -> impl Iterator<Item = usize> + use<L> {
-        let first = Table::stripe_of(self.base);
-        first..first + self.table.geometry.stripes() as usize
+        let first = Table::stripe_of(self.base());
+        first..first + self.table().geometry.stripes() as usize
     }
 
     pub fn items(self, stripe: usize) -> i32 {
-        self.table.stripes.items(stripe)
+        self.table().stripes.items(stripe)
     }
 
     pub fn set_items(self, locked: &impl Locks, stripe: usize, items: i32) {
-        self.table.stripes.set_items(locked, stripe, items);
+        self.table().stripes.set_items(locked, stripe, items);
     }
 
     #[inline]
     pub fn add_items(self, locked: &impl Locks, bucket: Bucket, change: i32) {
-        self.table.stripes.add_items(locked, self.stripe(bucket), change);
+        self.table().stripes.add_items(locked, self.stripe(bucket), change);
     }
 
     // Locks.
 
     #[inline]
     pub fn lock_one(self, bucket: Bucket) -> Result<LockGuard<'a>, L::Lapsed> {
-        let locked = self.table.stripes.lock(self.stripe(bucket));
-        self.lease.check().map(|()| locked)
+        let locked = self.table().stripes.lock(self.stripe(bucket));
+        self.check().map(|()| locked)
     }
 
     /// Locks the stripes of both buckets of an item.
     #[inline]
     pub fn lock(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
         let both = [self.stripe(place.first), self.stripe(place.second)];
-        let locked = self.table.stripes.lock_two(both);
-        self.lease.check().map(|()| locked)
+        let locked = self.table().stripes.lock_two(both);
+        self.check().map(|()| locked)
     }
 
     /// The same for a caller that may go on to split the shard. To a model checker, this check of the lease
     /// is no event (see [`check_alone`](Lease::check_alone)).
     pub fn lock_before_split(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
         let both = [self.stripe(place.first), self.stripe(place.second)];
-        let locked = self.table.stripes.lock_two(both);
-        self.lease.check_alone().map(|()| locked)
+        let locked = self.table().stripes.lock_two(both);
+        self.check_alone().map(|()| locked)
     }
 
     pub fn lock_many<const N: usize>(self, which: &StripeSet<N>) -> Result<Many<'a, N>, L::Lapsed> {
-        let locked = self.table.stripes.lock_many(which);
-        self.lease.check()?;
+        let locked = self.table().stripes.lock_many(which);
+        self.check()?;
         self.sweep_moved(&locked, which.iter());
         Ok(locked)
     }
@@ -238,8 +205,8 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Locks every stripe of the shard.
     pub fn lock_all(self) -> Result<Many<'a, SHARD_STRIPES>, L::Lapsed> {
         let all = self.own_stripes().collect();
-        let locked = self.table.stripes.lock_many(&all);
-        self.lease.check_alone()?;
+        let locked = self.table().stripes.lock_many(&all);
+        self.check_alone()?;
         self.sweep_moved(&locked, all.iter());
         Ok(locked)
     }
@@ -254,6 +221,6 @@ impl<'a, L: Lease> Shard<'a, L> {
     where
         'a: 'l,
     {
-        self.table.stripes.write_section(locked, which)
+        self.table().stripes.write_section(locked, which)
     }
 }

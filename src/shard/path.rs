@@ -100,7 +100,7 @@ struct Node {
 /// Finds a path with at most one move that makes room for `place`. Four searches of five end here, without a
 /// list.
 #[inline]
-pub fn find_near<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path<1>> {
+pub fn find_near<'a, L: Lease<'a>>(shard: Shard<L>, place: Place) -> Option<Path<1>> {
     let lanes = shard.lanes();
     let words = [shard.read(place.first), shard.read(place.second)];
     // Both were full a moment ago, or the item was sent here from another shard.
@@ -121,7 +121,7 @@ pub fn find_near<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path<1>>
 }
 
 /// Finds the shortest path that makes room for `place`, if there is one within the limits.
-pub fn find<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path> {
+pub fn find<'a, L: Lease<'a>>(shard: Shard<L>, place: Place) -> Option<Path> {
     let mut nodes = ArrayVec::new();
     loop {
         let end = search(shard, place, &mut nodes)?;
@@ -135,8 +135,8 @@ pub fn find<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path> {
 
 /// Returns the node of the nearest bucket that has room.
 #[inline]
-fn search<L: Lease>(
-    shard: Shard<'_, L>,
+fn search<'a, L: Lease<'a>>(
+    shard: Shard<L>,
     place: Place,
     nodes: &mut ArrayVec<Node, MAX_NODES>,
 ) -> Option<Node> {

@@ -82,18 +82,18 @@ use crate::table::ticking::{Clock, Ticking, Time};
 /// The number of words that are summed at once: the smallest lanes count to 255.
 const IN_A_SUM: usize = 128;
 
-impl<L: Lease> Shard<'_, L> {
+impl<'a, L: Lease<'a>> Shard<L> {
     /// Returns the time, for a caller that holds a lock of the shard.
     #[inline]
     pub fn now(&self) -> Moment {
-        self.lease.clock(self.table).map_or(Moment::FIRST, Clock::now)
+        self.clock().map_or(Moment::FIRST, Clock::now)
     }
 
     /// Whether a tick is passing, so that stripes that no thread has locked since its beginning may have
     /// expired lanes.
     #[inline]
     pub fn is_ticking(&self) -> bool {
-        self.lease.clock(self.table).is_some_and(Clock::is_passing)
+        self.clock().is_some_and(Clock::is_passing)
     }
 
     /// Returns the time, for a caller that has just locked these stripes. If a tick is passing, sweeps those
@@ -130,7 +130,7 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Marks all stripes as swept in this tick. The caller holds all locks of the shard.
     pub fn mark_swept(&self, locked: &impl Locks, now: Moment) {
-        self.own_stripes().for_each(|stripe| self.table.stripes.set_swept(locked, stripe, now));
+        self.own_stripes().for_each(|stripe| self.table().stripes.set_swept(locked, stripe, now));
     }
 
     #[cold]
@@ -142,8 +142,8 @@ impl<L: Lease> Shard<'_, L> {
         now: Moment,
     ) {
         for stripe in stripes {
-            if !self.table.stripes.is_swept(stripe, now) {
-                self.erase(locked, stripe, now, |words| self.lease.expiring(words, now));
+            if !self.table().stripes.is_swept(stripe, now) {
+                self.erase(locked, stripe, now, |words| self.expiring(words, now));
             }
         }
     }
@@ -154,7 +154,7 @@ impl<L: Lease> Shard<'_, L> {
     pub fn sweep_both(&self, place: Place) -> Result<(), L::Lapsed> {
         let both = [place.first, place.second].map(|bucket| self.stripe(bucket));
         let now = self.now();
-        if both.iter().all(|stripe| self.table.stripes.is_swept(*stripe, now)) {
+        if both.iter().all(|stripe| self.table().stripes.is_swept(*stripe, now)) {
             return Ok(());
         }
         let locked = self.lock(place)?;
@@ -170,10 +170,10 @@ impl<L: Lease> Shard<'_, L> {
         if !self.is_ticking() {
             return Ok(());
         }
-        let (stripes, now) = (&self.table.stripes, self.now());
+        let (stripes, now) = (&self.table().stripes, self.now());
         for stripe in self.own_stripes().filter(|stripe| !stripes.is_swept(*stripe, now)) {
             let locked = stripes.lock(stripe);
-            self.lease.check()?;
+            self.check()?;
             self.sweep_locked(&locked, [stripe], self.now());
         }
         Ok(())
@@ -194,7 +194,7 @@ impl<L: Lease> Shard<'_, L> {
         is_in_use: impl FnOnce() -> bool,
         uncounted: impl FnMut(&[u64]) -> i32,
     ) {
-        let stripes = &self.table.stripes;
+        let stripes = &self.table().stripes;
         let locked = stripes.lock(stripe);
         if !is_in_use() {
             stripes.set_swept(&locked, stripe, now);
@@ -210,7 +210,7 @@ impl<L: Lease> Shard<'_, L> {
         now: Moment,
         mut uncounted: impl FnMut(&[u64]) -> i32,
     ) {
-        let (lanes, stripes) = (self.lanes(), &self.table.stripes);
+        let (lanes, stripes) = (self.lanes(), &self.table().stripes);
         let which: StripeSet<1> = [stripe].into_iter().collect();
         let _moving = self.is_wide().then(|| self.write_section(locked, &which));
         if !self.is_wide() {
@@ -222,7 +222,7 @@ impl<L: Lease> Shard<'_, L> {
         let words = self.word(first)..self.word(last) + lanes.words();
         let mut change = 0;
         let expiry = lanes.expiry(now);
-        self.table.replace::<IN_A_SUM>(locked, words, |words| {
+        self.table().replace::<IN_A_SUM>(locked, words, |words| {
             change += uncounted(words);
             let erased = expiry.erase(words);
             change -= erased as i32;

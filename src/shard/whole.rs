@@ -8,6 +8,7 @@ use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
 use crate::layout::stamps::{ByStamp, STAMPS};
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
+use crate::shard::lease::Permanent;
 use crate::table::Table;
 use crate::table::stripe::{Locks, StripeSet};
 use crate::table::ticking::{Ticking, Time};
@@ -23,7 +24,10 @@ pub fn read_shard(table: &Table, shard: usize, to: &mut [u64]) {
 }
 
 /// Returns a recent number of the lanes with each stamp in these shards.
-pub fn items_by_stamp<'a>(lanes: Lanes, shards: impl Iterator<Item = Shard<'a>>) -> ByStamp {
+pub fn items_by_stamp<'a>(
+    lanes: Lanes,
+    shards: impl Iterator<Item = Shard<Permanent<'a>>>,
+) -> ByStamp {
     let mut items = [0; STAMPS];
     for words in shards.flat_map(Shard::all_words) {
         lanes.taken(words.heads).for_each(|lane| items[lanes.stamp(words, lane)] += 1);
@@ -36,7 +40,7 @@ pub fn clear(table: &Table, shard: usize) {
     let Ok(()) = Shard::new(table, shard).clear(|| ());
 }
 
-impl<L: Lease> Shard<'_, L> {
+impl<'a, L: Lease<'a>> Shard<L> {
     /// Empties the shard, and calls `cleared` before other threads can write to it again. All stripes are
     /// locked, so that no item moves from a segment that has not been cleared yet into one that has.
     pub fn clear(self, cleared: impl FnOnce()) -> Result<(), L::Lapsed> {
@@ -57,7 +61,8 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Invalidates all readers that have begun.
     fn invalidate_all_readers(self, locked: &impl Locks) {
-        self.own_stripes().for_each(|stripe| self.table.stripes.invalidate_readers(locked, stripe));
+        self.own_stripes()
+            .for_each(|stripe| self.table().stripes.invalidate_readers(locked, stripe));
     }
 
     /// Copies the words of all buckets as they are at one moment. Returns the number of items that the stripes count
@@ -70,7 +75,7 @@ impl<L: Lease> Shard<'_, L> {
         let locked = self.lock_all()?;
         let time = ticking.map(|ticking| self.present(&locked, ticking).0);
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
-            *copy = self.table.read_locked(&locked, word);
+            *copy = self.table().read_locked(&locked, word);
         }
         Ok((self.all_items(), time))
     }
@@ -80,7 +85,7 @@ impl<L: Lease> Shard<'_, L> {
         for (word, value) in (self.word(Bucket(0))..).zip(from) {
             // A page that is never written takes no memory.
             if *value != 0 {
-                self.table.write(&locked, word, *value);
+                self.table().write(&locked, word, *value);
             }
         }
         self.share_out(&locked, items, Bucket(0));
@@ -111,7 +116,7 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Returns the buckets of one of the shard's stripes.
     pub fn buckets_of(self, stripe: usize) -> impl Iterator<Item = Bucket> {
-        let first = ((stripe - Table::stripe_of(self.base)) as u32) * STRIPE_BUCKETS;
-        (first..(first + STRIPE_BUCKETS).min(self.table.geometry.buckets())).map(Bucket)
+        let first = ((stripe - Table::stripe_of(self.base())) as u32) * STRIPE_BUCKETS;
+        (first..(first + STRIPE_BUCKETS).min(self.table().geometry.buckets())).map(Bucket)
     }
 }

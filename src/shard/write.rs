@@ -20,10 +20,10 @@ struct Rank {
     age: Reverse<u64>,
 }
 
-impl<L: Lease> Shard<'_, L> {
+impl<'a, L: Lease<'a>> Shard<L> {
     /// Adds a copy of the item.
     #[cfg(any(test, loom, shuttle))]
-    pub fn insert(self, place: Place) -> Answer<(), L> {
+    pub fn insert(self, place: Place) -> Answer<(), L::Lapsed> {
         match self.insert_at_once(place)? {
             Some(()) => Ok(()),
             None => kick(self, place, Copies::Add).map(|_| ()),
@@ -41,7 +41,7 @@ impl<L: Lease> Shard<'_, L> {
         if self.lanes().empty(word).is_empty() {
             return Ok(None);
         }
-        if !L::IS_PERMANENT && !self.lease.matching(self.lanes(), word, place.fp).is_empty() {
+        if !L::IS_PERMANENT && !self.matching_heads(word, place.fp).is_empty() {
             return Ok(None);
         }
         let locked = self.lock_one(bucket)?;
@@ -69,7 +69,7 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Adds the item unless it is here. Returns whether it was added.
-    pub fn insert_if_absent(self, place: Place) -> Answer<bool, L> {
+    pub fn insert_if_absent(self, place: Place) -> Answer<bool, L::Lapsed> {
         match self.insert_if_absent_at_once(place)? {
             Some(added) => Ok(added),
             None => kick(self, place, Copies::UnlessPresent),
@@ -140,7 +140,7 @@ impl<L: Lease> Shard<'_, L> {
         let Some((Rank { lost, age, .. }, lane)) = found else {
             return Ok(false);
         };
-        match self.lease.removing(lost) {
+        match self.removing(lost) {
             Removing::Lane => {}
             Removing::OneOfMany => return Ok(true),
             Removing::Nothing => return Ok(false),
@@ -178,12 +178,11 @@ impl<L: Lease> Shard<'_, L> {
     fn lane_to_remove(self, words: Words, place: Place, now: Moment) -> Option<(Rank, Lane)> {
         let (lanes, among) = (self.lanes(), self.matching(words, place.fp));
         if !lanes.forgets() {
-            let closest = self.lease.most_precise(words, among);
+            let closest = self.most_precise(words, among);
             let rank = |lost| Rank { lost, age: Reverse(0) };
             return closest.map(|(lost, lane)| (rank(lost), lane));
         }
-        let lost_by =
-            |lane| self.lease.most_precise(words, among.only(lane)).map_or(0, |(lost, _)| lost);
+        let lost_by = |lane| self.most_precise(words, among.only(lane)).map_or(0, |(lost, _)| lost);
         let rank = |lane| Rank { lost: lost_by(lane), age: Reverse(lanes.age(words, lane, now)) };
         among.map(|lane| (rank(lane), lane)).min_by_key(|(rank, _)| *rank)
     }
@@ -195,7 +194,7 @@ impl<L: Lease> Shard<'_, L> {
     fn invalidate_readers(&self, locked: &impl Locks, place: Place) {
         let both = [place.first, place.second];
         for bucket in both {
-            self.table.stripes.invalidate_readers(locked, self.stripe(bucket));
+            self.table().stripes.invalidate_readers(locked, self.stripe(bucket));
         }
     }
 }
@@ -205,7 +204,7 @@ impl<L: Lease> Shard<'_, L> {
 /// Several lanes may match an item, because it was inserted more than once, or because other items have the same
 /// fingerprint. Nothing tells which lane belongs to which item, so all of them are stamped. Then none of these items
 /// expires too early.
-impl<L: Lease> Shard<'_, L> {
+impl<'a, L: Lease<'a>> Shard<L> {
     /// Stamps the item, if it is here. Returns whether it is.
     #[inline]
     pub fn refresh(self, place: Place) -> Result<bool, L::Lapsed> {
@@ -221,7 +220,7 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Stamps the item if it is here, and adds it otherwise. Returns whether it was added.
-    pub fn insert_or_refresh(self, place: Place) -> Answer<bool, L> {
+    pub fn insert_or_refresh(self, place: Place) -> Answer<bool, L::Lapsed> {
         // The loop repeats only if another thread has inserted or removed the item meanwhile.
         loop {
             if self.refresh(place)? {

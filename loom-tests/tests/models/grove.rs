@@ -67,7 +67,7 @@ impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
         &self.room
     }
 
-    pub fn shard(&self, hash: Mixed) -> (Shard<'_, UntilSplit<'_, Known<WIDE>>>, Place) {
+    pub fn shard(&self, hash: Mixed) -> (Shard<UntilSplit<'_, Known<WIDE>>>, Place) {
         self.shards().locate(hash)
     }
 

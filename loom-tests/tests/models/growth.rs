@@ -7,7 +7,7 @@ use crate::grove::{
 use crate::toy::{FALSELY_FOUND, Model, Winners};
 use koel_under_loom::act;
 use koel_under_loom::internals::{
-    Copies, Mixed, Outcome, Path, Place, Shards, Step, Storage, execute,
+    Copies, Lease, Mixed, Outcome, Path, Place, Shards, Step, Storage, execute,
 };
 
 #[test]
@@ -193,7 +193,7 @@ fn a_shard_is_split_while_the_directory_gets_longer() {
             assert_eq!(grove.room.splits(), 4, "a split was lost");
             items.iter().for_each(|item| there_once(grove, item));
             let depths = [0b000, 0b001, 0b010, 0b100, 0b110]
-                .map(|bits| grove.shard(item(bits, 3)).0.lease.depth());
+                .map(|bits| grove.shard(item(bits, 3)).0.depth());
             assert_eq!(depths, [3, 3, 2, 2, 2], "an entry was lost");
         },
     );

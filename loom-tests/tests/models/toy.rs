@@ -9,8 +9,8 @@
 //! Its stamps have two bits, so the stamp of the next tick is that of what has expired.
 
 use koel_under_loom::internals::{
-    Bucket, Copies, Fingerprint, Fixed, FixedShards, Geometry, Lanes, Outcome, Path, Place, Shard,
-    Step, Table, execute, set_queue_first,
+    Bucket, Copies, Fingerprint, Fixed, FixedShards, Geometry, Lanes, Lease, Outcome, Path,
+    Permanent, Place, Shard, Step, Table, execute, set_queue_first,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +44,7 @@ impl<const WIDE: bool, const FORGETS: bool> Toy<WIDE, FORGETS> {
         self.room.table()
     }
 
-    pub fn shard(&self) -> Shard<'_> {
+    pub fn shard(&self) -> Shard<Permanent<'_>> {
         Shard::new(self.table(), 0)
     }
 

@@ -3,7 +3,7 @@
 use crate::grove::{Grove, into_whole, item, place, split_root, there_once};
 use crate::toy::{Kick, Model, NOT_ONCE, Toy, look};
 use koel_under_loom::internals::{
-    Bucket, Fingerprint, IncomingShard, MergeReport, Mixed, Place, Storage,
+    Bucket, Fingerprint, IncomingShard, Lease, MergeReport, Mixed, Place, Storage,
 };
 
 /// Takes over a copy of a shard of depth 0 that has this item. Returns how many entries were counted.

@@ -97,10 +97,10 @@ impl Whole {
     }
 
     /// Finds places for the items of both shards, whose locks the caller holds. Returns `false` if some item has none.
-    pub fn find_places<L: Lease>(
+    pub fn find_places<'a, L: Lease<'a>>(
         &mut self,
-        (lower, lower_locked): (Shard<'_, L>, &impl Locks),
-        (upper, upper_locked): (Shard<'_, L>, &impl Locks),
+        (lower, lower_locked): (Shard<L>, &impl Locks),
+        (upper, upper_locked): (Shard<L>, &impl Locks),
         shrinking: &Shrinking,
     ) -> bool {
         for (whole, bucket) in self.words.iter_mut().zip(lower.buckets()) {
@@ -153,10 +153,10 @@ impl Whole {
 
     /// Stores the whole in the lower shard. The caller holds all locks of both shards, and `publish` stores the entry
     /// and the figures. After that, the upper shard is out of use, though its words are still there.
-    pub fn store<L: Lease>(
+    pub fn store<'a, L: Lease<'a>>(
         &self,
-        (lower, lower_locked): (Shard<'_, L>, &impl Locks),
-        (upper, upper_locked): (Shard<'_, L>, &impl Locks),
+        (lower, lower_locked): (Shard<L>, &impl Locks),
+        (upper, upper_locked): (Shard<L>, &impl Locks),
         counted: i64,
         publish: impl FnOnce(),
     ) {

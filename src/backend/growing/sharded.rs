@@ -65,7 +65,7 @@ pub struct Sharded {
 /// The number of shards below which a filter is split for a crowd however empty it is.
 const FEW_SHARDS: usize = 16;
 
-type Leased<'a, W = bool> = Shard<'a, UntilSplit<'a, W>>;
+type Leased<'a, W = bool> = Shard<UntilSplit<'a, W>>;
 
 impl Sharded {
     /// Makes the shards that a filter begins with.
@@ -159,8 +159,8 @@ impl Sharded {
     ) -> Leased<'a, W> {
         let site = self.site(seen);
         let (words, versions) = site.memory(is_wide.into());
-        let lease = UntilSplit { seen, shared: &self.shared, words, versions, is_wide };
-        Shard::leased(site.table(), site.base(), lease)
+        let (shared, table, base) = (&self.shared, site.table(), site.base());
+        Shard(UntilSplit { seen, shared, table, base, words, versions, is_wide })
     }
 
     /// Returns the shard of this entry, and the place of the entry's item there.
@@ -189,7 +189,7 @@ impl Sharded {
     #[cold]
     #[inline(never)]
     fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
-        let (seen, shrinking) = (shard.lease.seen, &self.shared.shrinking);
+        let (seen, shrinking) = (shard.seen, &self.shared.shrinking);
         let site = self.site(seen);
         {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of the
@@ -227,7 +227,7 @@ impl Sharded {
 
     /// Splits a shard. The caller holds all its locks, and the `splits` of void items for reading.
     fn split_locked(&self, shard: Leased<'_>, locked: &impl Locks) -> Result<(), Full> {
-        let seen = shard.lease.seen;
+        let seen = shard.seen;
         let (site, depth) = (self.site(seen), seen.depth() + 1);
         let shrinking = &self.shared.shrinking;
         let (new, new_locked) = self.allocate(depth)?;

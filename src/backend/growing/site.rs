@@ -8,6 +8,7 @@ use crate::layout::geometry::Geometry;
 use crate::layout::shrinking::{GROWING_BUCKETS, Lost, Shrinking};
 use crate::layout::stamps::Moment;
 use crate::shard::Shard;
+use crate::shard::lease::Permanent;
 use crate::shard::whole::fill;
 use crate::sync::Gauge;
 use crate::table::{ShardVersions, ShardWords, Table};
@@ -120,7 +121,7 @@ impl Site {
     }
 
     /// Returns the shard itself. The caller is responsible for which items it owns.
-    pub fn shard(&self) -> Shard<'_> {
+    pub fn shard(&self) -> Shard<Permanent<'_>> {
         Shard::new(self.table(), self.number())
     }
 

@@ -81,6 +81,7 @@ use crate::layout::geometry::SHARD_STRIPES;
 use crate::layout::shrinking::{Halves, Shrinking};
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
+use crate::shard::lease::Permanent;
 use crate::table::stripe::{Locks, StripeSet};
 
 /// The changes that a split makes to the figures of a shard.
@@ -97,10 +98,10 @@ pub struct Sorted {
 /// stays, and each item keeps the number of its bucket. The caller holds all locks of both shards. `publish`
 /// records the changes, and stores the entries of the halves.
 #[doc(hidden)]
-pub fn split<L: Lease>(
-    shard: Shard<'_, L>,
+pub fn split<'a, L: Lease<'a>>(
+    shard: Shard<L>,
     locked: &impl Locks,
-    (upper, upper_locked): (Shard<'_>, &impl Locks),
+    (upper, upper_locked): (Shard<Permanent<'_>>, &impl Locks),
     shrinking: &Shrinking,
     publish: impl FnOnce(Sorted),
 ) {

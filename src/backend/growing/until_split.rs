@@ -5,7 +5,7 @@ use crate::backend::growing::site::Site;
 use crate::backend::growing::tables::Tables;
 use crate::backend::growing::void::VoidItems;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
-use crate::layout::geometry::{Bucket, Geometry};
+use crate::layout::geometry::Bucket;
 use crate::layout::shrinking::{GROWING_BUCKETS, MergeMatches, Shrinking};
 use crate::layout::stamps::Moment;
 use crate::shard::lease::{Lease, Removing};
@@ -19,6 +19,8 @@ use crate::table::{ShardVersions, ShardWords, Table, load};
 pub struct UntilSplit<'a, W = bool> {
     pub(super) seen: SeenEntry<'a>,
     pub(super) shared: &'a Shared,
+    pub(super) table: &'a Table,
+    pub(super) base: usize,
     /// One array of words, or two of wide buckets. (That a shard of wide buckets has both is checked once, by its
     /// [site](crate::backend::growing::site).)
     pub(super) words: &'a [ShardWords],
@@ -41,7 +43,7 @@ pub struct Shared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WasSplit;
 
-impl<W: Into<bool> + Copy> Lease for UntilSplit<'_, W> {
+impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
     type Lapsed = WasSplit;
 
     const IS_PERMANENT: bool = false;
@@ -51,26 +53,42 @@ impl<W: Into<bool> + Copy> Lease for UntilSplit<'_, W> {
     const MAX_NODES: usize = 32;
 
     #[inline]
-    fn lanes(&self, _: &Table) -> Lanes {
+    fn table(&self) -> &'a Table {
+        self.table
+    }
+
+    #[inline]
+    fn base(&self) -> usize {
+        self.base
+    }
+
+    #[inline]
+    fn lanes(&self) -> Lanes {
         self.shared.shrinking.lanes()
     }
 
+    #[inline]
+    fn is_wide(&self) -> bool {
+        self.is_wide.into()
+    }
+
     #[inline(always)]
-    fn heads<'t>(&'t self, _: &'t Table, _: usize, bucket: Bucket) -> &'t AtomicU64 {
+    fn heads(&self, bucket: Bucket) -> &'a AtomicU64 {
         let index = bucket.0 as usize % GROWING_BUCKETS as usize;
-        match self.is_wide.into() {
+        match self.is_wide() {
             false => &self.words[0][index],
             true => &self.words.as_flattened()[2 * index],
         }
     }
 
     #[inline(always)]
-    fn read_second(&self, _: &Table, _: usize, bucket: Bucket) -> u64 {
-        load(&self.words.as_flattened()[2 * (bucket.0 as usize % GROWING_BUCKETS as usize) + 1])
+    fn tails(&self, bucket: Bucket) -> u64 {
+        let index = bucket.0 as usize % GROWING_BUCKETS as usize;
+        if self.is_wide() { load(&self.words.as_flattened()[2 * index + 1]) } else { 0 }
     }
 
     #[inline(always)]
-    fn version<'t>(&'t self, _: &'t Table, _: usize, bucket: Bucket) -> &'t AtomicU64 {
+    fn version(&self, bucket: Bucket) -> &'a AtomicU64 {
         &self.versions[Table::stripe_of(bucket.0 as usize) % self.versions.len()]
     }
 
@@ -85,7 +103,7 @@ impl<W: Into<bool> + Copy> Lease for UntilSplit<'_, W> {
     }
 
     #[inline]
-    fn clock<'t>(&'t self, _: &'t Table) -> Option<&'t Clock> {
+    fn clock(&self) -> Option<&'a Clock> {
         self.shared.ticking.as_deref().map(Ticking::clock)
     }
 
@@ -106,13 +124,8 @@ impl<W: Into<bool> + Copy> Lease for UntilSplit<'_, W> {
         self.site().expiring(&self.shared.shrinking, words, now)
     }
 
-    #[inline]
-    fn is_wide(self) -> bool {
-        self.is_wide.into()
-    }
-
     #[inline(always)]
-    fn either_matches(self, _: Lanes, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
+    fn either_matches(self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
         match self.is_wide() {
             false => self.shared.shrinking.either_matches(heads, fp),
             true => self.shared.shrinking.either_matches_whole(heads, tails, fp),
@@ -120,25 +133,25 @@ impl<W: Into<bool> + Copy> Lease for UntilSplit<'_, W> {
     }
 
     #[inline]
-    fn matching(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
+    fn matching_heads(self, heads: u64, fp: Fingerprint) -> LaneSet {
         match self.is_wide() {
-            false => self.shared.shrinking.matching(word, fp),
-            true => lanes.matching(word, fp),
+            false => self.shared.shrinking.matching(heads, fp),
+            true => self.lanes().matching(heads, fp),
         }
     }
 
     #[inline]
-    fn matching_tail(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        self.shared.shrinking.matching_tail(word, fp)
+    fn matching_tails(self, tails: u64, fp: Fingerprint) -> LaneSet {
+        self.shared.shrinking.matching_tail(tails, fp)
     }
 
     #[inline]
-    fn merge_matches(self, _: Lanes, words: Words, fp: Fingerprint) -> MergeMatches {
+    fn merge_matches(self, words: Words, fp: Fingerprint) -> MergeMatches {
         self.shared.shrinking.merge_matches(words, fp)
     }
 
     #[inline]
-    fn alternate(self, _: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket {
+    fn alternate(self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         self.shared.shrinking.alternate(bucket, fp)
     }
 

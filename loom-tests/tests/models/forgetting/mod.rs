@@ -7,7 +7,7 @@ use crate::toy::{Kick, Model, Toy, Winners};
 use crate::wide::with_tail;
 use koel_under_loom::act;
 use koel_under_loom::internals::{
-    Bucket, Clock, Copies, Mixed, Moment, Place, Shards, Storage, Ticking, execute,
+    Bucket, Clock, Copies, Lease, Mixed, Moment, Place, Shards, Storage, Ticking, execute,
 };
 
 const LOST: &str = "an item within its window is lost";

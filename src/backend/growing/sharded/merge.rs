@@ -121,7 +121,7 @@ impl Sharded {
         let Shared { shrinking, void, .. } = &self.shared;
         let _like_a_split = void.splits.read();
         let locked = shard.lock_all()?;
-        let site = self.site(shard.lease.seen);
+        let site = self.site(shard.seen);
         let (mut surplus, mut newly_void) = (0i64, 0);
         let present = incoming.present(shard, &locked);
         let unplaced = incoming.merge(next, shard, present, |place, top| {
@@ -130,7 +130,7 @@ impl Sharded {
             let lost = shrinking.lost_by(place.fp);
             let is_void = shrinking.is_void(lost);
             // A lane keeps its place in its bucket when the copy is converted.
-            let was_void = (is_void || shard.lease.seen.depth() < copy.depth)
+            let was_void = (is_void || shard.seen.depth() < copy.depth)
                 && shrinking.void_lanes(copy.words_of(place.first)).tops() & top != 0;
             if was_void && report.void_there == 0 {
                 return Merged::Covered;

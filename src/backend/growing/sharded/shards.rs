@@ -220,7 +220,7 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
     #[inline(always)]
     fn spot(self, hash: Mixed) -> Self::Spot {
         let (shard, place) = self.locate(hash);
-        (shard.lease.seen, place)
+        (shard.seen, place)
     }
 
     #[inline(always)]
@@ -267,7 +267,7 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
         (shard, _): Located<'a, Self>,
         act: impl FnOnce(Self, Located<'a, Self>) -> A,
     ) -> A {
-        act_again(self, shard.lease.seen.hash, act)
+        act_where_it_is_now(self, shard.seen.hash, act)
     }
 
     fn admit(self, (mut shard, mut place): Located<'a, Self>) -> Result<Located<'a, Self>, Full> {
@@ -282,7 +282,7 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
             if is_refused {
                 return Err(Full::new(FullKind::TooManyCopies));
             }
-            (shard, place) = self.locate(shard.lease.seen.hash);
+            (shard, place) = self.locate(shard.seen.hash);
         }
         Ok((shard, place))
     }
@@ -302,7 +302,7 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
     fn fetch(self, hash: Mixed) -> (SeenEntry<'a>, Place) {
         let (shard, place) = self.locate(hash);
         shard.prefetch(place);
-        (shard.lease.seen, place)
+        (shard.seen, place)
     }
 
     #[inline(always)]
@@ -341,7 +341,7 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
 /// Retries an operation on an item, wherever the item is now.
 #[cold]
 #[inline(never)]
-fn act_again<'a, S: Shards<'a>, A>(
+fn act_where_it_is_now<'a, S: Shards<'a>, A>(
     shards: S,
     hash: Mixed,
     act: impl FnOnce(S, Located<'a, S>) -> A,

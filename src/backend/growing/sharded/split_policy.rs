@@ -44,8 +44,8 @@ use crate::table::stripe::Locks;
 /// Checks whether the item would probably find room if the shard were split. The error is the reason why not.
 /// `void` returns the number of void lanes of the shard, and `is_dense` whether the filter may be
 /// split further for a crowd.
-pub fn split_helps<L: Lease>(
-    shard: Shard<'_, L>,
+pub fn split_helps<'a, L: Lease<'a>>(
+    shard: Shard<L>,
     locked: &impl Locks,
     place: Place,
     void: impl FnOnce() -> usize,

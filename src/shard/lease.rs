@@ -1,4 +1,4 @@
-//! Leases: whether a shard still owns the items that an operation asks about, and what its lanes mean.
+//! Leases: where a shard is, whether it still owns the items that an operation asks about, and what its lanes mean.
 //!
 //! A shard of a fixed filter owns its items for good: its lease is [`Permanent`]. It compares whole fingerprints, and
 //! each lane is one item. A shard of a growing filter owns its items until it is split: its lease is

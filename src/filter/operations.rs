@@ -110,12 +110,12 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     #[must_use]
     pub fn contains<K: Key + ?Sized>(&self, item: &K) -> bool {
         // To look again, the item is hashed again, so that nothing is kept for it.
-        self.backend.look(self.mixed(item)).unwrap_or_else(|| self.contains_again(item))
+        self.backend.look(self.mixed(item)).unwrap_or_else(|| self.contains_slow(item))
     }
 
     #[cold]
     #[inline(never)]
-    fn contains_again<K: Key + ?Sized>(&self, item: &K) -> bool {
+    fn contains_slow<K: Key + ?Sized>(&self, item: &K) -> bool {
         self.backend.contains(self.mixed(item))
     }
 

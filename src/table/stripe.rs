@@ -44,14 +44,15 @@ use crate::table::lock::{Lock, LockGuard};
 use arrayvec::ArrayVec;
 
 /// All stripes of a table, in two arrays. The versions, which readers read, are seldom written, so they are
-/// apart from the guards, which every writer writes.
+/// apart from what every writer writes.
 pub struct Stripes {
     /// Odd while items of the segment are being moved. 64 bits never wrap around.
     versions: Box<[AtomicU64]>,
-    guards: Box<[Guard]>,
+    writers: Box<[WriterState]>,
 }
 
-struct Guard {
+/// What writers read and write of a stripe.
+struct WriterState {
     /// The number of items inserted under this stripe's lock, less the number removed under it. An item may move
     /// between its two segments in between, and a load or a split shares the items of a shard out evenly. So only the
     /// sum over a shard is meaningful, and a single count may be negative.
@@ -62,35 +63,35 @@ struct Guard {
 }
 
 #[cfg(not(any(loom, shuttle)))]
-const _: () = assert!(size_of::<Guard>() == 8);
+const _: () = assert!(size_of::<WriterState>() == 8);
 
 impl Stripes {
     /// Returns `None` if there is not enough memory.
     pub fn new(count: usize) -> Option<Self> {
-        let (mut versions, mut guards) = (Vec::new(), Vec::new());
+        let (mut versions, mut writers) = (Vec::new(), Vec::new());
         versions.try_reserve_exact(count).ok()?;
-        guards.try_reserve_exact(count).ok()?;
+        writers.try_reserve_exact(count).ok()?;
         versions.extend((0..count).map(|_| AtomicU64::new(0)));
-        guards.extend((0..count).map(|_| Guard {
+        writers.extend((0..count).map(|_| WriterState {
             items: AtomicU32::new(0),
             lock: Lock::new(),
             swept: AtomicU16::new(0),
         }));
-        Some(Stripes { versions: versions.into(), guards: guards.into() })
+        Some(Stripes { versions: versions.into(), writers: writers.into() })
     }
 
     pub fn count(&self) -> usize {
-        self.guards.len()
+        self.writers.len()
     }
 
     /// Returns the memory of `count` stripes, in bytes.
     pub fn bytes(count: usize) -> usize {
-        count * (size_of::<AtomicU64>() + size_of::<Guard>())
+        count * (size_of::<AtomicU64>() + size_of::<WriterState>())
     }
 
     /// Returns a recent item count of a segment.
     pub fn items(&self, stripe: usize) -> i32 {
-        self.guards[stripe].items.load(Ordering::Relaxed).cast_signed()
+        self.writers[stripe].items.load(Ordering::Relaxed).cast_signed()
     }
 
     /// Returns the sum of the item counts of all segments.
@@ -100,24 +101,24 @@ impl Stripes {
 
     pub fn set_items(&self, locks: &impl Locks, stripe: usize, items: i32) {
         debug_assert!(locks.include(self, stripe));
-        self.guards[stripe].items.store(items.cast_unsigned(), Ordering::Relaxed);
+        self.writers[stripe].items.store(items.cast_unsigned(), Ordering::Relaxed);
     }
 
     #[inline]
     pub fn add_items(&self, locks: &impl Locks, stripe: usize, change: i32) {
         debug_assert!(locks.include(self, stripe));
-        let count = &self.guards[stripe].items;
+        let count = &self.writers[stripe].items;
         count.store(read_owned_u32(count).wrapping_add_signed(change), Ordering::Relaxed);
     }
 
     /// Whether the segment has been swept in this tick.
     pub fn is_swept(&self, stripe: usize, now: Moment) -> bool {
-        self.guards[stripe].swept.load(Ordering::Acquire) == now.mark()
+        self.writers[stripe].swept.load(Ordering::Acquire) == now.mark()
     }
 
     pub fn set_swept(&self, locks: &impl Locks, stripe: usize, now: Moment) {
         debug_assert!(locks.include(self, stripe));
-        self.guards[stripe].swept.store(now.mark(), Ordering::Release);
+        self.writers[stripe].swept.store(now.mark(), Ordering::Release);
     }
 
     /// Returns the version of a stripe.
@@ -145,7 +146,7 @@ impl Stripes {
     /// Locks one stripe. To acquire several locks, use [`Two`] or [`Many`].
     #[inline]
     pub fn lock(&self, stripe: usize) -> LockGuard<'_> {
-        self.guards[stripe].lock.lock()
+        self.writers[stripe].lock.lock()
     }
 
     /// Locks two stripes, which may be the same.
@@ -283,7 +284,7 @@ pub trait Locks {
 impl Locks for LockGuard<'_> {
     #[inline]
     fn include(&self, stripes: &Stripes, stripe: usize) -> bool {
-        std::ptr::eq(self.lock(), &stripes.guards[stripe].lock)
+        std::ptr::eq(self.lock(), &stripes.writers[stripe].lock)
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and usually a few
 /// percent more. It also refuses further copies of a single item once they fill the slots of the item's two buckets,
 /// even if there is room for other items. A refusal takes some microseconds, much longer than an insert, because the
-/// filter first examines every item that it could move.
+/// filter first examines the items that it could move, in some hundred buckets.
 ///
 /// A filter that [grows](crate::ConcurrentCuckooFilter#growth) makes room by splitting the item's shard. It
 /// refuses an item if it cannot split the shard, or if a split would not help:
@@ -21,7 +21,8 @@ use std::sync::Arc;
 /// * There is no memory, or the filter would exceed its [limit](crate::Builder::max_bytes).
 /// * The filter already has the maximum number of copies of the item.
 /// * The shard is less than half full, yet has no room for the item, and was split for such items so often that less
-///   than an eighth of all slots are taken. This happens only if someone who knows the hasher's keys chose the items.
+///   than an eighth of all slots are taken: someone who knows the hasher's keys chose the items, or fingerprints are short
+///   and [most items have all their copies](crate::ConcurrentCuckooFilter#when-it-returns-full).
 /// * Most of the shard's fingerprints have
 ///   [no bits left to lose](crate::ConcurrentCuckooFilter#how-the-false-positive-rate-rises).
 ///

@@ -12,6 +12,8 @@
 //!
 //! # The path of an operation
 //!
+//! (A lookup takes a shorter one: [`Backend::look`] finds the two buckets and reads them, without a lock.)
+//!
 //! 1. `filter/operations.rs` hashes the item, and [`Backend::perform`] branches on the filter's backend.
 //! 2. [`locate_in_time`](Shards::locate_in_time) sweeps the item's stripes if a tick is passing, and finds
 //!    the shard and the two buckets: by arithmetic, or [through the directory](growing).

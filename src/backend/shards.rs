@@ -8,9 +8,9 @@
 //! * it has no room for the item ([`Refusal::Full`]): then [`make_room`](Shards::make_room) splits
 //!   the shard, or refuses the item for good.
 //!
-//! Neither happens again unless this thread splits a shard or another thread changes one, so the loops below
-//! end. In a fixed filter no shard is ever split and no room can be made, so an operation is just that of the
-//! shard.
+//! Neither happens again unless this thread splits a shard or another thread changes one, so the loops below go on only
+//! for as long as others make progress. In a fixed filter no shard is ever split and no room can be made, so an
+//! operation is just that of the shard.
 
 use crate::backend::growing::tables::Tables;
 use crate::error::{Full, FullKind};
@@ -86,7 +86,7 @@ pub trait Shards<'a>: Copy + Send + Sync {
             let (shard, place) = self.locate(hash);
             shard.sweep_both(place)
         };
-        // If the shard has been split meanwhile, its halves are swept.
+        // If the shard has been split meanwhile, the item's stripes in its half are swept.
         while swept().is_err() {}
     }
 

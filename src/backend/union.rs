@@ -1,8 +1,8 @@
 //! The union of two filters: merges the entries of another filter into this one.
 //!
 //! The other filter's shards are copied one after the other. Each copy is merged bucket by bucket into the
-//! shards here that own its hashes: entries that are not here already are added. No lock of one filter is
-//! held while a lock of the other is acquired, so two filters may be merged into each other at the same time.
+//! shards here that own its hashes: entries that are not here already are added. No lock of a shard of
+//! one filter is held while a shard of the other is locked, so two filters may be merged into each other at the same time.
 //! In a fixed filter, a copy belongs to one shard. In a growing filter, copies and shards are split until
 //! their depths agree (see `backend/growing/sharded/merge.rs`). Filters that divide the hashes at different
 //! places are refused. No shard of the other filter is joined meanwhile, so that each copy begins where the one before

@@ -101,7 +101,7 @@ impl Journals {
     }
 
     /// Returns whether it is time for a checkpoint: if there are several journals, or if they are half as long as the
-    /// state. (Together with the next journal, they are then as long as the state at most, when the checkpoint ends.)
+    /// state. (So they are together about as long as the state when the checkpoint ends, unless the state is small.)
     pub fn call_for_checkpoint(&self) -> bool {
         let state = fs::metadata(&self.state).map_or(0, |about| about.len());
         // During a checkpoint, there are two journals, and no need for another one.

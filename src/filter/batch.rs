@@ -7,7 +7,8 @@
 //! takes all its items.
 //!
 //! Items of different shards do not affect each other. So either way the results, and the table afterwards, are exactly
-//! those of a loop, with two exceptions, both in a growing filter. Its shards share its memory, so when memory runs
+//! those of a loop, with three exceptions. A batch may go on as before a tick that begins during it. And in a growing
+//! filter, the shards share the memory, so when it runs
 //! out, a batch may see other items refused than a loop would. And they share the number of items that are left to
 //! remove, so when that reaches zero, another removal may be the one that comes too late. No lock is held for longer
 //! than by an operation on a single item.

@@ -44,7 +44,7 @@ pub struct Reader {
 pub struct Cursor {
     /// The number of places for records before it, in the pages of the stream.
     pub place: usize,
-    /// The number of changes among these records.
+    /// The number of these records, of changes and marks.
     pub changes: u64,
 }
 

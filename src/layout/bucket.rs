@@ -233,15 +233,16 @@ impl Lanes {
         self.equal_lanes(word ^ (self.ones * u64::from(fp.tail)), self.unstamped)
     }
 
+    /// Returns exactly the lanes whose bits are all zero.
     #[inline]
     pub fn empty(self, word: u64) -> LaneSet {
-        self.zero_lanes(word)
+        self.equal_lanes(word, self.tops - self.ones)
     }
 
     /// Returns the lanes of a first word that hold a fingerprint.
     #[inline]
     pub fn taken(self, word: u64) -> LaneSet {
-        let LaneSet { tops, bits } = self.zero_lanes(word);
+        let LaneSet { tops, bits } = self.empty(word);
         LaneSet { tops: tops ^ self.tops, bits }
     }
 
@@ -381,12 +382,6 @@ impl Lanes {
     pub fn only(self, Words { heads, tails }: Words, which: LaneSet) -> Words {
         let whole = (which.tops >> (self.bits - 1)) * self.heads();
         Words { heads: heads & whole, tails: tails & whole }
-    }
-
-    /// Returns exactly the lanes whose bits are all zero.
-    #[inline]
-    fn zero_lanes(self, word: u64) -> LaneSet {
-        self.equal_lanes(word, self.tops - self.ones)
     }
 
     /// Returns exactly the lanes in which the highest bit and the `compared` bits below it are zero.

@@ -81,7 +81,7 @@ pub struct Geometry {
     total: u64,
     /// Whether the other bucket is a distance away, and not the rest of a sum.
     has_near: bool,
-    /// Whether it is, and an index may be changed by that distance in the whole table: there is one shard, or each
+    /// Whether it is a distance away, which may be applied to an index in the whole table: there is one shard, or each
     /// begins at a multiple of a power of two that is no less than any distance.
     is_aligned: bool,
     /// The mask of the distance to the other bucket, chosen by two bits of a hash of the fingerprint: anywhere in the
@@ -132,9 +132,9 @@ impl Geometry {
             is_aligned: has_near && (shards == 1 || buckets == far),
             within: [far, near, near, near].map(|buckets| buckets - 1),
             at_least: [highest, 0, 0, 0].map(|highest| highest | 1),
-            stamp: lanes.most_stamps() as u32,
+            stamp: lanes.last_stamp() as u32,
             to_tail: (u32::BITS - lanes.bits()) as u8,
-            in_a_tail: !(lanes.most_stamps() as u32),
+            in_a_tail: !(lanes.last_stamp() as u32),
         }
     }
 

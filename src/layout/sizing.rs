@@ -12,7 +12,7 @@ use crate::layout::roots::{Roots, Stagger};
 use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking, lasts_for};
 use crate::stats::Stats;
 
-/// The numbers of a filter, as a file records them. None of them changes but the limit of its memory.
+/// The numbers of a filter, most of which are in its files. None of them changes but the limit of its memory.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Layout {

@@ -112,7 +112,7 @@ impl Lanes {
 
     /// The largest stamp, which has all its bits set.
     #[inline]
-    const fn last_stamp(self) -> u64 {
+    pub const fn last_stamp(self) -> u64 {
         (1 << self.stamp_bits()) - 1
     }
 
@@ -230,11 +230,6 @@ impl Lanes {
         let without_stamp = words.heads & !self.stamps;
         let empty = if self.is_wide() { 0 } else { self.empty(without_stamp).tops() & taken };
         if self.forgets() { old | empty } else { 0 }
-    }
-
-    /// Returns the largest stamp.
-    pub const fn most_stamps(self) -> u64 {
-        self.last_stamp()
     }
 }
 

@@ -50,8 +50,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
         prefetch(self.heads(place.second));
     }
 
-    /// Looks once, without a lock. Returns `None` if an item that was not found may have been moving, or if
-    /// the meaning of the words may have changed.
+    /// Looks once, without a lock. Returns `None` if the item may have been moving (a hit in a narrow bucket of a fixed
+    /// filter is certain nevertheless), or if the meaning of the words may have changed.
     #[inline(always)]
     pub fn look(self, place: Place) -> Option<bool> {
         if L::IS_PERMANENT {

@@ -28,7 +28,7 @@ use crate::table::stripe::Locks;
 pub enum Merged {
     /// A lane covers it.
     Covered,
-    /// The entry replaced `before`, which was finer. The lane has this stamp now.
+    /// The entry replaced `before`, which was finer.
     Coarsened {
         before: Fingerprint,
     },

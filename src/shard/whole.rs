@@ -1,4 +1,4 @@
-//! Operations on a whole shard, under all its locks: clear, copy, fill and count.
+//! Operations on a whole shard: clear, copy and fill it, under all its locks, and count its items, without them.
 //!
 //! An item moves under the locks of both its stripes, so a copy made under all locks contains each item
 //! exactly once. A copy does not invalidate readers.

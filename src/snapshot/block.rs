@@ -287,7 +287,7 @@ const HAS_NUMBER: u64 = 1 << 8;
 /// Returns the words of this time.
 pub fn words_of(lanes: Lanes, Time { tick, elapsed, number }: Time) -> [u64; TIME_WORDS] {
     let flag = if number.is_some() { HAS_NUMBER } else { 0 };
-    [tick & lanes.most_stamps() | flag, elapsed, number.unwrap_or(0)]
+    [tick & lanes.last_stamp() | flag, elapsed, number.unwrap_or(0)]
 }
 
 /// Parses the words of a time, which are at byte `at`. Returns `None` if the filter does not forget.
@@ -301,7 +301,7 @@ pub fn time_in(
     }
     let (tick, has_number) = (first & !HAS_NUMBER, first & HAS_NUMBER != 0);
     let is_number_right = number == 0 || has_number;
-    if tick > lanes.most_stamps() || !is_number_right {
+    if tick > lanes.last_stamp() || !is_number_right {
         let at = if is_number_right { at } else { at + 16 };
         return Err(SnapshotError::damaged(at, "the block cannot be of this time"));
     }

@@ -81,7 +81,7 @@ impl Outline {
         }
         if end.blocks < roots || (!grows && end.blocks > roots) {
             return Err(damaged(
-                "the number of its blocks is more than a filter of this kind can have",
+                "the number of its blocks is none that a filter of this kind can have",
             ));
         }
         Ok(Some(Outline { header, end, end_at, length }))

@@ -1,7 +1,7 @@
 //! A filter that grows: shards of equal size, which are split when they are full.
 //!
 //! * [`sharded`] has the shards, each of which is [split](mod@split) when it is full, if [a split
-//!   helps](sharded::split_policy), and [joined](mod@join) with its other half when both are nearly empty;
+//!   helps](sharded::split_policy), and [joined](mod@join) with its other half when both together fit well into one;
 //! * [`void`] counts the items of lanes that have no bits left.
 //!
 //! # The path to a shard

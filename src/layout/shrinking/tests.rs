@@ -90,7 +90,7 @@ fn all_shrinkings() -> impl Iterator<Item = Shrinking> {
 fn stamped(rng: &mut SmallRng, shrinking: Shrinking, words: Words) -> Words {
     let lanes = shrinking.lanes;
     lanes.taken(words.heads).fold(words, |words, lane| {
-        let age = rng.random_range(0..=lanes.most_stamps());
+        let age = rng.random_range(0..=lanes.last_stamp());
         lanes.with_age(words, lane, age, Moment::FIRST)
     })
 }

@@ -6,7 +6,7 @@
 //! with more threads and operations than the models in `loom-tests` can take. The memory orderings
 //! are left to those models.
 
-use koel_small::internals::{Bucket, Fingerprint, Geometry, Lanes, Place, Shard, Table};
+use koel_small::internals::{Bucket, Fingerprint, Geometry, Lanes, Permanent, Place, Shard, Table};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::sync::{Arc, Mutex};
@@ -80,7 +80,7 @@ fn item<const WIDE: bool>(table: &Table, number: u32, twin: bool) -> Place {
     Place { first, second, fp }
 }
 
-fn run(shard: Shard<'_>, operation: Operation, item: Place) -> Operation {
+fn run(shard: Shard<Permanent<'_>>, operation: Operation, item: Place) -> Operation {
     use Operation::*;
     match operation {
         Insert(_) => Insert(Some(shard.insert(item).is_ok())),
@@ -91,7 +91,7 @@ fn run(shard: Shard<'_>, operation: Operation, item: Place) -> Operation {
     }
 }
 
-fn shard_of(table: &Table) -> Shard<'_> {
+fn shard_of(table: &Table) -> Shard<Permanent<'_>> {
     Shard::new(table, 0)
 }
 

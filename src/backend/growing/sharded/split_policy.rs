@@ -30,8 +30,8 @@
 //!
 //! # Cost
 //!
-//! One counter per stripe is read. If their sum is less than half of the slots, so are all words of the
-//! shard, unless it has no void lanes. Meanwhile, and while it searches for room once more, a refusal
+//! One counter per stripe is read. If their sum is less than half of the slots, and the shard may have void lanes, all
+//! of its words are read, too. Meanwhile, and while it searches for room once more, a refusal
 //! holds the locks of the item's two stripes and no other lock of the shard, for some microseconds. In a
 //! crowd, all counters of the filter are summed, which takes a millisecond at a billion items.
 

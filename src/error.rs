@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// * There is no memory, or the filter would exceed its [limit](crate::Builder::max_bytes).
 /// * The filter already has the maximum number of copies of the item.
 /// * The shard is less than half full, yet has no room for the item, and was split for such items so often that less
-///   than an eighth of all slots are taken: someone who knows the hasher's keys chose the items, or fingerprints are short
-///   and [most items have all their copies](crate::ConcurrentCuckooFilter#when-it-returns-full).
+///   than an eighth of all slots are taken: someone who knows the hasher's keys chose the items, or fingerprints are
+///   short and [most items have all their copies](crate::ConcurrentCuckooFilter#when-it-returns-full).
 /// * Most of the shard's fingerprints have
 ///   [no bits left to lose](crate::ConcurrentCuckooFilter#how-the-false-positive-rate-rises).
 ///

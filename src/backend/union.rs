@@ -1,12 +1,12 @@
 //! The union of two filters: merges the entries of another filter into this one.
 //!
-//! The other filter's shards are copied one after the other. Each copy is merged bucket by bucket into the
-//! shards here that own its hashes: entries that are not here already are added. No lock of a shard of
-//! one filter is held while a shard of the other is locked, so two filters may be merged into each other at the same time.
-//! In a fixed filter, a copy belongs to one shard. In a growing filter, copies and shards are split until
-//! their depths agree (see `backend/growing/sharded/merge.rs`). Filters that divide the hashes at different
-//! places are refused. No shard of the other filter is joined meanwhile, so that each copy begins where the one before
-//! it ended. (If shards here are joined, some entries are merged twice, which changes nothing.)
+//! The other filter's shards are copied one after the other. Each copy is merged bucket by bucket into the shards here
+//! that own its hashes: entries that are not here already are added. No lock of a shard of one filter is held while a
+//! shard of the other is locked, so two filters may be merged into each other at the same time. In a fixed filter, a
+//! copy belongs to one shard. In a growing filter, copies and shards are split until their depths agree (see
+//! `backend/growing/sharded/merge.rs`). Filters that divide the hashes at different places are refused. No shard of the
+//! other filter is joined meanwhile, so that each copy begins where the one before it ended. (If shards here are
+//! joined, some entries are merged twice, which changes nothing.)
 //!
 //! Each copy has its time, and an entry is added with the age that it has then. Where both filters number their
 //! ticks, the difference of the numbers is added to its age here; a filter that is behind the other catches up first.

@@ -420,9 +420,9 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the filters were not made alike; nothing has changed then. Or if there is no room
-    /// for some entries: the others were added, unless a thousand were refused, with which the union ends. Nothing is lost
-    /// in either filter, and the call may be repeated when there is room.
+    /// Returns an error if the filters were not made alike; nothing has changed then. Or if there is no room for some
+    /// entries: the others were added, unless a thousand were refused, with which the union ends. Nothing is lost in
+    /// either filter, and the call may be repeated when there is room.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};

@@ -89,14 +89,14 @@
 //!    odd, erase, and make them even, as M1 to M4 do. So does a kick, which replaces one item by the next.
 //! 4. A hit is valid only if the version holds, as a miss is.
 //!
-//! *A lookup of `x` says yes only if `x` was there.* It saw the head of `x` in a lane, and then the tail of
-//! `x` in the same lane. Let `y` be the item whose head it saw. If `y` was in the lane until the tail was
-//! loaded, the tail is that of `y`, by rules 1 and 2: it was stored before the head, and until `y` is taken
-//! out, the lane gets at most another stamp, which is not compared, or from a union a tail with fewer bits, which matches
-//! whatever that of `y` matches. So `y` is `x`. Otherwise `y` was taken out in between. What the lookup
-//! then saw was stored after the versions of both buckets of `y` had become odd, and they are the buckets of
-//! `x`, since both follow from the head. So the version does not hold, unless the lookup began with the
-//! version from after that removal; but then it saw the first word without `y`.
+//! *A lookup of `x` says yes only if `x` was there.* It saw the head of `x` in a lane, and then the tail of `x` in the
+//! same lane. Let `y` be the item whose head it saw. If `y` was in the lane until the tail was loaded, the tail is that
+//! of `y`, by rules 1 and 2: it was stored before the head, and until `y` is taken out, the lane gets at most another
+//! stamp, which is not compared, or from a union a tail with fewer bits, which matches whatever that of `y` matches. So
+//! `y` is `x`. Otherwise `y` was taken out in between. What the lookup then saw was stored after the versions of both
+//! buckets of `y` had become odd, and they are the buckets of `x`, since both follow from the head. So the version does
+//! not hold, unless the lookup began with the version from after that removal; but then it saw the first word without
+//! `y`.
 //!
 //! *A lookup of `x` says no only if `x` was absent at some moment.* Suppose that a copy of `x` was there all
 //! the time. If the copy that was there at the beginning stayed in its lane, the lookup saw both halves. If

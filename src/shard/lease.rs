@@ -25,7 +25,8 @@ pub trait Lease<'a>: Copy {
     /// The error that the lease has ended, so that the caller has to look up the item's shard again.
     type Lapsed: Debug;
 
-    /// Whether the meaning of a word never changes. If so, a fingerprint that was seen once in a narrow bucket is a hit.
+    /// Whether the meaning of a word never changes. If so, a fingerprint that was seen once in a narrow bucket is a
+    /// hit.
     const IS_PERMANENT: bool;
 
     /// The number of full buckets that a search for room lists before it gives up.

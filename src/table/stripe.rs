@@ -32,8 +32,8 @@
 //! | the same, read | `Acquire` | the same |
 //! | `items` | `Relaxed` | written only under the lock; a sum over stripes is one of recent values |
 //!
-//! A split or a join that depends on a sum of `items` is decided again under all locks of the shards. (A refusal to split
-//! is decided under those of the item.)
+//! A split or a join that depends on a sum of `items` is decided again under all locks of the shards. (A refusal to
+//! split is decided under those of the item.)
 //!
 //! Every data store is `Release`. A release fence in the mover alone would not be enough: a later writer may
 //! have stored the word that a reader sees without the item. Only the lock orders that writer after the

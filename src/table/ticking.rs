@@ -27,8 +27,8 @@
 //! begins. No lock of this module is held during the work on a portion, so a thread may wait for others here wherever
 //! it may wait for the lock of a segment.
 //!
-//! Ticks and copies do not wait for each other's end. A copy of a shard holds all its locks, and reads the time under them: a
-//! tick that begins after that cannot touch its words. So all ages in it are relative to that time.
+//! Ticks and copies do not wait for each other's end. A copy of a shard holds all its locks, and reads the time under
+//! them: a tick that begins after that cannot touch its words. So all ages in it are relative to that time.
 
 use crate::layout::SMALL;
 use crate::layout::stamps::{Moment, STAMPS};

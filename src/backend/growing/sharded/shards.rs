@@ -7,9 +7,9 @@
 //! one is met in one of the two. Either the pass went through the shard, under its locks, before the split; or it
 //! reaches the shard later, so it has not ended before the split, and reaches the new shard too. There it waits for the
 //! split to end, however early it arrives: a new shard is fully locked before it is counted, and until its items, its
-//! figures and the directory's entries are stored. Then it finds the new shard marked as swept, and leaves it alone: its
-//! items were swept before the split, and a union may have added others since, which are older than a tick that expired
-//! everything and stay nevertheless.
+//! figures and the directory's entries are stored. Then it finds the new shard marked as swept, and leaves it alone:
+//! its items were swept before the split, and a union may have added others since, which are older than a tick that
+//! expired everything and stay nevertheless.
 //!
 //! A shard may also move to a place where the pass has been: a split takes the place of a shard that has been joined
 //! to another, and a join moves what the upper half has. So the pass also marks the stripes of unused shards, a thread

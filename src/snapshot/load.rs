@@ -2,7 +2,8 @@
 //!
 //! The end of the file gives the number of blocks, and the system gives the file's length. The two
 //! have to agree before memory for the table is allocated, so a damaged or hostile file cannot
-//! claim more than it has.
+//! claim more than it has. If the system refuses that memory, the load fails before it reads a block. (Where a system
+//! promises more than it has, it may kill the process instead, as blocks are read.)
 
 use crate::backend::Backend;
 use crate::backend::shards::Block;

@@ -2,7 +2,8 @@
 //!
 //! The new file is written next to the old one as an *unfinished file*, named `.NAME.koel-saving`.
 //! It is synced and renamed, and then the folder is synced. So the path leads to the old file or to
-//! the new one at every moment, and it leads to the old one until the new one is on disk.
+//! the new one at every moment, and it leads to the old one until the new one is on disk. Where the system does not
+//! rename over the old file, the save fails, and the old file stays.
 //!
 //! Only one save to a path runs at a time. Otherwise an earlier save could replace the file of a later one. The lock on
 //! the unfinished file ensures this. When a process is killed, the system releases its lock, unless a child that it

@@ -52,6 +52,11 @@
 //! The whole has to be emptier than a shard is when it is split, and a tick does not go by what it leaves: see
 //! `backend/growing/sharded/joins.rs`.
 //!
+//! # And a save?
+//!
+//! A save, a clone and a union copy a filter shard by shard, and hold `copies` of the filter for reading, so that each
+//! copy begins where the one before it ended. A join that does not get it for writing gives up.
+//!
 //! # What becomes of void lanes?
 //!
 //! There are none: see `backend/growing/void.rs`.

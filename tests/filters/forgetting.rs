@@ -358,11 +358,12 @@ fn of_threads_that_make_up_for_ticks_one_does_the_work() {
     together(4, |thread| {
         for number in 1..=200u64 {
             let item = number << 8 | thread as u64;
+            let before = filter.present_tick().expect("a number");
             assert_eq!(filter.insert_if_absent(&item), Ok(true), "a false positive");
             passed.fetch_add(filter.tick_to(number), std::sync::atomic::Ordering::Relaxed);
-            if filter.present_tick() == Some(number) {
-                assert!(filter.contains(&item));
-            }
+            let is_found = filter.contains(&item);
+            // The others may have gone on until it expired.
+            assert!(is_found || filter.present_tick() > Some(before + 5));
         }
     });
     assert_eq!((passed.into_inner(), filter.present_tick()), (200, Some(200)));

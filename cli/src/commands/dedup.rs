@@ -185,6 +185,7 @@ impl<'a> Job<'a> {
         let aside = is_lossless.then(Aside::new).transpose()?;
         let is_shown = output.is_some() && path.is_none() && !counts;
         let screen = Screen::new(reporting.quiet, reporting.json).with_bar(is_shown, total_bytes);
+        let screen = Arc::new(screen);
         self.notes.iter().for_each(|note| screen.note(note));
         let (yes_is, answer): (_, Answering) = match operation {
             Operation::Add(_) if output.is_some() => ("new", Answer::of_dedup),
@@ -204,13 +205,14 @@ impl<'a> Job<'a> {
             rules,
             limit: self.limit,
             sink: if is_later { Sink::default() } else { sink.clone() },
-            screen,
+            screen: Arc::clone(&screen),
             yes_is,
         });
         let (threads, checkpoint) = (self.threads, self.checkpoint);
         let (mut outcome, watch) =
             run::run(&task, Needs { sources, threads, aside, keeper, checkpoint })?;
-        let screen = &task.screen;
+        // The filter goes before the second pass takes memory.
+        drop(task);
 
         let mut recovered = None;
         if let End::Reached | End::Enough = outcome.end {

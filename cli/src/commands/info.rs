@@ -177,11 +177,12 @@ impl Ages {
             }
             None => ("forgets", format!("items after {} ticks of another program", self.ticks)),
         }];
-        for Expiring { items, in_seconds } in self.expiring.iter().filter(|some| some.items > 0) {
+        let some = (1..).zip(&self.expiring).filter(|(_, expiring)| expiring.items > 0);
+        for (tick, Expiring { items, in_seconds }) in some {
             let name = if rows.len() == 1 { "will go" } else { "" };
             let when = match in_seconds {
                 Some(seconds) => format!("in {}", duration(*seconds)),
-                None => "later".into(),
+                None => format!("with tick {tick} from now"),
             };
             rows.push((name, format!("{} {when}", HumanCount(*items as u64))));
         }

@@ -5,13 +5,15 @@ use crate::lines::input::Opened;
 use memchr::memchr_iter;
 use std::io::{self, ErrorKind, Read};
 
-/// The number of bytes after which a line is given up. Lines are held in memory, several at a time.
+/// The most bytes of a line. Lines are held in memory, several at a time.
 const LONGEST: usize = 256 << 20;
 
 /// Cuts one input into chunks.
 pub struct Cutter {
     input: Opened,
     terminator: u8,
+    /// The most bytes of a line without its terminator. A longer one is given up.
+    longest: usize,
     /// The beginning of a line whose end has not been read yet.
     rest: Vec<u8>,
     /// Why there are no more chunks: the input has ended, or cannot be read any further.
@@ -20,7 +22,7 @@ pub struct Cutter {
 
 impl Cutter {
     pub fn new(input: Opened, terminator: u8) -> Self {
-        Cutter { input, terminator, rest: Vec::new(), over: None }
+        Cutter { input, terminator, longest: LONGEST, rest: Vec::new(), over: None }
     }
 
     /// Fills a chunk with the next lines, at least one. Returns `false` if there are no more.
@@ -59,12 +61,14 @@ impl Cutter {
             let found = memchr_iter(self.terminator, &text[scanned..filled]);
             ends.extend(found.map(|at| (scanned + at) as u32 + 1));
             scanned = filled;
+            // Only the first line of a chunk is longer than what is read at once.
+            if ends.first().map_or(filled, |&end| end as usize - 1) > self.longest {
+                ends.clear();
+                let what = format!("a line is longer than {} MiB", self.longest >> 20);
+                self.over = Some(Err(io::Error::other(what)));
+            }
             if !ends.is_empty() && (self.input.is_live || filled >= CHUNK) {
                 break;
-            }
-            if filled > LONGEST {
-                let what = format!("a line is longer than {} MiB", LONGEST >> 20);
-                self.over = Some(Err(io::Error::other(what)));
             }
         }
         if self.over.is_none() {
@@ -89,6 +93,33 @@ mod tests {
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
             let most = into.len().min(self.1);
             self.0.read(&mut into[..most])
+        }
+    }
+
+    #[test]
+    fn a_line_is_too_long_wherever_it_begins_and_however_it_is_read() {
+        let longest = 3 * CHUNK / 2;
+        for before in [0, 1, CHUNK / 2, CHUNK, 5 * CHUNK / 4] {
+            for piece in [7, CHUNK - 1, CHUNK, 10 * CHUNK] {
+                for (length, is_right) in [(longest, true), (longest + 1, false)] {
+                    for ending in [&b"\n"[..], b""] {
+                        let (first, line) = (vec![b'a'; before], vec![b'b'; length]);
+                        let text = [&first[..], b"\n", &line, ending].concat();
+                        let reader = Box::new(Pieces(io::Cursor::new(text), piece));
+                        let input = Opened { reader, is_live: piece == 7 };
+                        let mut cutter = Cutter { longest, ..Cutter::new(input, b'\n') };
+                        let (mut lines, mut chunk) = (0, Chunk::default());
+                        let end = loop {
+                            match cutter.fill(&mut chunk) {
+                                Ok(true) => lines += chunk.lines(),
+                                end => break end,
+                            }
+                        };
+                        assert_eq!(end.is_ok(), is_right, "{before} {piece} {length}");
+                        assert_eq!(lines, 1 + usize::from(is_right));
+                    }
+                }
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Inputs: files, compressed or not, and standard input.
 
-use crate::lines::streams::standard_input;
+use crate::lines::streams::{standard_input, was_open};
 use flate2::bufread::MultiGzDecoder;
 use koel::SnapshotInfo;
 use koel_state::files::is_same;
@@ -51,6 +51,11 @@ impl Source {
             Source::StandardInput => (standard_input()?, None),
             Source::File(path) => (File::open(path)?, Some(&**path)),
         };
+        if path.is_none() && !was_open(&file)? {
+            // Otherwise an output would be replaced by nothing.
+            let what = "it is closed, or it is /dev/null opened for reading and writing; for no lines, < /dev/null";
+            return Err(io::Error::other(what));
+        }
         let is_live = !file.metadata()?.is_file();
         let reader = unpacked(Counted { inner: file, read: Arc::clone(read) }, path)?;
         Ok(Opened { reader, is_live })

@@ -1,6 +1,7 @@
 //! Rules for lines: where they end, and which part of them is compared.
 
 use crate::arguments::values::JsonPath;
+use crate::lines::chunk::empty;
 use crate::lines::json;
 use crate::state::comparison::{LineHash, Scratch};
 use koel::Prehashed;
@@ -96,6 +97,12 @@ impl Keys {
         let (part, has_field) = self.rules.compared(line, &mut self.field);
         let (bytes, is_expected) = self.hash.comparison().key(part, &mut self.scratch);
         Key { bytes, hash: self.hash.of_key(bytes), is_expected, has_field }
+    }
+
+    /// Gives back what a long line took.
+    pub fn shrink(&mut self) {
+        self.scratch.shrink();
+        empty(&mut self.field);
     }
 }
 

@@ -36,18 +36,22 @@ pub fn standard_input() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// Checks that standard output was open when the process started.
-pub fn check_output() -> Result<(), Failure> {
+/// Returns whether a standard stream was open when the process started.
+pub fn was_open(stream: &File) -> io::Result<bool> {
     let is_null = |file: &Metadata| {
         let null = fs::metadata("/dev/null");
         file.file_type().is_char_device() && null.is_ok_and(|null| null.rdev() == file.rdev())
     };
-    let flags = fcntl_getfl(io::stdout());
-    let is_both = flags.is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);
-    match standard_output().and_then(|file| file.metadata()) {
-        Ok(file) if !(is_null(&file) && is_both) => Ok(()),
+    let is_both = fcntl_getfl(stream).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);
+    Ok(!(is_null(&stream.metadata()?) && is_both))
+}
+
+/// Checks that standard output was open when the process started.
+pub fn check_output() -> Result<(), Failure> {
+    match standard_output().and_then(|stream| was_open(&stream)) {
+        Ok(true) => Ok(()),
         Err(error) => Err(Failure::of("standard output", &error)),
-        Ok(_) => Err(Failure::new(
+        Ok(false) => Err(Failure::new(
             "standard output is closed, or it is /dev/null opened for reading and writing; name a file with --output; \
              --output /dev/null discards the lines",
         )),

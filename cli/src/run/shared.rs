@@ -61,7 +61,7 @@ pub struct Task {
     pub limit: Option<u64>,
     /// Where selected lines are written.
     pub sink: Sink,
-    pub screen: Screen,
+    pub screen: Arc<Screen>,
     /// What the progress bar calls lines whose answer is yes.
     pub yes_is: &'static str,
 }

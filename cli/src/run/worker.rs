@@ -72,6 +72,7 @@ impl<'a> Worker<'a> {
                 asked.push(number as u32);
             }
         }
+        keys.shrink();
         (chunk.not_urls, chunk.without_field) = (not_urls, without_field);
         match operation {
             Operation::Add(seen) if self.add(seen, chunk) => {}

@@ -3,6 +3,7 @@
 //! The comparison is part of the hasher's seed, which is saved in the state. A state can therefore
 //! not be used with another comparison by mistake.
 
+use crate::lines::chunk::{CHUNK, empty};
 use crate::state::keys::lower_case;
 use crate::state::keys::url_key::UrlRules;
 use koel::{PersistentHasher, Prehashed, StableHash, StableHasher};
@@ -30,6 +31,16 @@ const IGNORE_CASE: u64 = 16;
 pub struct Scratch {
     text: String,
     bytes: Vec<u8>,
+}
+
+impl Scratch {
+    /// Gives back what a long line took.
+    pub fn shrink(&mut self) {
+        empty(&mut self.bytes);
+        if self.text.capacity() > 8 * CHUNK {
+            self.text = String::new();
+        }
+    }
 }
 
 impl Comparison {

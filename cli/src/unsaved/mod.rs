@@ -73,18 +73,14 @@ fn remove(journal: &Path) -> Result<(), Failure> {
 pub fn waiting(path: &Path) -> Option<(PathBuf, u64)> {
     // Opening a pipe would wait for another process.
     let real = fs::canonicalize(path).ok().filter(|real| real.is_file())?;
-    let mut found: Option<(PathBuf, u64)> = None;
-    for journal in journals_of(&real).ok()? {
-        if has_changes(&journal).ok()? == Some(true) {
-            let bytes = journal.metadata().ok()?.len();
-            found
-                .get_or_insert_with(|| {
-                    (path.with_file_name(journal.file_name().unwrap_or_default()), 0)
-                })
-                .1 += bytes;
-        }
-    }
-    found.or_else(|| output::waiting(&real))
+    let in_journals = || {
+        let mut journals = journals_of(&real).ok()?;
+        journals.retain(|journal| matches!(has_changes(journal), Ok(Some(true))));
+        let first = path.with_file_name(journals.first()?.file_name()?);
+        let bytes = journals.iter().filter_map(|journal| journal.metadata().ok());
+        Some((first, bytes.map(|about| about.len()).sum()))
+    };
+    in_journals().or_else(|| output::waiting(&real))
 }
 
 /// Returns a warning if there are newer changes than those of a state that is only read.

@@ -12,6 +12,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -300,6 +301,14 @@ pub fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     })
 }
 
+/// Held while a process is started. Until it runs its own program, it has what all other tests have open.
+static SPAWNING: Mutex<()> = Mutex::new(());
+
+fn locked<T>(lock: &Mutex<()>, act: impl FnOnce() -> T) -> T {
+    let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
+    act()
+}
+
 /// A running process. It is killed when it is dropped.
 pub struct Going {
     pub child: Child,
@@ -316,7 +325,7 @@ impl Going {
     }
 
     pub fn start_as_it_is(command: &mut Command) -> Going {
-        let mut child = command.spawn().expect("koel");
+        let mut child = locked(&SPAWNING, || command.spawn()).expect("koel");
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let stderr = child.stderr.take().map(collect);
         Going { child, stdin, stdout, stderr }
@@ -336,6 +345,11 @@ impl Going {
         let (pipe, read) = next.expect("output");
         self.stdout = Some(pipe);
         read
+    }
+
+    /// Closes the pipe of its output for good: no process that is being started has a copy.
+    pub fn stop_reading(&mut self) {
+        locked(&SPAWNING, || drop(self.stdout.take()));
     }
 
     /// Waits for its end, and returns its status and standard error.

@@ -171,17 +171,19 @@ fn a_line_may_be_long_and_takes_its_memory_only_while_it_passes() {
         place.row(&format!("dedup {options} lines"), "", 0, &once, "");
     }
     place.row("query --invert seen.koel lines", "", 1, "", "");
-    let mut going = place.start("dedup --threads 1");
-    going.feed(&[&[b'x'; 50 << 20][..], b"\n"].concat());
-    going.next((50 << 20) + 1);
-    let lines = padded(0..200_000);
-    let reader = collect(going.stdout.take().unwrap());
-    going.feed(&lines);
-    going.is_idle();
-    let kib: u64 = going.proc("status", "VmRSS:").trim_end_matches(" kB").parse().unwrap();
-    assert!(kib < 60_000, "{kib} KiB");
-    going.end();
-    assert_same(&reader.join().unwrap(), &lines, "what follows");
+    for options in ["", "--ignore-case"] {
+        let mut going = place.start(&format!("dedup --threads 1 {options}"));
+        going.feed(&[&[b'x'; 50 << 20][..], b"\n"].concat());
+        going.next((50 << 20) + 1);
+        let lines = padded(0..200_000);
+        let reader = collect(going.stdout.take().unwrap());
+        going.feed(&lines);
+        going.is_idle();
+        let kib: u64 = going.proc("status", "VmRSS:").trim_end_matches(" kB").parse().unwrap();
+        assert!(kib < 60_000, "{kib} KiB: {options}");
+        going.end();
+        assert_same(&reader.join().unwrap(), &lines, "what follows");
+    }
     // An input is read up to a line that is longer than any.
     place.write("next", "c\n");
     let script = "(echo a; head -c 300000000 /dev/zero) | koel dedup - next";

@@ -11,7 +11,7 @@ const LINES: u32 = 400_000;
 fn run_and_leave(place: &Place, words: &str, bytes: usize) -> Ran {
     let mut going = place.start(words);
     let read = going.next(bytes);
-    drop(going.stdout.take());
+    going.stop_reading();
     let (status, stderr) = going.wait();
     ran(status, read, stderr)
 }
@@ -55,7 +55,7 @@ fn lines_that_stay_unread_in_a_pipe_are_not_remembered() {
         let feeder = std::thread::spawn(move || stdin.write_all(&fed));
         let read = going.next(bytes);
         going.is_idle();
-        drop(going.stdout.take());
+        going.stop_reading();
         let (status, stderr) = going.wait();
         assert!(feeder.join().unwrap().is_err(), "{options}");
         let ran = ran(status, read, stderr);
@@ -88,7 +88,7 @@ fn a_reader_that_goes_before_the_end_leaves_lines_that_are_not_remembered() {
         going.feed(input);
         going.next(read);
         going.is_idle();
-        drop(going.stdout.take());
+        going.stop_reading();
         match signal {
             Some(signal) => going.signal(signal),
             None => drop(going.stdin.take()),

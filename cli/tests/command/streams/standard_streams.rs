@@ -19,9 +19,17 @@ fn a_closed_stream_is_reported_before_anything_is_done() {
         ran.has(said);
         assert_eq!(place.names(), ["lines"], "{script}");
     }
+    // An input that is closed is like one that cannot be opened: an output is not replaced by nothing.
+    place.write("kept", "k\n");
+    for (script, stdout) in [("koel dedup lines - <&-", "a\nb\n"), ("koel dedup -o kept <&-", "")] {
+        let ran = shell(&place, script);
+        assert_eq!((ran.code, ran.text()), (Some(2), stdout), "{script}");
+        ran.has("koel: standard input: it is closed");
+        assert_eq!(place.read("kept"), b"k\n");
+    }
     // Streams that are not used may be closed, and others may be /dev/null.
     for script in [
-        "koel dedup lines -  <&-",
+        "koel dedup lines <&-",
         "koel dedup lines < /dev/null > /dev/null",
         "koel dedup < /dev/null",
         "koel dedup lines 2>&-",

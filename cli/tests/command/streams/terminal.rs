@@ -45,7 +45,9 @@ fn a_bar_shows_how_far_it_is_and_goes() {
 fn a_bar_shows_how_much_there_is_of_files_and_errors_above_it() {
     let place = Place::new();
     place.write("lines", numbered(0..300_000));
-    let Some((terminal, mut going)) = start(&place, "dedup lines missing", false) else { return };
+    let Some((terminal, mut going)) = start(&place, "dedup lines missing", false) else {
+        return;
+    };
     // The output is not read, so the run is blocked.
     wait_until("the bar", || terminal.sent().contains(" lines, "));
     let reader = collect(going.stdout.take().unwrap());
@@ -59,7 +61,7 @@ fn a_bar_shows_how_much_there_is_of_files_and_errors_above_it() {
     let Some((terminal, mut going)) = start(&place, "dedup lines", false) else { return };
     let total = format!("/{:.2} MiB, ", place.read("lines").len() as f64 / 1_048_576.0);
     wait_until("the bar", || terminal.sent().contains(&total) && terminal.sent().contains(" left"));
-    drop(going.stdout.take());
+    going.stop_reading();
     going.wait();
 }
 

@@ -1,7 +1,7 @@
 //! Rules for lines: where they end, and which part of them is compared.
 
 use crate::arguments::values::JsonPath;
-use crate::lines::chunk::empty;
+use crate::lines::chunk::{CHUNK, empty};
 use crate::lines::json;
 use crate::state::comparison::{LineHash, Scratch};
 use koel::Prehashed;
@@ -101,7 +101,7 @@ impl Keys {
 
     /// Gives back what a long line took.
     pub fn shrink(&mut self) {
-        self.scratch.shrink();
+        self.scratch.shrink(8 * CHUNK);
         empty(&mut self.field);
     }
 }

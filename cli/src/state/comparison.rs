@@ -3,7 +3,6 @@
 //! The comparison is part of the hasher's seed, which is saved in the state. A state can therefore
 //! not be used with another comparison by mistake.
 
-use crate::lines::chunk::{CHUNK, empty};
 use crate::state::keys::lower_case;
 use crate::state::keys::url_key::UrlRules;
 use koel::{PersistentHasher, Prehashed, StableHash, StableHasher};
@@ -34,11 +33,10 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Gives back what a long line took.
-    pub fn shrink(&mut self) {
-        empty(&mut self.bytes);
-        if self.text.capacity() > 8 * CHUNK {
-            self.text = String::new();
+    /// Gives back the buffers of more than `most` bytes.
+    pub fn shrink(&mut self, most: usize) {
+        if self.text.capacity().max(self.bytes.capacity()) > most {
+            *self = Scratch::default();
         }
     }
 }

@@ -177,7 +177,7 @@ fn act_there<'a, S: Shards<'a, Lease = Permanent<'a, W>>, W: Into<bool> + Copy, 
     fp: Fingerprint,
     act: impl FnOnce(S, Located<'a, S>) -> A,
 ) -> A {
-    act(shards, (Shard(lease), Place { first, second, fp }))
+    act(shards, (Shard::of(lease), Place { first, second, fp }))
 }
 
 impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
@@ -212,7 +212,7 @@ impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
         let table = &self.0.table;
         let (index, place) = table.geometry.locate_mixed(hash, WIDE);
         let base = index * table.geometry.buckets() as usize;
-        (Shard(Permanent { table, base, is_wide: Known::<WIDE> }), place)
+        (Shard::of(Permanent { table, base, is_wide: Known::<WIDE> }), place)
     }
 
     #[inline(always)]

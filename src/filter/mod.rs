@@ -318,7 +318,7 @@ impl<S> ConcurrentCuckooFilter<S> {
 /// The layout is chosen so that the filter keeps its rate up to its
 /// [expected growth](crate::Builder::expected_growth). Beyond that, the rate rises at the
 /// same pace. [`false_positive_rate`](Self::false_positive_rate) is the present
-/// rate. In a filter of more than 128 shards, it is estimated from so many, within a percent or so.
+/// rate. In a filter of more than 128 shards, it is estimated from 128 of them, within a percent or so.
 ///
 /// Up to the expected growth, every fingerprint has bits left. Beyond it, [old ones lose their
 /// last](crate::guide::growth#beyond-the-expected-growth): such an item is still found after it was removed, until the

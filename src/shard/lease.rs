@@ -37,6 +37,12 @@ pub trait Lease<'a>: Copy {
     /// The table's index of the shard's first bucket.
     fn base(&self) -> usize;
 
+    /// Returns the table's index of a bucket.
+    #[inline]
+    fn index(&self, bucket: Bucket) -> usize {
+        self.base() + bucket.0 as usize
+    }
+
     fn lanes(&self) -> Lanes;
 
     /// Whether the shard's buckets are wide.
@@ -181,20 +187,20 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for Permanent<'a, W> {
 
     #[inline(always)]
     fn heads(&self, bucket: Bucket) -> &'a AtomicU64 {
-        self.table.word((self.base + bucket.0 as usize) << u32::from(self.is_wide()))
+        self.table.word(self.index(bucket) << u32::from(self.is_wide()))
     }
 
     #[inline(always)]
     fn tails(&self, bucket: Bucket) -> u64 {
         match self.is_wide() {
             false => 0,
-            true => self.table.read(2 * (self.base + bucket.0 as usize) + 1),
+            true => self.table.read(2 * self.index(bucket) + 1),
         }
     }
 
     #[inline(always)]
     fn version(&self, bucket: Bucket) -> &'a AtomicU64 {
-        self.table.stripes.version(Table::stripe_of(self.base + bucket.0 as usize))
+        self.table.stripes.version(Table::stripe_of(self.index(bucket)))
     }
 
     #[inline]

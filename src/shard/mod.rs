@@ -68,11 +68,17 @@ impl<'a> Shard<Permanent<'a>> {
     /// Returns a shard that keeps its items for good.
     pub fn new(table: &'a Table, index: usize) -> Self {
         let base = index * table.geometry.buckets() as usize;
-        Shard(Permanent { table, base, is_wide: table.is_wide() })
+        Shard::of(Permanent { table, base, is_wide: table.is_wide() })
     }
 }
 
 impl<'a, L: Lease<'a>> Shard<L> {
+    #[inline]
+    pub fn of(lease: L) -> Self {
+        debug_assert!(lease.table().is_wide() == lease.is_wide());
+        Shard(lease)
+    }
+
     /// Returns the fingerprint with the present stamp, for an item that is placed now. The caller holds a
     /// lock of the shard.
     #[inline]
@@ -124,11 +130,6 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     pub fn buckets(self) -> impl Iterator<Item = Bucket> {
         (0..self.table().geometry.buckets()).map(Bucket)
-    }
-
-    #[inline]
-    fn index(self, bucket: Bucket) -> usize {
-        self.base() + bucket.0 as usize
     }
 
     /// Returns the table's index of a bucket's first word.

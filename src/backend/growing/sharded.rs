@@ -160,7 +160,7 @@ impl Sharded {
         let site = self.site(seen);
         let (words, versions) = site.memory(is_wide.into());
         let (shared, table, base) = (&self.shared, site.table(), site.base());
-        Shard(UntilSplit { seen, shared, table, base, words, versions, is_wide })
+        Shard::of(UntilSplit { seen, shared, table, base, words, versions, is_wide })
     }
 
     /// Returns the shard of this entry, and the place of the entry's item there.

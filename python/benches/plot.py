@@ -130,7 +130,7 @@ def overfull(figures, path):
     rows = [{"name": figures.label(kind), "cells": [cell(kind, level) for level in levels]} for kind in figures.kinds]
     columns = [f"after {told * level:,} items" for level in levels]
     title = f"False positives of filters that were made for {told:,} items (log scale)"
-    block = {"columns": columns, "log": True, "low": 1e-7, "high": 1, "rows": rows}
+    block = {"columns": columns, "low": 1e-7, "high": 1, "rows": rows}
     draw(path, title, block, about=["pykoel, growing and the sets were told nothing"])
 
 

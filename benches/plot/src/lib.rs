@@ -10,6 +10,7 @@
 //! let points = [(1.0, 40.0), (2.0, 78.0)].map(|(x, y)| Point { x, y, hollow: false }).into();
 //! let plot = Plot {
 //!     title: "Throughput by threads".into(),
+//!     width: 600,
 //!     rows: vec![Row::Charts {
 //!         height: 200,
 //!         charts: vec![Chart {
@@ -26,15 +27,15 @@
 //! ```
 //!
 //! The program `koel-plot` draws a plot that is written as JSON, for those who have their figures elsewhere. The
-//! names of its fields are those of the structs, and all of them may be left out:
+//! names of its fields are those of the structs, and all of them may be left out but the width:
 //!
 //! ```sh
-//! echo '{"title": "Bytes", "rows": [{"bars": {"rows": [{"name": "koel", "cells": [[{"value": 3}]]}]}}]}' |
+//! echo '{"width": 600, "rows": [{"bars": {"rows": [{"name": "koel", "cells": [[{"value": 3}]]}]}}]}' |
 //!     koel-plot bytes.svg
 //! ```
 //!
 //! A figure that is not a number, or that its axis has no place for (a zero where it is logarithmic), is not
-//! drawn. A text that is longer than its room ends with an ellipsis.
+//! drawn.
 //!
 //! Reading order: `plot` → `page` → `chart` and `bars` → `scale` → `svg`.
 

@@ -5,23 +5,16 @@ use std::process::ExitCode;
 use std::{env, fs, io};
 
 fn main() -> ExitCode {
-    let mut arguments = env::args_os().skip(1);
-    let (Some(file), None) = (arguments.next(), arguments.next()) else {
-        eprintln!(
-            "usage: koel-plot FILE < PLOT\nDraws the plot, which is JSON, and writes it to FILE as SVG."
-        );
+    let Some(file) = env::args_os().nth(1) else {
+        eprintln!("usage: koel-plot FILE < PLOT, which is JSON; FILE will be SVG");
         return ExitCode::from(2);
     };
-    let plot: Plot = match serde_json::from_reader(io::stdin().lock()) {
-        Ok(plot) => plot,
+    let plot = serde_json::from_reader(io::stdin().lock()).map_err(io::Error::from);
+    match plot.and_then(|plot: Plot| fs::write(&file, plot.svg())) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("koel-plot: standard input is not a plot: {error}");
-            return ExitCode::FAILURE;
+            eprintln!("koel-plot: {}: {error}", file.display());
+            ExitCode::FAILURE
         }
-    };
-    if let Err(error) = fs::write(&file, plot.svg()) {
-        eprintln!("koel-plot: {}: {error}", file.display());
-        return ExitCode::FAILURE;
     }
-    ExitCode::SUCCESS
 }

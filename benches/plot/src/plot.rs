@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 /// A picture: a title, then rows of charts or bars, one below the other.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Plot {
     /// The heading.
@@ -18,13 +18,6 @@ pub struct Plot {
     pub legend: Vec<Entry>,
     /// Lines at the end.
     pub notes: Vec<String>,
-}
-
-impl Default for Plot {
-    fn default() -> Self {
-        let (title, about, rows) = (String::new(), Vec::new(), Vec::new());
-        Plot { title, about, width: 1000, rows, legend: Vec::new(), notes: Vec::new() }
-    }
 }
 
 /// What goes from the left side of a picture to the right.
@@ -148,9 +141,7 @@ pub struct Bars {
     pub title: String,
     /// The heading of each column. A single column may have none.
     pub columns: Vec<String>,
-    /// Whether lengths are logarithms. Then they begin at `low`.
-    pub log: bool,
-    /// What the shortest bar stands for, if lengths are logarithms. Without it, the least value.
+    /// Where lengths begin if they are logarithms. Otherwise they begin at zero.
     pub low: Option<f64>,
     /// What the longest bar stands for. Longer ones are drawn torn. Without it, the greatest value of a column.
     pub high: Option<f64>,

@@ -1,15 +1,12 @@
 //! An SVG drawing of lines, marks and text, and how much room a text takes.
 
 use crate::plot::{Mark, Style};
-use std::fmt::Write;
 
 pub const INK: &str = "#222222";
 pub const FAINT: &str = "#666666";
 pub const GRID: &str = "#e4e4e4";
 /// Pictures have a background of their own, so that they look the same on dark pages.
 pub const PAPER: &str = "#ffffff";
-/// How much wider bold letters are.
-const BOLD: f64 = 1.06;
 
 /// Which end of a text is at its place.
 pub const START: &str = "start";
@@ -26,10 +23,8 @@ impl Drawing {
         self.words(at, size, anchor, colour, "", words);
     }
 
-    /// Adds as much of a heading as fits.
-    pub fn heading(&mut self, at: (f64, f64), size: u32, words: &str, room: f64) {
-        let words = fitted(words, size, room / BOLD);
-        self.words(at, size, START, INK, " font-weight=\"bold\"", &words);
+    pub fn heading(&mut self, at: (f64, f64), size: u32, words: &str) {
+        self.words(at, size, START, INK, " font-weight=\"bold\"", words);
     }
 
     /// Adds text that runs upwards.
@@ -124,32 +119,18 @@ impl Drawing {
     }
 
     pub fn finish(self, width: f64, height: f64) -> String {
-        let mut svg = String::new();
-        write!(
-            svg,
+        format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"Helvetica, Arial, sans-serif\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"{PAPER}\"/>\n{}</svg>\n",
             self.body
         )
-        .expect("a string takes all");
-        svg
     }
 }
 
-/// Replaces what has a meaning in XML, or no place in it.
+/// Replaces what has a meaning in XML.
 fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '"' => escaped += "&quot;",
-            '\0'..' ' | '\u{fffe}' | '\u{ffff}' => escaped.push(' '),
-            _ => escaped.push(character),
-        }
-    }
-    escaped
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
 
 /// Estimates the width of a text, in a wide font.
@@ -169,43 +150,4 @@ pub fn width_of(words: &str, size: u32) -> f64 {
 /// Returns the width of the widest text.
 pub fn widest<'a>(texts: impl Iterator<Item = &'a str>, size: u32) -> f64 {
     texts.map(|words| width_of(words, size)).fold(0.0, f64::max)
-}
-
-/// Returns as much of a text as fits.
-pub fn fitted(words: &str, size: u32, room: f64) -> String {
-    // What has just been measured fits in spite of rounding.
-    if width_of(words, size) <= room + 0.1 {
-        return words.into();
-    }
-    let mut short = String::new();
-    let mut left = room - width_of("…", size);
-    for character in words.chars() {
-        left -= width_of(character.encode_utf8(&mut [0; 4]), size);
-        if left < 0.0 {
-            break;
-        }
-        short.push(character);
-    }
-    short.trim_end().to_string() + "…"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_that_is_too_long_is_cut() {
-        assert_eq!(fitted("lookup", 10, 100.0), "lookup");
-        assert_eq!(fitted("lookups, and more of them", 10, 60.0), "lookups,…");
-        assert_eq!(fitted("lookups", 10, -5.0), "…");
-        assert_eq!(fitted("", 10, 0.0), "");
-    }
-
-    #[test]
-    fn markup_and_control_characters_are_no_part_of_the_drawing() {
-        let mut drawing = Drawing::default();
-        drawing.text((0.0, 0.0), 12, START, "\"/><a", "<b>&\0</b>");
-        let svg = drawing.finish(10.0, 10.0);
-        assert!(svg.contains("fill=\"&quot;/>&lt;a\">&lt;b>&amp; &lt;/b></text>"), "{svg}");
-    }
 }

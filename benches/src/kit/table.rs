@@ -53,19 +53,3 @@ impl Display for Table {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Table::new("µ", &["hits", "a"]);
-        table.figures("name", 1, [1.0, 12.0]);
-        assert_eq!(table.to_string(), "  µ     hits     a\n  name   1.0  12.0\n");
-        assert_eq!(
-            table.markdown("---:"),
-            "| µ | hits | a |\n|---|---:|---:|\n| name | 1.0 | 12.0 |\n"
-        );
-    }
-}

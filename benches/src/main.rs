@@ -22,31 +22,25 @@ const HELP: &str = "\
 usage: cargo run --release -p koel-bench -- BENCH [FLAGS]
 
 koel beside its peers. They write tables, CSV files and pictures:
-  peers      filters and sets that threads share
-    draw                              the table and pictures again, from the CSV file
-    --sizes 2,32,128  --threads 1,2   table sizes in MiB, numbers of threads
-    --reps 5  --minutes 60            how often, or else about how long it may take
-  growth     sets that grow, on one thread
-    sets | speed | draw               all sets; koel beside a filter of fixed size; the pictures again
-    --to 22  --reps 3                 to 2^22 items; how often
-  windows    sets that remember what was seen lately
-    burst | draw                      the picture, or its drawing, alone
-  durable    sets that outlive their process
-    draw                              the table and picture again
-    --folder DIR                      the folder on the disk that is measured
-    (KOEL_SERVERS is a folder with redis-server, and KOEL_PYTHON a Python with Scrapy; without, they are left out.)
+  peers      filters and sets that threads share: --sizes 2,32,128 (MiB), --threads 1,2, --reps 5
+  growth     sets that grow, on one thread: --to 22 for 2^22 items, --reps 3;
+             sets | speed, for all sets alone, or koel beside a filter of fixed size
+  windows    sets that remember what was seen lately; burst, for the picture alone
+  durable    sets that outlive their process; KOEL_SERVERS is a folder with redis-server,
+             and KOEL_PYTHON a Python with Scrapy: without, they are left out
+  ... draw   the tables and pictures of one of these again, from its CSV files
 
 koel alone. They print tables:
-  ratios     each operation; --load 94 in percent of the slots, --mib 2,128
-  many       batches, loops, and the limit of the memory; --mib 2,128,1024
-  snapshots  files | open; --folder DIR
-  waits      growth | saves | journal: how long single operations take meanwhile; --folder DIR
+  ratios     each operation
+  many       batches, loops, and the limit of the memory
+  snapshots  files | open
+  waits      growth | saves | journal: how long single operations take meanwhile
   loads      how full tables get
   dropped    how many new items are taken for known ones
 
-  --out DIR    where results go (default: below benches/results)
-  --only koel  only sets (of those beside peers) whose names begin so, into a scratch folder
-  --test       a tiny run, into a scratch folder
+  --out DIR     where results go (default: below benches/results)
+  --folder DIR  a folder on the disk that is measured (default: the present one)
+  --test        a tiny run, into a scratch folder
 ";
 
 fn main() -> ExitCode {

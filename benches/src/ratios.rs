@@ -88,26 +88,26 @@ impl Bench {
     }
 }
 
+/// The sizes of tables in MiB, and how often each is measured.
+const SIZES: [(u64, u64); 2] = [(2, 41), (128, 5)];
+const LOAD: f64 = 0.94;
+
 /// Runs repetitions on tables of each size, each on one thread and on two.
 fn run(
-    mut arguments: Arguments,
-    sizes: &[(u64, u64)],
-    load: f64,
+    arguments: Arguments,
     repetition: fn(&mut Bench),
     ratios: &[(&'static str, &'static str)],
 ) -> Result<()> {
     let test = arguments.test;
-    let all: Vec<u64> = sizes.iter().map(|size| size.0).collect();
-    let chosen = arguments.numbers("--mib", 1 << 16, [all.clone(), all])?;
     arguments.end()?;
     println!("{}", about());
-    for &(mib, reps) in sizes.iter().filter(|size| chosen.contains(&size.0)) {
-        let bytes = if test { (mib << 14).min(8 << 20) } else { mib << 20 } as usize;
+    for (mib, reps) in SIZES {
+        let bytes = if test { mib << 14 } else { mib << 20 } as usize;
         let reps = if test { 1 } else { reps };
-        let title = format!("{mib} MiB, 16 bits, to {:.0} % load, {reps} times, M/s", 100.0 * load);
+        let title = format!("{mib} MiB, 16 bits, to {:.0} % load, {reps} times, M/s", 100.0 * LOAD);
         // The buckets take these bytes, give or take a percent.
         let filter = Filter::with_capacity((bytes as f64 / 2.0 * 0.93) as usize);
-        let keys = (filter.stats().slots as f64 * load) as u64;
+        let keys = (filter.stats().slots as f64 * LOAD) as u64;
         let (rates, threads, counts) = (Rounds::new(), 1, true);
         let mut bench = Bench { filter, bytes, keys, threads, rates, counts };
         for _ in 0..reps {
@@ -137,15 +137,14 @@ fn check(found: u64, all: u64, are_in: bool) {
     assert!(if are_in { found == all } else { (found as f64) <= most }, "{found} of {all} found");
 }
 
-pub fn ratios(mut arguments: Arguments) -> Result<()> {
-    let load = arguments.number("--load", 95, [94, 94])? as f64 / 100.0;
+pub fn ratios(arguments: Arguments) -> Result<()> {
     let ratios = [
         ("contains, hit", "insert, a fill"),
         ("insert_if_absent, there", "contains, hit"),
         ("insert, the last 5 %", "insert, a fill"),
         ("contains, miss", "contains, hit"),
     ];
-    run(arguments, &[(2, 41), (128, 5)], load, one_by_one, &ratios)
+    run(arguments, one_by_one, &ratios)
 }
 
 fn one_by_one(bench: &mut Bench) {
@@ -217,7 +216,7 @@ pub fn many(arguments: Arguments) -> Result<()> {
         ("insert_many", "insert, loop"),
         ("par_insert_many", "insert, loop"),
     ];
-    run(arguments, &[(2, 21), (128, 5), (1_024, 1)], 0.94, in_batches, &ratios)
+    run(arguments, in_batches, &ratios)
 }
 
 fn in_batches(bench: &mut Bench) {

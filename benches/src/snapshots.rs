@@ -15,7 +15,7 @@ use crate::kit::worker::{self, Figures, Worker};
 use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotFile, StableHash};
 use std::fs::{self, File};
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -29,15 +29,12 @@ const LOOKUPS: u64 = 1 << 20;
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let test = arguments.test;
     let (bytes, turns) = if test { (2 << 20, 1) } else { (1 << 30, 7) };
-    let folder = arguments.value("--folder")?.map_or_else(std::env::temp_dir, PathBuf::from);
-    let work = arguments.value("--work")?;
-    let part = arguments.part(&["files", "open"]);
-    arguments.end()?;
-    if let Some(work) = work {
+    if let Some(work) = arguments.value("--work")? {
         return hold(&work);
     }
+    let (scratch, part) = (arguments.scratch()?, arguments.part(&["files", "open"]));
+    arguments.end()?;
     println!("{}", about());
-    let scratch = tempfile::tempdir_in(folder)?;
     let saved = scratch.path().join("saved.koel");
     for kind in ["fixed", "growing"] {
         let make = if kind == "fixed" { fixed } else { growing };
@@ -189,40 +186,31 @@ fn random_keys(items: u64, count: u64, seed: u64) -> Vec<Prehashed> {
 
 fn open(saved: &Path, items: u64, turns: usize) -> Result<()> {
     let lookups = LOOKUPS.min(items);
-    let all = 0..lookups as usize;
     let ways = [("open", true), ("open", false), ("load", true), ("load", false)];
-    // The lookups of each part, whether they are batches, and whether their time matters or their rate.
-    let parts = [
-        ("first, ms", 0..1, false, true),
-        ("ten more, ms", 1..11, false, true),
-        ("2^20 more, ms", all.clone(), true, true),
-        ("one by one, M/s", all.clone(), false, false),
-        ("batches, M/s", all, true, false),
-    ];
     let mut figures = Rounds::new();
     for turn in 0..turns as u64 {
         let keys = random_keys(items, lookups, turn);
         for (way, from_disk) in ways {
             settle(saved, from_disk)?;
-            let mut start = (Instant::now(), cpu_time());
+            let start = Instant::now();
             let answers = Answers::of(way, saved)?;
-            for (name, range, in_batches, is_time) in &parts {
-                let some = &keys[range.clone()];
-                answers.find(some, *in_batches)?;
-                let figure = match *is_time {
-                    true => 1e3 * start.0.elapsed().as_secs_f64(),
-                    false => rate(some.len() as u64, cpu_time() - start.1),
-                };
-                figures.note((way, from_disk, *name), figure);
-                start = (Instant::now(), cpu_time());
+            answers.find(&keys[..1], false)?;
+            let mut note = |name, figure| figures.note((name, way, from_disk), figure);
+            note("first, ms", 1e3 * start.elapsed().as_secs_f64());
+            // From then on, each shard of a file has been read and checked.
+            answers.find(&keys, true)?;
+            for (name, in_batches) in [("one by one, M/s", false), ("batches, M/s", true)] {
+                let start = cpu_time();
+                answers.find(&keys, in_batches)?;
+                note(name, rate(lookups, cpu_time() - start));
             }
         }
     }
-    let mut table = Table::new("", &parts.each_ref().map(|part| part.0));
+    let columns = ["first, ms", "one by one, M/s", "batches, M/s"];
+    let mut table = Table::new("", &columns);
     for (way, from_disk) in ways {
         let name = format!("{way}{}", if from_disk { ", from disk" } else { "" });
-        let median = |part: &str| figures.median(&(way, from_disk, part));
-        table.figures(name, 3, parts.iter().map(|part| median(part.0)));
+        table.figures(name, 3, columns.map(|column| figures.median(&(column, way, from_disk))));
     }
     print!("{table}");
     let about = format!("MiB of all processes together, {lookups} lookups in each");

@@ -32,19 +32,17 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
         let kind = named(kind).ok_or("there is no such set")?;
         return worker::work(kind, task, Path::new(folder), items.parse()?);
     }
-    let out = arguments.out("durable")?;
-    let only = arguments.only.clone();
-    let folder = arguments.value("--folder")?.unwrap_or(".".into()).into();
+    let (out, scratch) = (arguments.out("durable")?, arguments.scratch()?);
     let draws = arguments.flag("draw");
     let plan = if arguments.test {
-        Plan { items: 2_000, rounds: 1, kills: 1, longest: Duration::from_millis(30), folder }
+        Plan { items: 2_000, rounds: 1, kills: 1, longest: Duration::from_millis(30) }
     } else {
-        Plan { items: 1_000_000, rounds: 5, kills: 3, longest: Duration::from_millis(700), folder }
+        Plan { items: 1_000_000, rounds: 5, kills: 3, longest: Duration::from_millis(700) }
     };
     arguments.end()?;
     let csv = out.join("figures.csv");
     if !draws {
-        let (about, figures) = beside(&plan, &only)?;
+        let (about, figures) = beside(&plan, scratch.path())?;
         write_csv(&csv, &about, &figures)?;
     }
     let (about, figures) = read_csv(&csv)?;
@@ -60,26 +58,21 @@ struct Plan {
     /// How often each is killed while it adds, in each round, and after how long at most.
     kills: u64,
     longest: Duration,
-    /// Where the sets are, each in a folder that goes when it was measured.
-    folder: PathBuf,
 }
 
-/// Measures the sets whose names begin so, in rounds: each kind in turn, each measurement in a process of its own.
-fn beside(plan: &Plan, only: &str) -> Result<(String, Vec<Figure>)> {
-    let chosen = KINDS.iter().filter(|kind| kind.name.starts_with(only));
-    let (kinds, absent): (Vec<&Kind>, Vec<&Kind>) = chosen.partition(|kind| match kind.maker {
-        Maker::Scrapy => python().is_some(),
-        Maker::Redis => redis_server().is_some(),
-        _ => true,
-    });
-    if kinds.is_empty() {
-        return Err("there is no such set".into());
-    }
+/// Measures the sets in rounds: each kind in turn, each measurement in a process of its own.
+fn beside(plan: &Plan, folder: &Path) -> Result<(String, Vec<Figure>)> {
+    let (kinds, absent): (Vec<&Kind>, Vec<&Kind>) =
+        KINDS.iter().partition(|kind| match kind.maker {
+            Maker::Scrapy => python().is_some(),
+            Maker::Redis => redis_server().is_some(),
+            _ => true,
+        });
     let (about, mut all) = (about(), Rounds::new());
     for round in 0..plan.rounds {
         for kind in &kinds {
             eprint!("\rround {} of {}: {:50}", round + 1, plan.rounds, kind.label);
-            let scratch = tempfile::tempdir_in(&plan.folder)?;
+            let scratch = tempfile::tempdir_in(folder)?;
             let failed = |error| format!("{}: {error}", kind.name);
             for (name, figure) in plan.life(kind, scratch.path()).map_err(failed)? {
                 if name != "process" {

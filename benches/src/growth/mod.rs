@@ -27,7 +27,6 @@ struct Kind<P> {
 
 /// A kind of set without its type, so that different ones fit one list.
 trait Measured {
-    fn name(&self) -> &'static str;
     /// Measures the set at each doubling.
     fn grown(&self, steps: &Steps) -> Vec<Grown>;
     /// Measures the bytes that the set holds at many numbers of items.
@@ -55,7 +54,6 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     let (out, test) = (arguments.out("growth")?, arguments.test);
     let to = arguments.number("--to", 32, [22, 16])?.max(11) as u32;
     let reps = arguments.number("--reps", 10_000, [3, 1])?;
-    let only = arguments.only.clone();
     let part = arguments.part(&["sets", "speed", "draw"]);
     arguments.end()?;
     if ["speed", ""].contains(&part) {
@@ -66,7 +64,7 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     }
     let [sets, memory] = ["sets.csv", "memory.csv"].map(|name| out.join(name));
     if part != "draw" {
-        let (grown, held) = measure(&only, to, (test, reps));
+        let (grown, held) = measure(to, (test, reps));
         write_csv(&sets, &about(), &grown)?;
         write_csv(&memory, "", &held)?;
     }
@@ -82,16 +80,13 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     }
 }
 
-/// Measures the sets whose names begin so.
-fn measure(only: &str, power: u32, (test, reps): (bool, u64)) -> (Vec<Grown>, Vec<Held>) {
-    let mut kinds = Vec::from(kinds());
-    kinds.retain(|kind| kind.name().starts_with(only));
-    let mut rounds = Rounds::new();
+fn measure(power: u32, (test, reps): (bool, u64)) -> (Vec<Grown>, Vec<Held>) {
+    let (kinds, mut rounds) = (kinds(), Rounds::new());
     for rep in 0..reps {
         for kind in &kinds {
-            eprint!("\rto 2^{power}, repetition {}: {:24}", rep + 1, kind.name());
+            eprint!("\rto 2^{power}, repetition {}", rep + 1);
             for row in kind.grown(&Steps::to(power, test, rep)) {
-                rounds.note((kind.name(), row.items), row);
+                rounds.note((row.peer.clone(), row.items), row);
             }
         }
     }
@@ -136,10 +131,6 @@ impl<P: Peer> Kind<P> {
 }
 
 impl<P: Peer> Measured for Kind<P> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
     fn grown(&self, steps: &Steps) -> Vec<Grown> {
         let (mut set, mut filled, mut time) = ((self.build)(steps.first), 0, Duration::ZERO);
         let row = |items: u64| {

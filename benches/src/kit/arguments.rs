@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::path::PathBuf;
+use tempfile::TempDir;
 
 pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -10,13 +11,11 @@ pub struct Arguments {
     words: Vec<String>,
     /// Whether everything runs once, on tiny tables, so that it takes seconds.
     pub test: bool,
-    /// The beginning of the names of the sets that are measured, from [`out`](Self::out) on.
-    pub only: String,
 }
 
 impl Arguments {
     pub fn new(words: impl Iterator<Item = String>) -> Self {
-        let mut arguments = Arguments { words: words.collect(), test: false, only: String::new() };
+        let mut arguments = Arguments { words: words.collect(), test: false };
         arguments.test = arguments.flag("--test");
         arguments
     }
@@ -50,17 +49,22 @@ impl Arguments {
         Ok(numbers)
     }
 
-    /// Returns the folder for results, and makes it: that of the committed ones, a scratch folder if these would not be
-    /// replaced by such a run, or the one that `--out` names.
+    /// Returns the folder for results, and makes it: that of the committed ones, a scratch folder for a tiny run, or the
+    /// one that `--out` names.
     pub fn out(&mut self, bench: &str) -> Result<PathBuf> {
-        self.only = self.value("--only")?.unwrap_or_default();
-        let usual = match self.test || !self.only.is_empty() {
-            true => std::env::temp_dir().join("koel-bench").join(bench),
-            false => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("results").join(bench),
+        let usual = match self.test {
+            true => std::env::temp_dir().join("koel-bench"),
+            false => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("results"),
         };
-        let out = self.value("--out")?.map_or(usual, PathBuf::from);
+        let out = self.value("--out")?.map_or(usual.join(bench), PathBuf::from);
         std::fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
         Ok(out)
+    }
+
+    /// Makes a folder that goes at the end, on the disk that is measured: in the present folder, or in the one that
+    /// `--folder` names.
+    pub fn scratch(&mut self) -> Result<TempDir> {
+        Ok(tempfile::tempdir_in(self.value("--folder")?.unwrap_or(".".into()))?)
     }
 
     /// Returns the first of the parts that is asked for, or an empty text if none is.
@@ -91,12 +95,8 @@ mod tests {
         assert_eq!(line.numbers("--sizes", 100, [vec![], vec![]]).unwrap(), [2, 32]);
         assert_eq!(line.part(&["draw", "ticks"]), "ticks");
         assert_eq!(line.number("--reps", 9, [7, 1]).unwrap(), 5);
-        assert_eq!(line.number("--minutes", 9, [7, 1]).unwrap(), 1);
+        assert_eq!(line.number("--to", 9, [7, 1]).unwrap(), 1);
         assert!(line.test && line.end().is_ok());
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused() {
         for line in ["--reps", "--reps 0", "--reps 2,,3", "--reps 2x", "--reps -1", "--reps 99"] {
             assert!(of(line).number("--reps", 9, [7, 1]).is_err(), "{line}");
         }

@@ -13,7 +13,6 @@ use crate::kit::memory;
 use report::{LIMIT, Row, size_name};
 use sets::{GROWING_RATE, KOEL, KOEL_GROWING, Koel, Locked, Peer, RATE, Sequential};
 use std::hint::black_box;
-use std::time::Instant;
 use workloads::{Checks, Plan, Sample, Streams, WORKLOADS};
 
 /// A peer without its type, so that different ones fit one list.
@@ -78,34 +77,24 @@ fn limit(plan: &Plan) -> (Vec<Sample>, usize) {
     (["hit", "miss"].map(sample).into(), 0)
 }
 
-/// What is measured, and how long.
-struct Choice {
-    sizes: Vec<u64>,
-    threads: Vec<u64>,
-    /// Zero for as many as the size and the minutes allow.
-    reps: u64,
-    minutes: u64,
-    /// The beginning of the names of the peers.
-    only: String,
-    test: bool,
-}
-
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let (out, draws) = (arguments.out("peers")?, arguments.flag("draw"));
     let (test, unit) = (arguments.test, if arguments.test { 10 } else { 20 });
     let sizes = arguments.numbers("--sizes", 8_192, [vec![2, 32, 128], vec![64, 256]])?;
-    let choice = Choice {
-        sizes: sizes.into_iter().map(|size| size << unit).collect(),
-        threads: arguments.numbers("--threads", 1_024, [MACHINE.counts(), vec![1, 2, 3]])?,
-        reps: arguments.number("--reps", 10_000, [0, 1])?,
-        minutes: arguments.number("--minutes", 10_000, [60, 1])?,
-        only: arguments.only.clone(),
-        test,
-    };
+    let sizes: Vec<u64> = sizes.into_iter().map(|size| size << unit).collect();
+    let threads = arguments.numbers("--threads", 1_024, [MACHINE.counts(), vec![1, 2, 3]])?;
+    let reps = arguments.number("--reps", 10_000, [0, 1])?;
     arguments.end()?;
     let csv = out.join("results.csv");
     if !draws {
-        write_csv(&csv, &about(), &measure(&choice))?;
+        let mut rows = Vec::new();
+        for &size in &sizes {
+            for &threads in &threads {
+                rows.extend(measure(size, threads, reps, test));
+            }
+        }
+        eprintln!();
+        write_csv(&csv, &about(), &rows)?;
     }
     let (note, rows) = read_csv::<Row>(&csv)?;
     publish(&out.join("table.txt"), &report::text(&note, &rows))?;
@@ -116,40 +105,34 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     }
 }
 
-fn measure(choice: &Choice) -> Vec<Row> {
-    let peers: Vec<Entry> =
-        all().into_iter().filter(|peer| peer.name.starts_with(&choice.only)).collect();
-    let mut rows = Vec::new();
-    let combinations = (choice.sizes.len() * choice.threads.len()) as f64;
-    for &size in &choice.sizes {
-        for &threads in &choice.threads {
-            let mut samples = Rounds::new();
-            let mut bytes = vec![0; peers.len()];
-            let reps = match size >> 20 {
-                0..=7 => 9,
-                8..=63 => 2,
-                _ => 1,
-            };
-            for rep in within(choice, reps, 60.0 * choice.minutes as f64 / combinations) {
-                eprint!("\r{}, {threads} threads, repetition {} ", size_name(size), rep + 1);
-                let plan = Plan::of(choice.test, size, threads, rep);
-                let crawl = Streams::crawl(&plan);
-                for (at, peer) in peers.iter().enumerate() {
-                    let (of_run, held) = (peer.run)(&plan, &crawl);
-                    of_run.into_iter().for_each(|one| samples.note((at, one.workload), one));
-                    bytes[at] = bytes[at].max(held);
-                }
-            }
-            for (at, peer) in peers.iter().enumerate() {
-                let bits = bytes[at] as f64 * 8.0 / workloads::items(size) as f64;
-                for workload in WORKLOADS {
-                    let of = samples.all(&(at, workload));
-                    rows.extend(row(peer, workload, (size, threads), bits, of));
-                }
-            }
+/// Measures all peers in turns. Zero repetitions are as many as suit the size.
+fn measure(size: u64, threads: u64, reps: u64, test: bool) -> Vec<Row> {
+    let reps = match size >> 20 {
+        _ if reps > 0 => reps,
+        0..=7 => 9,
+        8..=63 => 2,
+        _ => 1,
+    };
+    let peers = all();
+    let (mut samples, mut bytes) = (Rounds::new(), vec![0; peers.len()]);
+    for rep in 0..reps {
+        eprint!("\r{}, {threads} threads, repetition {} ", size_name(size), rep + 1);
+        let plan = Plan::of(test, size, threads, rep);
+        let crawl = Streams::crawl(&plan);
+        for (at, peer) in peers.iter().enumerate() {
+            let (of_run, held) = (peer.run)(&plan, &crawl);
+            of_run.into_iter().for_each(|one| samples.note((at, one.workload), one));
+            bytes[at] = bytes[at].max(held);
         }
     }
-    eprintln!();
+    let mut rows = Vec::new();
+    for (at, peer) in peers.iter().enumerate() {
+        let bits = bytes[at] as f64 * 8.0 / workloads::items(size) as f64;
+        for workload in WORKLOADS {
+            let of = samples.all(&(at, workload));
+            rows.extend(row(peer, workload, (size, threads), bits, of));
+        }
+    }
     rows
 }
 
@@ -180,15 +163,5 @@ fn row(
         lost: checks.lost,
         refused: checks.refused,
         wrong: samples.iter().map(|sample| sample.checks.wrong(peer.rate)).sum(),
-    })
-}
-
-/// Counts repetitions: as many as asked for, or else the first, and others as long as they are likely to end within
-/// `most` seconds from now.
-fn within(choice: &Choice, usual: u64, most: f64) -> impl Iterator<Item = u64> + use<> {
-    let (start, asked) = (Instant::now(), choice.reps);
-    (0..if asked > 0 { asked } else { usual }).take_while(move |&rep| {
-        let spent = start.elapsed().as_secs_f64();
-        asked > 0 || rep == 0 || spent + spent / rep as f64 <= most
     })
 }

@@ -28,9 +28,8 @@ fn entry<P: Forgetful + 'static>(name: &'static str, is_drawn: bool, build: fn(u
     Entry { name, is_drawn, history, speed }
 }
 
-/// Returns the sets whose names begin so.
-fn entries(only: &str) -> Vec<Entry> {
-    let all = [
+fn entries() -> [Entry; 8] {
+    [
         entry("koel", false, sets::fixed),
         entry("koel, growing", true, sets::growing),
         entry("koel, keys removed one by one", false, sets::removed_by_key),
@@ -39,14 +38,13 @@ fn entries(only: &str) -> Vec<Entry> {
         entry("fastbloom, 8 rotated", true, |keys| Rotated::new(8, 1, keys)),
         entry("cuckoo-clock", false, sets::cuckoo_clock),
         entry("DashMap of time stamps", true, Stamps::new),
-    ];
-    all.into_iter().filter(|entry| entry.name.starts_with(only)).collect()
+    ]
 }
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let (out, test) = (arguments.out("windows")?, arguments.test);
     let keys = if test { 10_000 } else { 500_000 };
-    let (part, entries) = (arguments.part(&["burst", "draw"]), entries(&arguments.only));
+    let (part, entries) = (arguments.part(&["burst", "draw"]), entries());
     arguments.end()?;
     if part.is_empty() {
         let rows = measure(&entries, keys, test);

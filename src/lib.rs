@@ -153,8 +153,8 @@
 //! guide/      the pages of this documentation
 //! ```
 //!
-//! `unsafe` is in `table/memory.rs` and `backend/growing/site.rs`, and, in one place each (but for what only a checker
-//! compiles), in `backend/growing/tables.rs`, `durable/keeper.rs`, `mapping.rs` and `sync.rs`.
+//! `unsafe` is in `table/memory.rs` and `backend/growing/tables.rs`, and, in one place each (but for what only a checker
+//! compiles), in `durable/keeper.rs`, `mapping.rs` and `sync.rs`.
 //!
 //! An ordering of an atomic says at its line what it pairs with; those of the seqlock, which several files share, are
 //! in a table in `table/stripe.rs`. `loom-tests` runs these same files through every interleaving of small models, and
@@ -227,7 +227,7 @@ pub mod internals {
     pub use crate::backend::growing::directory::{Directory, SeenEntry};
     pub use crate::backend::growing::sharded::Sharded;
     pub use crate::backend::growing::sharded::shards::GrowingShards;
-    pub use crate::backend::growing::site::{Entry, Site};
+    pub use crate::backend::growing::tables::{Entry, Site};
     pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
     pub use crate::backend::incoming::{IncomingShard, MergeReport};
     pub use crate::backend::shards::{
@@ -245,8 +245,8 @@ pub mod internals {
     pub use crate::layout::stamps::Moment;
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, execute, kick};
-    pub use crate::shard::lease::{Known, Lease, Permanent, Refusal};
     pub use crate::shard::path::{Path, Step, find};
+    pub use crate::shard::{Known, Lease, Permanent, Refusal};
     pub use crate::sync::AtomicU64;
     #[cfg(loom)]
     pub use crate::sync::set_queue_first;

@@ -4,7 +4,7 @@ use crate::layout::bucket::Words;
 use crate::layout::geometry::{Bucket, Place};
 use crate::shard::Shard;
 use crate::shard::kick::Outcome;
-use crate::shard::lease::Lease;
+use crate::shard::Lease;
 use crate::table::ticking::Time;
 
 impl<'a, L: Lease<'a>> Shard<L> {

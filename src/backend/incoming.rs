@@ -4,9 +4,8 @@ use crate::error::{Full, UnionError};
 use crate::layout::bucket::{Lanes, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place, STRIPE_BUCKETS};
 use crate::layout::stamps::{AgeShift, Moment};
-use crate::shard::Shard;
-use crate::shard::lease::Lease;
 use crate::shard::merge::Merged;
+use crate::shard::{Lease, Shard};
 use crate::table::stripe::Locks;
 use crate::table::ticking::{Ticking, Time};
 

@@ -16,9 +16,8 @@ use crate::backend::growing::tables::Tables;
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Parts;
-use crate::shard::Shard;
 use crate::shard::kick::{Copies, kick};
-use crate::shard::lease::{Answer, Lease, Refusal};
+use crate::shard::{Answer, Lease, Refusal, Shard};
 use crate::table::Table;
 use crate::table::ticking::Time;
 
@@ -309,7 +308,7 @@ pub struct Block {
     pub depth: u32,
     /// The number of lanes that are not void, each of which is one item.
     pub items: i64,
-    /// The [`surplus`](crate::backend::growing::site::Site::surplus) of the shard, in a file of a growing filter.
+    /// The [`surplus`](crate::backend::growing::tables::Site::surplus) of the shard, in a file of a growing filter.
     pub surplus: u64,
     /// The time of the copy, in a filter that forgets.
     pub time: Option<Time>,

@@ -7,8 +7,7 @@
 
 use crate::layout::bucket::Lane;
 use crate::layout::geometry::{Bucket, Place};
-use crate::shard::Shard;
-use crate::shard::lease::Lease;
+use crate::shard::{Lease, Shard};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 

@@ -131,9 +131,8 @@
 use crate::error::FullKind;
 use crate::layout::bucket::Words;
 use crate::layout::geometry::{Bucket, Place};
-use crate::shard::Shard;
-use crate::shard::lease::{Answer, Lease, Refusal};
 use crate::shard::path::{self, MAX_MOVES, Path};
+use crate::shard::{Answer, Lease, Refusal, Shard};
 use crate::table::stripe::Locks;
 use arrayvec::ArrayVec;
 

@@ -8,8 +8,7 @@ use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::Place;
 use crate::layout::shrinking::Matches;
-use crate::shard::Shard;
-use crate::shard::lease::Lease;
+use crate::shard::{Lease, Shard};
 use crate::table::memory::prefetch;
 use crate::table::stripe::{Locks, SeenVersion};
 

@@ -19,9 +19,8 @@ use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::shrinking::MergeMatches;
 use crate::layout::stamps::Moment;
-use crate::shard::Shard;
-use crate::shard::lease::Lease;
 use crate::shard::path::{self, MAX_MOVES, Path};
+use crate::shard::{Lease, Shard};
 use crate::table::stripe::Locks;
 
 /// The outcome of merging an entry.

@@ -34,8 +34,7 @@
 use crate::layout::SMALL;
 use crate::layout::bucket::Lane;
 use crate::layout::geometry::{Bucket, Place};
-use crate::shard::Shard;
-use crate::shard::lease::{Lease, MAX_NODES};
+use crate::shard::{Lease, MAX_NODES, Shard};
 use arrayvec::ArrayVec;
 
 /// The most items that move for one newcomer.

@@ -74,8 +74,7 @@
 
 use crate::layout::geometry::Place;
 use crate::layout::stamps::Moment;
-use crate::shard::Shard;
-use crate::shard::lease::Lease;
+use crate::shard::{Lease, Shard};
 use crate::table::stripe::{Locks, StripeSet};
 use crate::table::ticking::{Clock, Ticking, Time};
 

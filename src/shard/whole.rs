@@ -6,9 +6,7 @@
 use crate::layout::bucket::{Lanes, Words};
 use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
 use crate::layout::stamps::{ByStamp, STAMPS};
-use crate::shard::Shard;
-use crate::shard::lease::Lease;
-use crate::shard::lease::Permanent;
+use crate::shard::{Lease, Permanent, Shard};
 use crate::table::Table;
 use crate::table::stripe::{Locks, StripeSet};
 use crate::table::ticking::{Ticking, Time};

@@ -5,10 +5,9 @@
 use crate::layout::bucket::{Fingerprint, Lane, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;
-use crate::shard::Shard;
 use crate::shard::kick::{Copies, kick};
-use crate::shard::lease::{Answer, Lease, Removing};
 use crate::shard::lookup::SeenVersions;
+use crate::shard::{Answer, Lease, Removing, Shard};
 use crate::table::stripe::Locks;
 use std::cmp::Reverse;
 

@@ -14,8 +14,7 @@
 
 use crate::backend::Backend;
 use crate::backend::growing::sharded::bytes_beside;
-use crate::backend::growing::site::Site;
-use crate::backend::growing::tables::Tables;
+use crate::backend::growing::tables::{Site, Tables};
 use crate::backend::shards::{Block, Loaded, Memory};
 use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::PersistentHasher;

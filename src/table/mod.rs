@@ -2,7 +2,6 @@
 //!
 //! * [`stripe`] has the lock, the version and the count of each segment of buckets, and lists all
 //!   orderings between writers and readers;
-//! * [`lock`] is the lock inside a stripe;
 //! * [`ticking`] keeps the time of a filter that forgets, and passes ticks through its segments;
 //! * [`memory`] allocates words and gives hints to the machine: prefetches and huge pages.
 //!
@@ -14,7 +13,6 @@
 //! The two words of a [wide](crate::layout::bucket) bucket are adjacent. The second is stored before the
 //! first and read after it.
 
-pub mod lock;
 pub mod memory;
 pub mod stripe;
 pub mod ticking;

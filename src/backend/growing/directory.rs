@@ -19,8 +19,7 @@
 //! odd; [`split`](mod@crate::backend::growing::split) and [`join`](mod@crate::backend::growing::join) explain why
 //! lookups stay right.
 
-use crate::backend::growing::site::{Entry, Site};
-use crate::backend::growing::tables::Tables;
+use crate::backend::growing::tables::{Entry, Site, Tables};
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::{Position, Roots};

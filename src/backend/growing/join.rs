@@ -64,8 +64,7 @@
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, SHARD_STRIPES};
 use crate::layout::shrinking::Shrinking;
-use crate::shard::Shard;
-use crate::shard::lease::Lease;
+use crate::shard::{Lease, Shard};
 use crate::table::stripe::{Locks, StripeSet};
 
 /// The number of items that may be moved to find a place for one.
@@ -80,7 +79,7 @@ pub struct Whole {
 /// The figures of a joined shard.
 #[doc(hidden)]
 pub struct Joined {
-    /// The [`surplus`](crate::backend::growing::site::Site::surplus).
+    /// The [`surplus`](crate::backend::growing::tables::Site::surplus).
     pub surplus: u64,
     pub counted: i64,
 }

@@ -9,14 +9,13 @@
 //! 1. The hash has a [position](crate::layout::roots::Position) among the hashes of the shards that the
 //!    filter began with.
 //! 2. The [`directory`] has an entry there, which is valid until the shard is [split or joined](until_split).
-//! 3. The entry is the address of the shard's [`site`]: its memory in one of the [`tables`], and its figures.
+//! 3. The entry is the address of the shard's [site](tables::Site): its memory in one of the [`tables`], and its figures.
 //!
 //! A shard takes 64 KiB, or 128 KiB with wide buckets, and a filter begins with at least one.
 
 pub mod directory;
 pub mod join;
 pub mod sharded;
-pub mod site;
 pub mod split;
 pub mod tables;
 pub mod until_split;

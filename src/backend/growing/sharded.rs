@@ -17,9 +17,8 @@ use crate::backend::growing::directory::{
     Directory, MAX_ENTRIES, NoMemory, SeenEntry, ShardsOfDepth,
 };
 use crate::backend::growing::sharded::split_policy::split_helps;
-use crate::backend::growing::site::{Entry, Site};
 use crate::backend::growing::split::{Sorted, split};
-use crate::backend::growing::tables::Tables;
+use crate::backend::growing::tables::{Entry, Site, Tables};
 use crate::backend::growing::until_split::{Shared, UntilSplit};
 use crate::backend::growing::void::VoidItems;
 use crate::backend::shards::{Loaded, Memory};
@@ -28,8 +27,7 @@ use crate::error::{self, BuildError, BuildErrorKind, Full, FullKind};
 use crate::layout::geometry::{Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;
 use crate::layout::sizing::Layout;
-use crate::shard::Shard;
-use crate::shard::path;
+use crate::shard::{Shard, path};
 use crate::sync::{Gauge, Mutex, RwLock};
 use crate::table::stripe::{Locks, Many};
 use crate::table::ticking::Ticking;

@@ -76,19 +76,16 @@
 
 use crate::layout::SMALL;
 use crate::layout::bucket::Words;
-use crate::layout::geometry::Bucket;
-use crate::layout::geometry::SHARD_STRIPES;
+use crate::layout::geometry::{Bucket, SHARD_STRIPES};
 use crate::layout::shrinking::{Halves, Shrinking};
-use crate::shard::Shard;
-use crate::shard::lease::Lease;
-use crate::shard::lease::Permanent;
+use crate::shard::{Lease, Permanent, Shard};
 use crate::table::stripe::{Locks, StripeSet};
 
 /// The changes that a split makes to the figures of a shard.
 #[doc(hidden)]
 #[derive(Default)]
 pub struct Sorted {
-    /// The initial [`surplus`](crate::backend::growing::site::Site::surplus) of each half.
+    /// The initial [`surplus`](crate::backend::growing::tables::Site::surplus) of each half.
     pub surplus: [u64; 2],
     /// The number of lanes that have lost their last bit.
     pub newly_void: u64,

@@ -1,14 +1,13 @@
 //! The lease of a growing filter's shard, which ends when the shard is split, or joined with its other half.
 
 use crate::backend::growing::directory::SeenEntry;
-use crate::backend::growing::site::Site;
-use crate::backend::growing::tables::Tables;
+use crate::backend::growing::tables::{Site, Tables};
 use crate::backend::growing::void::VoidItems;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::Bucket;
 use crate::layout::shrinking::{GROWING_BUCKETS, MergeMatches, Shrinking};
 use crate::layout::stamps::Moment;
-use crate::shard::lease::{Lease, Removing};
+use crate::shard::{Lease, Removing};
 use crate::sync::AtomicU64;
 use crate::table::ticking::{Clock, Ticking};
 use crate::table::{ShardVersions, ShardWords, Table, load};
@@ -22,10 +21,10 @@ pub struct UntilSplit<'a, W = bool> {
     pub(super) table: &'a Table,
     pub(super) base: usize,
     /// One array of words, or two of wide buckets. (That a shard of wide buckets has both is checked once, by its
-    /// [site](crate::backend::growing::site).)
+    /// [site](crate::backend::growing::tables).)
     pub(super) words: &'a [ShardWords],
     pub(super) versions: &'a ShardVersions,
-    /// Whether the shard's buckets are wide: a value, or [`Known`](crate::shard::lease::Known).
+    /// Whether the shard's buckets are wide: a value, or [`Known`](crate::shard::Known).
     pub(super) is_wide: W,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::backend::storage::Storage;
 use crate::backend::growing::sharded::Sharded;
-use crate::backend::growing::site::{Entry, Site};
+use crate::backend::growing::tables::{Entry, Site};
 use crate::backend::shards::Block;
 use crate::error::Full;
 use crate::layout::geometry::Mixed;

@@ -34,7 +34,7 @@
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::join::Whole;
 use crate::backend::growing::sharded::Sharded;
-use crate::backend::growing::site::Entry;
+use crate::backend::growing::tables::Entry;
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::{rate_of_a_lane, unsplit_load};
 

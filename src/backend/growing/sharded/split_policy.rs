@@ -37,8 +37,7 @@
 
 use crate::error::FullKind;
 use crate::layout::geometry::Place;
-use crate::shard::Shard;
-use crate::shard::lease::Lease;
+use crate::shard::{Lease, Shard};
 use crate::table::stripe::Locks;
 
 /// Checks whether the item would probably find room if the shard were split. The error is the reason why not.

@@ -15,19 +15,10 @@ use std::sync::Arc;
 /// even if there is room for other items. A refusal takes some microseconds, much longer than an insert, because the
 /// filter first examines the items that it could move, in some hundred buckets.
 ///
-/// A filter that [grows](crate::ConcurrentCuckooFilter#growth) makes room by splitting the item's shard. It
-/// refuses an item if it cannot split the shard, or if a split would not help:
+/// A filter that [grows](crate::ConcurrentCuckooFilter#growth) makes room by splitting the item's shard, and [refuses
+/// few items](crate::ConcurrentCuckooFilter#when-it-returns-full).
 ///
-/// * There is no memory, or the filter would exceed its [limit](crate::Builder::max_bytes).
-/// * The filter already has the maximum number of copies of the item.
-/// * The shard is less than half full, yet has no room for the item, and was split for such items so often that less
-///   than an eighth of all slots are taken: someone who knows the hasher's keys chose the items, or fingerprints are
-///   short and [most items have all their copies](crate::ConcurrentCuckooFilter#when-it-returns-full).
-/// * Most of the shard's fingerprints have
-///   [no bits left to lose](crate::ConcurrentCuckooFilter#how-the-false-positive-rate-rises).
-///
-/// Other items may still fit. A refusal leaves the contents unchanged, although the filter may have grown in the
-/// attempt. While other threads write, an insert may be refused although there was room at every moment, because the
+/// Other items may still fit. While other threads write, an insert may be refused although there was room at every moment, because the
 /// search for room examines one bucket after the other.
 ///
 /// ```
@@ -63,14 +54,13 @@ pub enum FullKind {
     LimitReached,
     /// The system has no memory for a growing filter to grow, or the filter has the most shards that it can have.
     NoMemory,
-    /// The filter already has the maximum number of copies of the item: as many as its two buckets have slots or, in a
-    /// filter that grows, as one bucket has (four or five with 8 to 10 bits). An item that the filter cannot
-    /// distinguish from this one counts as a copy. Other items fit.
+    /// The filter already has the maximum number of copies of the item: as many as its two buckets have slots (4 to 16)
+    /// or, in a filter that grows, [about half as many](crate::ConcurrentCuckooFilter#when-it-returns-full). An item
+    /// that the filter cannot distinguish from this one counts as a copy. Other items fit.
     TooManyCopies,
     /// There is no room near the item's buckets. A filter of fixed size is then practically full, or copies of a few
-    /// items fill these buckets. A filter that grows takes every item, with two exceptions: someone who knows the
-    /// hasher's keys chose items that share few buckets, so that growing does not disperse them; or the filter has
-    /// grown so far that most of its fingerprints have no bits left.
+    /// items fill these buckets. In a filter that grows, it is [one of three
+    /// exceptions](crate::ConcurrentCuckooFilter#when-it-returns-full).
     NoRoomNearby,
 }
 

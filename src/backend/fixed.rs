@@ -143,9 +143,9 @@ impl Storage for Fixed {
         let mut next = 0;
         while next < incoming.end() {
             let Ok(locked) = shard.lock_all();
-            let present = incoming.present(shard, &locked);
-            let unplaced = incoming.merge(&mut next, shard, present, |place, _| {
-                let merged = shard.merge_entry(&locked, place, present.now, true);
+            let shift = incoming.shift(shard, &locked);
+            let unplaced = incoming.merge(&mut next, shard, shift, |place, _| {
+                let merged = shard.merge_entry(&locked, place, shift.now, true);
                 report.added += usize::from(matches!(merged, Merged::Added));
                 merged
             });

@@ -47,7 +47,7 @@ pub struct Clocks<'a> {
 
 impl<'a> Clocks<'a> {
     pub fn of(here: &'a Ticking, there: &Ticking) -> Self {
-        let elapsed = |ticking: &Ticking| ticking.present().0.elapsed;
+        let elapsed = |ticking: &Ticking| ticking.time().0.elapsed;
         loop {
             let both = [elapsed(here), elapsed(there)];
             if elapsed(here) == both[0] {
@@ -65,7 +65,7 @@ impl<'a> Ages<'a> {
 
     /// Returns the difference between the ages in the copy and those at the present time here. Where both filters have
     /// numbers, these tell how far the filters are apart. Otherwise, both were at the same tick when the union began.
-    fn present(&self, (here, now): (Time, Moment)) -> AgeShift {
+    fn shift(&self, (here, now): (Time, Moment)) -> AgeShift {
         let (there, [here_then, there_then]) = (self.there, self.clocks.elapsed);
         let by_number = here.number.zip(there.number);
         let ticks = match by_number {
@@ -81,10 +81,10 @@ impl<'a> Ages<'a> {
 
     /// Erases the entries of the copy that have expired here.
     pub fn erase_expired(&self, words: &mut [u64], lanes: Lanes) {
-        let now = self.present(self.clocks.here.present());
+        let shift = self.shift(self.clocks.here.time());
         lanes.replace_each(words, |words| {
             let expired =
-                lanes.taken(words.heads).filter(|lane| now.aged(lanes, words, *lane).is_none());
+                lanes.taken(words.heads).filter(|lane| shift.aged(lanes, words, *lane).is_none());
             expired.fold(words, |words, lane| lanes.without_whole(words, lane))
         });
     }
@@ -105,9 +105,9 @@ impl Unplaced {
 
 impl IncomingShard<'_> {
     /// Returns the shift to the present time, to a caller that holds all locks of a shard here.
-    pub fn present<'a, L: Lease<'a>>(&self, shard: Shard<L>, locked: &impl Locks) -> AgeShift {
+    pub fn shift<'a, L: Lease<'a>>(&self, shard: Shard<L>, locked: &impl Locks) -> AgeShift {
         let forever = AgeShift { then: Moment::FIRST, now: Moment::FIRST, ticks: 0 };
-        self.ages.map_or(forever, |ages| ages.present(shard.present(locked, ages.clocks.here)))
+        self.ages.map_or(forever, |ages| ages.shift(shard.swept_time(locked, ages.clocks.here)))
     }
 
     pub fn buckets(&self) -> usize {
@@ -139,7 +139,7 @@ impl IncomingShard<'_> {
         &self,
         next: &mut usize,
         shard: Shard<L>,
-        present: AgeShift,
+        shift: AgeShift,
         mut merge_entry: impl FnMut(Place, u64) -> Merged,
     ) -> Option<Unplaced> {
         let mut merged = 0;
@@ -149,7 +149,7 @@ impl IncomingShard<'_> {
             let mut unplaced = None;
             for lane in taken {
                 let aged = match self.ages {
-                    Some(_) => present.aged(self.lanes, words, lane),
+                    Some(_) => shift.aged(self.lanes, words, lane),
                     None => Some(words),
                 };
                 let Some(fp) = aged.and_then(|words| self.lanes.get_whole(words, lane)) else {

@@ -326,20 +326,24 @@ impl<S> ConcurrentCuckooFilter<S> {
 ///
 /// ## When it returns `Full`
 ///
-/// An insert returns [`Full`](crate::Full) if there is no memory, or if the filter would exceed its
-/// [limit](crate::Builder::max_bytes), or if it has as many copies of this item as it takes: as many as a bucket has
-/// slots, or four or five with 8 to 10 bits. (One more comes if all of these were in one bucket, and the item's other
-/// bucket gets room. Items with the same
-/// fingerprint and buckets count as copies of each other.) **Other
-/// items are never the reason**, however many copies it has of some of them.
+/// An insert returns [`Full`](crate::Full) in two cases:
 ///
-/// There are two exceptions. With less than 12 bits (without those of a window) a filter may refuse some items if
-/// thousands, or most, of its items have all the copies that it takes. And someone who knows the keys of the hasher can
-/// choose items that meet in a few buckets. For these the filter grows to eight times the slots that its items take, or
-/// by a megabyte or two, and then refuses them, each in a millisecond at most for every billion items that it has.
-/// Other items still fit. The default keys are random.
+/// * There is no memory, or the filter would exceed its [limit](crate::Builder::max_bytes).
+/// * The filter has as many copies of the item as it takes: as many as a bucket has slots, or four or five with 8 to 10
+///   bits. (One more comes if all of these were in one bucket and the item's other bucket gets room, or if threads
+///   insert the item at the same moment. Items with the same fingerprint and buckets count as copies of each other.)
 ///
-/// A refusal leaves the contents unchanged.
+/// **Other items are not the reason**, however many copies it has of some of them, with three exceptions:
+///
+/// * With less than 12 bits (without those of a window) a filter may refuse some items if thousands, or most, of its
+///   items have all the copies that it takes.
+/// * Someone who knows the keys of the hasher can choose items that meet in a few buckets. For these the filter grows
+///   to eight times the slots that its items take, or by a megabyte or two, and then refuses them, each in a
+///   millisecond at most for every billion items that it has. Other items still fit. The default keys are random.
+/// * A filter that has grown so far [beyond its expected growth](#how-the-false-positive-rate-rises) that most of its
+///   fingerprints have no bits left stops growing.
+///
+/// A refusal leaves the contents unchanged, although the filter may have grown in the attempt.
 impl<S> ConcurrentCuckooFilter<S> {
     /// Returns whether the filter grows when it is full.
     ///

@@ -58,9 +58,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     ///
     /// # Errors
     ///
-    /// Returns [`Full`] if there is no room for the item, or if the filter has as many copies of it as it takes: as
-    /// many as its two buckets have slots (4 to 16); or, if the filter grows, as many as one bucket has, or four or
-    /// five with fingerprints of 8 to 10 bits. Nothing has changed in that case.
+    /// Returns [`Full`] if there is no room for the item, or if the filter has [as many copies of
+    /// it](crate::FullKind::TooManyCopies) as it takes. Nothing has changed in that case.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

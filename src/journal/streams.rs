@@ -91,7 +91,7 @@ struct Stream<W> {
 }
 
 struct Writers<W> {
-    present: W,
+    current: W,
     /// The writer to the next journal, during a checkpoint.
     next: Option<Box<W>>,
 }
@@ -107,25 +107,25 @@ impl<W: Sink> Held<'_, W> {
     /// Makes room for `count` records, of any hashes of this stream.
     pub fn reserve(&mut self, count: usize) -> Result<(), W::Error> {
         debug_assert!(count <= MAX_RESERVED);
-        let Writers { present, next } = &mut *self.writers;
-        present.reserve(count)?;
+        let Writers { current, next } = &mut *self.writers;
+        current.reserve(count)?;
         next.as_mut().map_or(Ok(()), |next| next.reserve(count))
     }
 
     /// The writer for a hash of this stream.
     pub fn writer(&mut self, hash: Mixed) -> &mut W {
-        let Writers { present, next } = &mut *self.writers;
+        let Writers { current, next } = &mut *self.writers;
         match next {
             Some(next) if hash.0 < self.cut => next,
-            _ => present,
+            _ => current,
         }
     }
 
     /// Tells the writer of the next journal how many records of this one come before its own.
     fn follow(&mut self) {
-        let Writers { present, next } = &mut *self.writers;
+        let Writers { current, next } = &mut *self.writers;
         if let Some(next) = next {
-            next.follow(present.count());
+            next.follow(current.count());
         }
     }
 }
@@ -140,7 +140,7 @@ impl<W> Drop for Held<'_, W> {
 impl<W: Sink> Streams<W> {
     pub fn new(mut writer: impl FnMut(usize) -> W) -> Self {
         let stream = |number| {
-            let writers = Mutex::new(Writers { present: writer(number), next: None });
+            let writers = Mutex::new(Writers { current: writer(number), next: None });
             Stream { busy: AtomicBool::new(false), writers }
         };
         Streams { all: (0..STREAMS).map(stream).collect(), cut: AtomicU64::new(0) }
@@ -217,7 +217,7 @@ impl<W: Sink> Streams<W> {
         for mut held in held {
             held.follow();
             if let Some(next) = held.writers.next.take() {
-                held.writers.present = *next;
+                held.writers.current = *next;
             }
         }
     }

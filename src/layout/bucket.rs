@@ -176,7 +176,7 @@ impl Lanes {
     /// Returns the number of values that a head can take, which is also the largest of them. A narrow
     /// bucket has heads only.
     #[inline]
-    pub const fn heads(self) -> u64 {
+    pub const fn last_head(self) -> u64 {
         (1 << self.bits) - 1
     }
 
@@ -192,7 +192,7 @@ impl Lanes {
     /// Returns the number of values that a fingerprint can take.
     pub const fn fingerprints(self) -> u64 {
         let bits = self.bits() - self.stamp_bits();
-        if self.is_wide { self.heads() << bits } else { (1 << bits) - 1 }
+        if self.is_wide { self.last_head() << bits } else { (1 << bits) - 1 }
     }
 
     /// Returns the lanes of a first word that hold the head of `fp`.
@@ -254,7 +254,7 @@ impl Lanes {
         let ones = |words: Words| self.taken(words.heads).tops >> (self.bits - 1);
         let count = |words| self.sum(self.fold(words, ones, u64::wrapping_add)) as usize;
         // At most as many words as a lane can count. (The 2-bit lanes of a test count to 3.)
-        words.chunks(self.heads().min(128) as usize & !1).map(count).sum()
+        words.chunks(self.last_head().min(128) as usize & !1).map(count).sum()
     }
 
     /// Returns the sum of all lanes of a word.
@@ -262,7 +262,7 @@ impl Lanes {
     pub fn sum(self, word: u64) -> u64 {
         let (mut sum, mut rest) = (0, word);
         for _ in 0..self.slots {
-            sum += rest & self.heads();
+            sum += rest & self.last_head();
             rest >>= self.bits;
         }
         sum
@@ -318,7 +318,7 @@ impl Lanes {
     /// Returns the set bits above the lanes. A valid word has none.
     #[inline]
     fn above(self, word: u64) -> u64 {
-        word & !(self.ones * self.heads())
+        word & !(self.ones * self.last_head())
     }
 
     /// Returns the value of `lane` in a word.
@@ -380,7 +380,7 @@ impl Lanes {
 
     /// Returns the bucket with all other lanes emptied.
     pub fn only(self, Words { heads, tails }: Words, which: LaneSet) -> Words {
-        let whole = (which.tops >> (self.bits - 1)) * self.heads();
+        let whole = (which.tops >> (self.bits - 1)) * self.last_head();
         Words { heads: heads & whole, tails: tails & whole }
     }
 

@@ -74,7 +74,7 @@ pub struct Geometry {
     lanes: Lanes,
     shards: u32,
     /// The number of heads that a fingerprint can have, times the number of stamps that a head can hold.
-    heads: u64,
+    head_values: u64,
     /// The number of buckets in each shard, which is even.
     buckets: u32,
     /// The number of buckets in all shards.
@@ -125,7 +125,7 @@ impl Geometry {
         Geometry {
             lanes,
             shards,
-            heads: lanes.heads() & !u64::from(stamps_in_heads),
+            head_values: lanes.last_head() & !u64::from(stamps_in_heads),
             buckets,
             total: u64::from(shards) * u64::from(buckets),
             has_near,
@@ -208,7 +208,7 @@ impl Geometry {
     #[inline(always)]
     fn fingerprint(&self, hash: Mixed, is_wide: bool) -> Fingerprint {
         // The upper half has the head, the lower half what is left of the hash for the tail.
-        let product = u64::from(hash.0 as u32) * self.heads;
+        let product = u64::from(hash.0 as u32) * self.head_values;
         let head = (product >> 32) as u32;
         if !is_wide {
             // All bits of the stamp are set, so the one that `nth` adds carries into the fingerprint, which is then
@@ -348,7 +348,7 @@ mod tests {
                 let (shard, place) = geometry.locate(hash);
                 assert!(shard < geometry.shards());
                 assert!(place.first.0 < geometry.buckets() && place.second.0 < geometry.buckets());
-                assert!(u64::from(place.fp.head()) <= geometry.lanes().heads());
+                assert!(u64::from(place.fp.head()) <= geometry.lanes().last_head());
                 assert_ne!(place.first, place.second);
                 assert_eq!(geometry.alternate(place.second, place.fp), place.first);
             }

@@ -170,7 +170,7 @@ impl Shrinking {
         let near = if SMALL || lanes.slots() <= 2 { GROWING_BUCKETS } else { STRIPE_BUCKETS };
         let within = [GROWING_BUCKETS, near, near, near].map(|buckets| buckets - 1);
         let in_a_head = if lanes.is_wide() { 0 } else { suffix + stamp };
-        let anchors = (lanes.heads() as u32) & !((1 << in_a_head) - 1);
+        let anchors = (lanes.last_head() as u32) & !((1 << in_a_head) - 1);
         let to_suffix = 64 - suffix - stamp;
         let unit = NonZeroU32::MIN.saturating_add((1 << stamp) - 1);
         let in_a_suffix = ((1u64 << suffix) - 1) << stamp;
@@ -365,7 +365,7 @@ impl Shrinking {
         let taken = self.lanes.taken(words.heads).tops() >> self.anchor_bits();
         let lower_only = taken ^ set;
         // Widens the first bit of a suffix to its whole lane.
-        let whole = |bits: u64| (bits >> to_first) * self.lanes.heads();
+        let whole = |bits: u64| (bits >> to_first) * self.lanes.last_head();
         let shifted = (suffixes & !(first | rest)) | ((suffixes & rest) << 1);
         let both = whole(void);
         let half = |only: u64| {
@@ -442,7 +442,7 @@ impl Shrinking {
         let values = or_tops & !(or_tops - ones) & !tops;
         // The highest lane of the product is the sum over all lanes, which fits in a lane.
         let highest = self.lanes.bits() * (self.lanes.slots() as u32 - 1);
-        (values.wrapping_mul(ones) >> highest) & self.lanes.heads()
+        (values.wrapping_mul(ones) >> highest) & self.lanes.last_head()
     }
 
     // Entries of another filter.

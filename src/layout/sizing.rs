@@ -100,8 +100,8 @@ impl Layout {
     }
 }
 
-/// One way to cut buckets into lanes, and how full such tables get.
-struct Cut {
+/// One form of a bucket: the lanes that it is cut into, and how full tables of such buckets get.
+struct Form {
     lanes: Lanes,
     /// The load that large tables are planned for: 1 to 3 % less than they reach on average.
     load: f64,
@@ -109,31 +109,31 @@ struct Cut {
     unsplit: f64,
 }
 
-/// The ways, in ascending order of bits per item. `benches/src/loads.rs` measures the loads that tables reach. A
+/// All forms, in ascending order of bits per item. `benches/src/loads.rs` measures the loads that tables reach. A
 /// wide bucket fills up like a narrow one with as many lanes, since only the heads determine where items can move.
-const CUTS: [Cut; 11] = [
-    Cut { lanes: Lanes::of_bits(8), load: 0.97, unsplit: 0.94 },
-    Cut { lanes: Lanes::of_bits(9), load: 0.968, unsplit: 0.925 },
-    Cut { lanes: Lanes::of_bits(10), load: 0.965, unsplit: 0.925 },
-    Cut { lanes: Lanes::of_bits(12), load: 0.957, unsplit: 0.915 },
-    Cut { lanes: Lanes::of_bits(16), load: 0.945, unsplit: 0.905 },
-    Cut { lanes: Lanes::of_wide(18), load: 0.973, unsplit: 0.925 },
-    Cut { lanes: Lanes::of_wide(20), load: 0.969, unsplit: 0.925 },
-    Cut { lanes: Lanes::of_bits(21), load: 0.92, unsplit: 0.84 },
-    Cut { lanes: Lanes::of_wide(24), load: 0.9645, unsplit: 0.915 },
-    Cut { lanes: Lanes::of_wide(32), load: 0.9585, unsplit: 0.905 },
-    Cut { lanes: Lanes::of_bits(32), load: 0.857, unsplit: 0.73 },
+const FORMS: [Form; 11] = [
+    Form { lanes: Lanes::of_bits(8), load: 0.97, unsplit: 0.94 },
+    Form { lanes: Lanes::of_bits(9), load: 0.968, unsplit: 0.925 },
+    Form { lanes: Lanes::of_bits(10), load: 0.965, unsplit: 0.925 },
+    Form { lanes: Lanes::of_bits(12), load: 0.957, unsplit: 0.915 },
+    Form { lanes: Lanes::of_bits(16), load: 0.945, unsplit: 0.905 },
+    Form { lanes: Lanes::of_wide(18), load: 0.973, unsplit: 0.925 },
+    Form { lanes: Lanes::of_wide(20), load: 0.969, unsplit: 0.925 },
+    Form { lanes: Lanes::of_bits(21), load: 0.92, unsplit: 0.84 },
+    Form { lanes: Lanes::of_wide(24), load: 0.9645, unsplit: 0.915 },
+    Form { lanes: Lanes::of_wide(32), load: 0.9585, unsplit: 0.905 },
+    Form { lanes: Lanes::of_bits(32), load: 0.857, unsplit: 0.73 },
 ];
 
-impl Cut {
-    /// Returns the same cut for a filter that remembers items for `ticks` ticks (or, with 0, for ever), if a lane
+impl Form {
+    /// Returns the same form for a filter that remembers items for `ticks` ticks (or, with 0, for ever), if a lane
     /// has enough bits left for the fingerprint. The load depends on the bits of the fingerprint that choose the other
     /// bucket. With 8 such bits, tables reach the planned load.
-    fn remembering(&self, ticks: u8) -> Option<Cut> {
+    fn remembering(&self, ticks: u8) -> Option<Form> {
         let lanes = if ticks == 0 { self.lanes } else { self.lanes.remembering(ticks) };
         let left = lanes.bits() - lanes.stamp_bits();
         let is_enough = if lanes.is_wide() { left >= 4 } else { left >= 8 };
-        is_enough.then_some(Cut { lanes, ..*self })
+        is_enough.then_some(Form { lanes, ..*self })
     }
 
     /// Returns the number of buckets that a shard needs for this many items. The smaller the table,
@@ -203,9 +203,9 @@ impl Cut {
 /// Returns the load up to which hardly any shard of these lanes is split.
 pub fn unsplit_load(lanes: Lanes) -> f64 {
     let shape = |lanes: Lanes| (lanes.bits(), lanes.is_wide());
-    let cut = CUTS.iter().find(|cut| shape(cut.lanes) == shape(lanes));
+    let form = FORMS.iter().find(|form| shape(form.lanes) == shape(lanes));
     // Models have lanes of their own.
-    cut.map_or(0.7, |cut| cut.unsplit)
+    form.map_or(0.7, |form| form.unsplit)
 }
 
 /// Returns the probability that an item that was never inserted finds its fingerprint in one of the lanes of its two
@@ -237,16 +237,16 @@ fn weight_after(growth: f64) -> f64 {
     1.0 + growth.log2() / 2.0
 }
 
-/// Returns the cuts in which lanes have enough bits for a window of `ticks` ticks, and for this growth.
-fn lasting(ticks: u8, growth: f64) -> impl DoubleEndedIterator<Item = Cut> {
-    let cuts = CUTS.iter().filter_map(move |cut| cut.remembering(ticks));
-    cuts.filter(move |cut| lasts_for(cut.lanes, growth))
+/// Returns the forms in which lanes have enough bits for a window of `ticks` ticks, and for this growth.
+fn lasting(ticks: u8, growth: f64) -> impl DoubleEndedIterator<Item = Form> {
+    let forms = FORMS.iter().filter_map(move |form| form.remembering(ticks));
+    forms.filter(move |form| lasts_for(form.lanes, growth))
 }
 
 /// Returns the lanes of filters with fingerprints of `bits` bits, in wide or narrow buckets, that remember items for
 /// `ticks` ticks (or, with 0, for ever). Returns `None` if there are no such filters.
 pub fn lanes_of(bits: u32, is_wide: bool, ticks: u8) -> Option<Lanes> {
-    let mut all = CUTS.iter().filter_map(|cut| Some(cut.remembering(ticks)?.lanes));
+    let mut all = FORMS.iter().filter_map(|form| Some(form.remembering(ticks)?.lanes));
     all.find(|lanes| lanes.fingerprint_bits() == bits && lanes.is_wide() == is_wide)
 }
 
@@ -271,16 +271,16 @@ pub fn layout_for(
         );
         return Err(BuildError::new(BuildErrorKind::InvalidRate, text));
     }
-    let rate_of = |cut: &Cut| match expected_growth {
-        None => rate_at(cut.lanes, cut.load),
+    let rate_of = |form: &Form| match expected_growth {
+        None => rate_at(form.lanes, form.load),
         Some(growth) => {
-            let full = cut.lanes.slots() as f64 * (cut.load + LOAD_ABOVE_PLAN).min(1.0);
-            full * rate_of_a_lane(cut.lanes) * weight_after(growth)
+            let full = form.lanes.slots() as f64 * (form.load + LOAD_ABOVE_PLAN).min(1.0);
+            full * rate_of_a_lane(form.lanes) * weight_after(growth)
         }
     };
     let lasting = || lasting(ticks, expected_growth.unwrap_or(1.0));
-    let cut = lasting().find(|cut| rate_of(cut) <= rate).ok_or_else(|| {
-        let least = lasting().next_back().map_or(1.0, |cut| rate_of(&cut));
+    let form = lasting().find(|form| rate_of(form) <= rate).ok_or_else(|| {
+        let least = lasting().next_back().map_or(1.0, |form| rate_of(&form));
         let text = format!(
             "a false-positive rate of {rate:e} is out of reach: ask for {:.1e} or more, or for less \
              growth if the filter grows, or use an exact set",
@@ -289,10 +289,10 @@ pub fn layout_for(
         BuildError::new(BuildErrorKind::RateTooSmall, text)
     })?;
     let layout = match expected_growth {
-        None => cut.geometry(capacity).map(|geometry| Layout::fixed(geometry, capacity)),
+        None => form.geometry(capacity).map(|geometry| Layout::fixed(geometry, capacity)),
         Some(growth) => {
-            let geometry = cut.growing_geometry(capacity);
-            geometry.map(|geometry| Layout::growing(geometry, capacity, growth, rate_of(&cut)))
+            let geometry = form.growing_geometry(capacity);
+            geometry.map(|geometry| Layout::growing(geometry, capacity, growth, rate_of(&form)))
         }
     };
     layout.ok_or_else(|| {

@@ -196,13 +196,13 @@ impl Lanes {
     /// Between two ticks no lane has an expired stamp, so the masks may be used at any moment.
     pub fn expiry(self, now: Moment) -> Expiry {
         let oldest = now.tick().wrapping_sub(u64::from(self.remembers) + 1);
-        let (copied, least) = match now.ends_all() {
+        let (flipped, least) = match now.ends_all() {
             false => (!oldest, self.stamps),
             true => (now.tick(), self.ones()),
         };
         Expiry {
             lanes: self,
-            copies: self.ones() * (copied & self.last_stamp()),
+            flips: self.ones() * (flipped & self.last_stamp()),
             stamps: self.stamps,
             carry: if self.forgets() { self.tops() - least } else { 0 },
             is_0_dead: self.has_stamp_expired(0, now),
@@ -239,7 +239,7 @@ pub struct Expiry {
     lanes: Lanes,
     /// The mask that flips the expired stamp to the largest one in every lane; or, if everything but the newest
     /// expires, the newest stamp to 0.
-    copies: u64,
+    flips: u64,
     stamps: u64,
     /// The addend that carries into the highest bit of a lane if its flipped stamp is the largest one; or, if
     /// everything but the newest expires, if it is not 0.
@@ -252,7 +252,7 @@ impl Expiry {
     /// Returns the lanes whose items have expired.
     #[inline(always)]
     pub fn expired(&self, words: Words) -> LaneSet {
-        let stamps = (self.lanes.of_stamps(words) ^ self.copies) & self.stamps;
+        let stamps = (self.lanes.of_stamps(words) ^ self.flips) & self.stamps;
         let dead = self.lanes.set_of((stamps + self.carry) & self.lanes.tops());
         if self.is_0_dead { dead.and(self.lanes.taken(words.heads)) } else { dead }
     }

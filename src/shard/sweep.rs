@@ -118,8 +118,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Returns the present time to a caller that holds all locks of the shard. Nothing in it has expired by then.
-    pub fn present(&self, locked: &impl Locks, ticking: &Ticking) -> (Time, Moment) {
-        let (time, now) = ticking.present();
+    pub fn swept_time(&self, locked: &impl Locks, ticking: &Ticking) -> (Time, Moment) {
+        let (time, now) = ticking.time();
         // A tick may have begun since the locks were acquired. It cannot have passed.
         if self.is_ticking() {
             self.sweep_locked(locked, self.own_stripes(), now);

@@ -71,7 +71,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         to: &mut [u64],
     ) -> Result<(i64, Option<Time>), L::Lapsed> {
         let locked = self.lock_all()?;
-        let time = ticking.map(|ticking| self.present(&locked, ticking).0);
+        let time = ticking.map(|ticking| self.swept_time(&locked, ticking).0);
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             *copy = self.table().read_locked(&locked, word);
         }

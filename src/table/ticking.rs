@@ -160,7 +160,7 @@ impl Ticking {
     }
 
     /// Returns the time, and its moment.
-    pub fn present(&self) -> (Time, Moment) {
+    pub fn time(&self) -> (Time, Moment) {
         let progress = self.progress.lock();
         let now = self.clock.own_time();
         (Time { tick: now.tick(), elapsed: progress.elapsed, number: progress.number }, now)

@@ -53,7 +53,7 @@ pub struct Sharded {
     joins: Mutex<()>,
     /// Held for reading while the filter is copied shard by shard, and for writing by a join: no shard may begin or end
     /// where a copy does not expect it.
-    copies: RwLock<()>,
+    copying: RwLock<()>,
     max_bytes: Gauge,
     /// The layout of the new filter. Its limit may have changed since. (In a box, since a fixed filter takes as much
     /// room as this.)
@@ -116,7 +116,7 @@ impl Sharded {
             shared,
             growth: Mutex::new(()),
             joins: Mutex::new(()),
-            copies: RwLock::new(()),
+            copying: RwLock::new(()),
             max_bytes,
             layout: Box::new(layout),
         }

@@ -90,7 +90,7 @@ fn a_lane_written_is_read_back_and_leaves_its_neighbours_alone() {
 #[test]
 fn a_fingerprint_in_a_wide_bucket_has_its_halves_in_the_same_lane_of_both_words() {
     for lanes in all_lanes().filter(|lanes| lanes.is_wide()) {
-        let top = lanes.heads();
+        let top = lanes.last_head();
         let fp = |head: u64, tail| Fingerprint::new(head as u32).unwrap().with_tail(tail);
         let full = lanes
             .empty(0)

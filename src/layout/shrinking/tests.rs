@@ -153,7 +153,7 @@ fn a_fingerprint_is_made_of_random_bits_and_a_suffix() {
             false => item.anchor << to_anchor(shrinking),
             // The middle of the part of all numbers that has this anchor.
             true => {
-                let part = u32::MAX / shrinking.lanes.heads() as u32;
+                let part = u32::MAX / shrinking.lanes.last_head() as u32;
                 (item.anchor - 1) * part + part / 2
             }
         };

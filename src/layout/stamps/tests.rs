@@ -31,8 +31,8 @@ fn buckets(lanes: Lanes, now: Moment) -> impl Iterator<Item = (Words, Vec<Option
                 continue;
             };
             let unit = u64::from(lanes.unit_of_heads());
-            let head = 1 + next(lanes.heads() / unit);
-            let tails = if lanes.is_wide() { next(lanes.heads() + 1) } else { 0 };
+            let head = 1 + next(lanes.last_head() / unit);
+            let tails = if lanes.is_wide() { next(lanes.last_head() + 1) } else { 0 };
             let fp = Fingerprint::new((head * unit) as u32).expect("not zero");
             let fp = fp.with_tail(tails & !u64::from(lanes.unit_of_tails() - 1));
             words = lanes.with_whole(words, lane, lanes.stamped(fp, now));

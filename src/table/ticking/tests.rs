@@ -67,7 +67,7 @@ fn a_tick_goes_on_after_a_panic_and_passes_by_nothing() {
         // And the next one passes.
         assert!(counted.ticking.begin(Goal::Next).is_some() && counted.finishes());
         assert_eq!(counted.expired(), [1; 300]);
-        assert_eq!(counted.ticking.present().0.tick, 2, "after {panics}");
+        assert_eq!(counted.ticking.time().0.tick, 2, "after {panics}");
     }
 }
 
@@ -106,8 +106,8 @@ fn a_tick_that_expires_everything_ends() {
     let counted = Counted::of(10);
     assert_eq!(counted.tick_to(1), 0);
     assert!(counted.ticking.begin(Goal::Number(9)).is_some_and(|(passes, _)| passes == 8));
-    assert!(counted.ticking.present().1.ends_all());
+    assert!(counted.ticking.time().1.ends_all());
     assert!(counted.finishes());
-    assert!(!counted.ticking.present().1.ends_all());
-    assert_eq!(counted.ticking.present().0, Time { tick: 1, elapsed: 8, number: Some(9) });
+    assert!(!counted.ticking.time().1.ends_all());
+    assert_eq!(counted.ticking.time().0, Time { tick: 1, elapsed: 8, number: Some(9) });
 }

@@ -110,7 +110,7 @@ impl Sharded {
             *whole = Whole::new(self.layout.geometry.buckets() as usize);
         }
         let Some(whole) = whole else { return false };
-        let no_copy = self.copies.try_write();
+        let no_copy = self.copying.try_write();
         if no_copy.is_none() {
             return false;
         }

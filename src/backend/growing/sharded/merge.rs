@@ -123,8 +123,8 @@ impl Sharded {
         let locked = shard.lock_all()?;
         let site = self.site(shard.seen);
         let (mut surplus, mut newly_void) = (0i64, 0);
-        let present = incoming.present(shard, &locked);
-        let unplaced = incoming.merge(next, shard, present, |place, top| {
+        let shift = incoming.shift(shard, &locked);
+        let unplaced = incoming.merge(next, shard, shift, |place, top| {
             let counted = &mut counted[place.first.0 as usize];
             let is_first = *counted & top == 0;
             let lost = shrinking.lost_by(place.fp);
@@ -135,7 +135,7 @@ impl Sharded {
             if was_void && report.void_there == 0 {
                 return Merged::Covered;
             }
-            let merged = shard.merge_entry(&locked, place, present.now, !is_void);
+            let merged = shard.merge_entry(&locked, place, shift.now, !is_void);
             let is_new = match merged {
                 Merged::Added if is_void && was_void => {
                     is_first && report.void_counted < report.void_there

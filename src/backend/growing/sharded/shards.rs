@@ -193,7 +193,7 @@ impl Storage for Sharded {
     }
 
     fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
-        Some(self.copies.read())
+        Some(self.copying.read())
     }
 
     fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {

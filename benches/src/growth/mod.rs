@@ -2,45 +2,66 @@
 //! in between. The filters are set up with the false-positive rate of koel's 16-bit fingerprints before the first
 //! split: 0.024 %. And koel, as it grows, beside a filter of fixed size, in [`speed`].
 
-mod report;
 mod speed;
 
 pub use speed::growing;
 
 use crate::kit::ABSENT;
 use crate::kit::arguments::{Arguments, Result};
+use crate::kit::curves::{Lines, axis, named, picture, point};
 use crate::kit::figures::{Rounds, median, publish, rate, read_csv, write, write_csv};
 use crate::kit::machine::about;
-use crate::kit::memory::{self, Watch};
+use crate::kit::memory::{Watch, touched};
+use crate::kit::table::Table;
+use crate::peers::plot;
 use crate::peers::sets::{Koel, Peer, autoscale, dash_set, scalable};
-use report::{FORESEEN, Grown, Held, KOEL};
+use koel_plot::{Axis, Chart, Curve, Mark, Style};
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// A kind of set, and how it is built with room for a number of items.
-struct Kind<P> {
-    name: &'static str,
-    /// Whether it takes more. If not, it is built again for each number of items, as if that had been known beforehand.
-    grows: bool,
-    build: fn(u64) -> P,
+const KOEL: &str = "koel";
+const FORESEEN: &str = "koel made for n items";
+
+/// The figures of a set that has grown to this many items. Rates are in million operations a second. The rate of the
+/// fill is measured from the first item on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Grown {
+    peer: String,
+    items: u64,
+    fill: f64,
+    hit: f64,
+    miss: f64,
+    false_positive_rate: f64,
+    /// The rate that the set reports, if it does.
+    told: Option<f64>,
+    lost: u64,
 }
 
-/// A kind of set without its type, so that different ones fit one list.
-trait Measured {
-    /// Measures the set at each doubling.
-    fn grown(&self, steps: &Steps) -> Vec<Grown>;
-    /// Measures the bytes that the set holds at many numbers of items.
-    fn held(&self, steps: &Steps) -> Vec<Held>;
-}
-
-fn kinds() -> [Box<dyn Measured>; 5] {
-    fn kind<P: Peer + 'static>(
-        name: &'static str,
-        grows: bool,
-        build: fn(u64) -> P,
-    ) -> Box<dyn Measured> {
-        Box::new(Kind { name, grows, build })
+impl Grown {
+    /// Returns whether nothing is lost, and the rate among so many absent keys is what the set reports, as far as
+    /// chance leaves it alone.
+    fn is_right(&self, absent: u64) -> bool {
+        let close = |told: f64| {
+            let deviation = (told / absent as f64).sqrt();
+            (self.false_positive_rate - told).abs() <= 0.1 * told + 8.0 * deviation + 1e-6
+        };
+        self.lost == 0 && self.told.is_none_or(close)
     }
+}
+
+/// The bytes that a set holds when it contains this many items.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Held {
+    peer: String,
+    items: u64,
+    bytes: u64,
+}
+
+/// A kind of set without its type, so that different ones fit one list: it goes through the steps.
+type Kind = Box<dyn Fn(&Steps) -> (Vec<Grown>, Vec<Held>)>;
+
+fn kinds() -> [Kind; 5] {
     [
         kind(KOEL, true, Koel::growing),
         kind(FORESEEN, false, Koel::fixed),
@@ -48,6 +69,12 @@ fn kinds() -> [Box<dyn Measured>; 5] {
         kind("autoscale_cuckoo_filter", true, |items| RefCell::new(autoscale(items))),
         kind("DashSet", true, dash_set),
     ]
+}
+
+/// A set that is built with room for a number of items. If it does not grow, it is built again for each number of items,
+/// as if that had been known beforehand.
+fn kind<P: Peer + 'static>(name: &'static str, grows: bool, build: fn(u64) -> P) -> Kind {
+    Box::new(move |steps| steps.measure(name, grows, build))
 }
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
@@ -62,17 +89,16 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     if part == "speed" {
         return Ok(());
     }
-    let [sets, memory] = ["sets.csv", "memory.csv"].map(|name| out.join(name));
+    let [sets, held] = ["sets.csv", "memory.csv"].map(|name| out.join(name));
     if part != "draw" {
-        let (grown, held) = measure(to, (test, reps));
-        write_csv(&sets, &about(), &grown)?;
-        write_csv(&memory, "", &held)?;
+        let rows = measure(to, (test, reps));
+        write_csv(&sets, &about(), &rows.0)?;
+        write_csv(&held, "", &rows.1)?;
     }
-    let (note, grown) = read_csv(&sets)?;
-    let (_, held) = read_csv(&memory)?;
-    publish(&out.join("sets.txt"), &report::text(&note, &grown, &held))?;
-    write(&out.join("lookups.svg"), report::lookups(&grown))?;
-    write(&out.join("memory.svg"), report::memory(&held))?;
+    let ((note, grown), (_, held)) = (read_csv(&sets)?, read_csv(&held)?);
+    publish(&out.join("sets.txt"), &text(&note, &grown, &held))?;
+    write(&out.join("lookups.svg"), lookups(&grown))?;
+    write(&out.join("memory.svg"), memory(&held))?;
     let absent = reps * Steps::to(to, test, 0).lookups;
     match grown.iter().find(|row| row.peer.starts_with(KOEL) && !row.is_right(absent)) {
         Some(wrong) => Err(format!("wrong answers: {wrong:?}").into()),
@@ -81,19 +107,17 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
 }
 
 fn measure(power: u32, (test, reps): (bool, u64)) -> (Vec<Grown>, Vec<Held>) {
-    let (kinds, mut rounds) = (kinds(), Rounds::new());
+    let (mut rounds, mut memory) = (Rounds::new(), Vec::new());
     for rep in 0..reps {
-        for kind in &kinds {
-            eprint!("\rto 2^{power}, repetition {}", rep + 1);
-            for row in kind.grown(&Steps::to(power, test, rep)) {
-                rounds.note((row.peer.clone(), row.items), row);
-            }
+        eprint!("\rto 2^{power}, repetition {}", rep + 1);
+        for kind in kinds() {
+            let (grown, held) = kind(&Steps::to(power, test, rep));
+            grown.into_iter().for_each(|row| rounds.note((row.peer.clone(), row.items), row));
+            memory.extend(held.into_iter().filter(|_| rep == 0));
         }
     }
     eprintln!();
-    let grown = rounds.0.iter().map(|(_, rows)| medians(rows));
-    let held = kinds.iter().flat_map(|kind| kind.held(&Steps::to(power, test, 0)));
-    (grown.collect(), held.collect())
+    (rounds.0.iter().map(|(_, rows)| medians(rows)).collect(), memory)
 }
 
 /// The numbers of items that a run goes through, and its lookups and keys.
@@ -113,82 +137,60 @@ impl Steps {
         Steps { first, last, lookups, first_key: repetition << 48 }
     }
 
-    fn doublings(&self) -> impl Iterator<Item = u64> {
-        (self.first.ilog2()..=self.last.ilog2()).map(|power| 1 << power)
+    /// Returns so many numbers of items per doubling.
+    fn numbers(&self, per_doubling: u32) -> impl Iterator<Item = u64> {
+        let powers = self.first.ilog2() * per_doubling..=self.last.ilog2() * per_doubling;
+        powers.map(move |power| (f64::from(power) / f64::from(per_doubling)).exp2().round() as u64)
     }
-}
 
-impl<P: Peer> Kind<P> {
-    /// Fills a set up to this number of items, after it was built again if it does not grow.
-    fn fill(&self, set: &mut P, filled: &mut u64, items: u64, steps: &Steps) {
-        if !self.grows {
-            (*set, *filled) = ((self.build)(items), 0);
-        }
-        (*filled..items)
-            .for_each(|key| assert!(set.insert(steps.first_key + key), "room was promised"));
-        *filled = items;
-    }
-}
-
-impl<P: Peer> Measured for Kind<P> {
-    fn grown(&self, steps: &Steps) -> Vec<Grown> {
-        let (mut set, mut filled, mut time) = ((self.build)(steps.first), 0, Duration::ZERO);
-        let row = |items: u64| {
-            let start = Instant::now();
-            self.fill(&mut set, &mut filled, items, steps);
-            time = if self.grows { time } else { Duration::ZERO } + start.elapsed();
-
-            let rounds = steps.lookups.div_ceil(items);
-            let mut lost = 0;
-            let start = Instant::now();
-            for _ in 0..rounds {
-                lost +=
-                    (0..items).filter(|key| !set.contains(steps.first_key + key)).count() as u64;
+    /// Fills a set step by step. Notes the bytes that it holds, including itself, at 32 numbers of items per doubling,
+    /// or at 8 if it is built again each time, and its speed and errors at each doubling.
+    fn measure<P: Peer>(
+        &self,
+        name: &str,
+        grows: bool,
+        build: fn(u64) -> P,
+    ) -> (Vec<Grown>, Vec<Held>) {
+        let (mut grown, mut held) = (Vec::new(), Vec::new());
+        let (mut set, mut filled, mut bytes, mut time) = (None, 0, 0, Duration::ZERO);
+        for items in self.numbers(if grows { 32 } else { 8 }) {
+            if !grows {
+                (set, filled, bytes, time) = (None, 0, 0, Duration::ZERO);
             }
+            let (watch, start) = (Watch::start(), Instant::now());
+            let set = set.get_or_insert_with(|| build(if grows { self.first } else { items }));
+            let insert = |key| assert!(set.insert(self.first_key + key), "room was promised");
+            (filled..items).for_each(insert);
+            (filled, time) = (items, time + start.elapsed());
+            bytes += watch.held();
+            drop(watch);
+            let peer = || name.to_string();
+            let touched = touched((bytes + size_of::<P>() as i64) as usize, set.says_it_holds());
+            held.push(Held { peer: peer(), items, bytes: touched as u64 });
+            if !items.is_power_of_two() {
+                continue;
+            }
+            let rounds = self.lookups.div_ceil(items);
+            let start = Instant::now();
+            let is_lost = |key: &u64| !set.contains(self.first_key + key);
+            let lost = (0..rounds).map(|_| (0..items).filter(is_lost).count() as u64).sum();
             let hit = rate(rounds * items, start.elapsed());
             // Other keys at each doubling: otherwise a key that is a false positive could stay one.
-            let other = steps.first_key + ABSENT + items;
+            let other = self.first_key + ABSENT + items;
             let start = Instant::now();
-            let found = (0..steps.lookups).filter(|key| set.contains(other + key)).count();
-            Grown {
-                peer: self.name.into(),
+            let found = (0..self.lookups).filter(|key| set.contains(other + key)).count();
+            grown.push(Grown {
+                peer: peer(),
                 items,
                 fill: rate(items, time),
                 hit,
-                miss: rate(steps.lookups, start.elapsed()),
-                false_positive_rate: found as f64 / steps.lookups as f64,
+                miss: rate(self.lookups, start.elapsed()),
+                false_positive_rate: found as f64 / self.lookups as f64,
                 told: set.told(),
                 lost,
-            }
-        };
-        steps.doublings().map(row).collect()
-    }
-
-    /// Measures the bytes that a set holds, including itself, at 32 numbers of items per doubling, or at 8 if it is
-    /// built again each time.
-    ///
-    /// A thread of its own does so: others keep parts of sets that they have looked into, and would free them
-    /// meanwhile.
-    fn held(&self, steps: &Steps) -> Vec<Held> {
-        let per_doubling: u32 = if self.grows { 32 } else { 8 };
-        let between = |items: u64| {
-            let fraction = move |at| (f64::from(at) / f64::from(per_doubling)).exp2();
-            (0..per_doubling).map(move |at| (items as f64 * fraction(at)).round() as u64)
-        };
-        let numbers = steps.doublings().flat_map(between).filter(|&items| items <= steps.last);
-        let mut held: Vec<(u64, usize)> = numbers.map(|items| (items, 0)).collect();
-        let count = || {
-            let watch = Watch::start();
-            let (mut set, mut filled) = ((self.build)(steps.first), 0);
-            for (items, bytes) in &mut held {
-                self.fill(&mut set, &mut filled, *items, steps);
-                *bytes = memory::touched(watch.held() + size_of::<P>(), set.says_it_holds());
-            }
-        };
-        // The handle is kept: to drop it would free memory that is being counted.
-        std::thread::scope(|scope| scope.spawn(count).join().expect("sets hold what they say"));
-        let row = |(items, bytes)| Held { peer: self.name.into(), items, bytes: bytes as u64 };
-        held.into_iter().map(row).collect()
+            });
+        }
+        (grown, held)
     }
 }
 
@@ -204,4 +206,110 @@ fn medians(rows: &[Grown]) -> Grown {
         lost: rows.iter().map(|row| row.lost).sum(),
         ..rows[0].clone()
     }
+}
+
+/// Returns the report, which begins with a note on the run.
+fn text(note: &str, grown: &[Grown], held: &[Held]) -> String {
+    let mut text = format!(
+        "{note}\nSets that grow, on one thread. Million operations a second, medians; the fill is that of all items so \
+         far.\n"
+    );
+    for rows in grown.chunk_by(|a, b| a.peer == b.peer) {
+        let columns = ["fill", "hit", "miss", "false positives", "as told", "bytes/item", "lost"];
+        let mut table = Table::new(&rows[0].peer, &columns);
+        for row in rows {
+            let percent = |rate: f64| format!("{:.4} %", 100.0 * rate);
+            let held = held.iter().find(|it| it.peer == row.peer && it.items == row.items);
+            let bytes = held.map_or(0, |held| held.bytes) as f64 / row.items as f64;
+            let rates = [row.fill, row.hit, row.miss].map(|rate| format!("{rate:.1}"));
+            let others = [
+                percent(row.false_positive_rate),
+                row.told.map_or(String::new(), percent),
+                format!("{bytes:.2}"),
+                row.lost.to_string(),
+            ];
+            table.row(row.items, rates.into_iter().chain(others));
+        }
+        text += &format!("\n{table}");
+    }
+    text + &beside_fixed(held)
+}
+
+/// Compares the memory of koel, as it grows, with that of a filter that is made for as many items.
+fn beside_fixed(held: &[Held]) -> String {
+    let ratio = |fixed: &Held| {
+        let same = |held: &&Held| held.peer == KOEL && held.items == fixed.items;
+        Some(held.iter().find(same)?.bytes as f64 / fixed.bytes as f64)
+    };
+    let large = held.iter().filter(|held| held.peer == FORESEEN && held.items >= 1 << 19);
+    let ratios: Vec<f64> = large.filter_map(ratio).collect();
+    if ratios.is_empty() {
+        return String::new();
+    }
+    let (worst, mean) = (ratios.iter().copied().fold(0.0, f64::max), ratios.iter().sum::<f64>());
+    let mean = mean / ratios.len() as f64;
+    format!(
+        "\nmemory of koel : {FORESEEN}, from 2^19 on: at most {worst:.2}, {mean:.2} on average\n"
+    )
+}
+
+/// Draws lookups and false positives at each doubling.
+fn lookups(grown: &[Grown]) -> String {
+    let lines = Lines { rows: grown, name: |row| &row.peer, style };
+    let curves = |figure: fn(&Grown) -> f64| lines.curves(|row| point(row.items, figure(row)));
+    let dashed = |curve: Curve| Curve {
+        style: Style { dashed: true, mark: Mark::None, ..curve.style },
+        ..curve
+    };
+    let misses = curves(|row| row.miss).into_iter().map(dashed);
+    let hits = misses.zip(curves(|row| row.hit)).flat_map(|(miss, hit)| [miss, hit]);
+    let x = doublings(grown.iter().map(|row| row.items));
+    let chart = |title: &str, unit, curves| Chart {
+        title: title.into(),
+        x: x.clone(),
+        y: axis(unit, true),
+        curves,
+    };
+    let charts = vec![
+        chart("Lookups: hits, and misses (dashed)", "million lookups / s", hits.collect()),
+        chart("False positives", "percent", curves(|row| 100.0 * row.false_positive_rate)),
+    ];
+    let legend = lines.legend(|name| (label(name), false));
+    picture("Sets that grow, one thread: at each doubling", 1200, (300, 2, charts), legend, "")
+}
+
+/// Draws the memory by number of items.
+fn memory(held: &[Held]) -> String {
+    let style = |name: &str| Style { mark: Mark::None, ..style(name) };
+    let lines = Lines { rows: held, name: |held| &held.peer, style };
+    let curves = lines.curves(|held| point(held.items, held.bytes as f64 / held.items as f64));
+    let x = doublings(held.iter().map(|held| held.items));
+    let charts = vec![Chart { x, y: axis("bytes per item", true), curves, ..Chart::default() }];
+    let legend = lines.legend(|name| (label(name), false));
+    picture("Memory of sets that grow, by items so far", 1330, (400, 1, charts), legend, "")
+}
+
+fn label(name: &str) -> String {
+    if name == KOEL { "koel, growing".into() } else { name.into() }
+}
+
+/// Returns the style of a set that grows. The filter built for each size stands out less than the growing one.
+fn style(peer: &str) -> Style {
+    let style = plot::style(peer);
+    match peer {
+        FORESEEN => Style { colour: "#e9a08f".into(), width: 2.2, mark: Mark::Square, ..style },
+        // The curves of the two chains mostly cover each other.
+        "autoscale_cuckoo_filter" => Style { colour: "#e5cb80".into(), width: 4.5, ..style },
+        _ => style,
+    }
+}
+
+/// Returns an axis of numbers of items, on which powers of two are named.
+fn doublings(items: impl Iterator<Item = u64>) -> Axis {
+    let powers = items.filter(|items| items.is_power_of_two());
+    named("items (k = 1024, M = 1024k)", powers, |items| match items.ilog2() {
+        20.. => format!("{}M", items >> 20),
+        10.. => format!("{}k", items >> 10),
+        _ => items.to_string(),
+    })
 }

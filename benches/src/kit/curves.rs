@@ -1,6 +1,7 @@
 //! Pictures of rows: a curve for each set, in one style in all charts.
 
 use koel_plot::{Axis, Chart, Curve, Entry, Plot, Point, Row, Style};
+use std::collections::BTreeSet;
 
 /// Rows of figures, each of a set that has a name.
 pub struct Lines<'a, R, S> {
@@ -47,6 +48,13 @@ pub fn point(x: u64, y: f64) -> Option<Point> {
 
 pub fn axis(label: &str, log: bool) -> Axis {
     Axis { label: label.into(), log, ticks: Vec::new() }
+}
+
+/// Returns a logarithmic axis on which these values are named.
+pub fn named(label: &str, values: impl Iterator<Item = u64>, name: fn(u64) -> String) -> Axis {
+    let values: BTreeSet<u64> = values.collect();
+    let ticks = values.into_iter().map(|value| (value as f64, name(value))).collect();
+    Axis { ticks, ..axis(label, true) }
 }
 
 /// Draws charts of this height, so many of them side by side.

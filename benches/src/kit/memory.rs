@@ -1,8 +1,8 @@
 //! Memory: the bytes that a set holds, and how fast random lines can be read.
 //!
 //! Not all peers report their memory, and some report too little. So the program's allocator can count bytes: those
-//! that a set frees when it is dropped, or allocates while it is watched. It counts only then, and nothing is timed
-//! meanwhile.
+//! that a set frees when it is dropped, or allocates while it is watched. It counts only then, and what is timed
+//! meanwhile seldom allocates.
 
 use super::arguments::Result;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -92,8 +92,8 @@ impl Watch {
     }
 
     /// Returns the bytes that have been allocated and not freed since the start.
-    pub fn held(&self) -> usize {
-        TAKEN.load(Relaxed).saturating_sub(FREED.load(Relaxed))
+    pub fn held(&self) -> i64 {
+        TAKEN.load(Relaxed) as i64 - FREED.load(Relaxed) as i64
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::report::{LIMIT, Row, is_heavy, size_name};
 use super::sets::{KOEL, KOEL_GROWING};
-use crate::kit::curves::{Lines, axis, picture};
+use crate::kit::curves::{Lines, axis, named, picture};
 use koel_plot::{Axis, Chart, Curve, Entry, Mark, Point, Style};
 use std::collections::BTreeSet;
 
@@ -33,23 +33,17 @@ pub fn all(rows: &[Row]) -> Vec<(String, String)> {
     for &size in &sizes {
         let name = size_name(size);
         let title = format!("Throughput by threads, {name} of 16-bit fingerprints at 94 % load");
-        let x = named("threads", &threads, |threads| threads.to_string());
+        let x = named("threads", threads.iter().copied(), |threads| threads.to_string());
         let file = format!("threads-{}.svg", name.replace(' ', ""));
         draw(file, title, x, &|row| row.size == size, |row| row.threads);
     }
     let two = threads.iter().find(|threads| **threads >= 2).or(threads.first());
     if let Some(&two) = two.filter(|_| sizes.len() > 1) {
         let title = format!("Throughput by table size, {two} threads, 94 % load");
-        let x = named("table size (16-bit fingerprints)", &sizes, size_name);
+        let x = named("table size (16-bit fingerprints)", sizes.iter().copied(), size_name);
         draw("sizes.svg".into(), title, x, &|row| row.threads == two, |row| row.size);
     }
     plots
-}
-
-/// Returns a logarithmic axis on which these values are named.
-fn named(label: &str, values: &BTreeSet<u64>, name: fn(u64) -> String) -> Axis {
-    let ticks = values.iter().map(|&value| (value as f64, name(value))).collect();
-    Axis { ticks, ..axis(label, true) }
 }
 
 fn throughput(title: &str, rows: &[&Row], x: Axis, at: fn(&Row) -> u64) -> Option<String> {

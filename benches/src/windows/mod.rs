@@ -1,31 +1,38 @@
 //! Sets that remember what was seen lately: koel and what people use instead. A window has seven ticks.
 //!
-//! Reading order: `sets` → `stream` → `report`.
+//! A stream of new keys goes through each set: what does it hold, for how long, and how fast is it?
 
-mod report;
 mod sets;
-mod stream;
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{publish, read_csv, write, write_csv};
+use crate::kit::curves::{Lines, axis, picture as picture_of};
+use crate::kit::figures::{Rounds, publish, rate, read_csv, write, write_csv};
 use crate::kit::machine::about;
-use sets::{Forgetful, Rotated, Stamps, WINDOW};
-use stream::{History, Moment, Speeds, Stream};
+use crate::kit::memory::Watch;
+use crate::kit::scattered;
+use crate::kit::table::Table;
+use koel_plot::{Axis, Chart, Point, Style};
+use serde::{Deserialize, Serialize};
+use sets::{Forgetful, RATE, Rotated, Stamps, WINDOW, absent, key};
+use std::collections::HashSet;
+use std::ops::Range;
+use std::time::Instant;
 
 /// A set without its type, so that different ones fit one list.
 struct Entry {
-    name: &'static str,
     is_drawn: bool,
-    history: Box<dyn Fn(&Stream) -> History>,
-    speed: Speed,
+    history: Go,
 }
 
-type Speed = Box<dyn Fn(&Stream, &mut Speeds)>;
+/// Lets a stream go through a new set.
+type Go = Box<dyn Fn(&Stream, &mut Speeds) -> History>;
+
+/// The figures of a set by name: million operations a second, and the milliseconds of a tick.
+type Speeds = Rounds<&'static str>;
 
 fn entry<P: Forgetful + 'static>(name: &'static str, is_drawn: bool, build: fn(u64) -> P) -> Entry {
-    let history = Box::new(move |stream: &Stream| stream.history(name, build));
-    let speed = Box::new(move |stream: &Stream, speeds: &mut Speeds| stream.speed(build, speeds));
-    Entry { name, is_drawn, history, speed }
+    let history = move |stream: &Stream, speeds: &mut Speeds| stream.history(name, build, speeds);
+    Entry { is_drawn, history: Box::new(history) }
 }
 
 fn entries() -> [Entry; 8] {
@@ -44,38 +51,244 @@ fn entries() -> [Entry; 8] {
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let (out, test) = (arguments.out("windows")?, arguments.test);
     let keys = if test { 10_000 } else { 500_000 };
-    let (part, entries) = (arguments.part(&["burst", "draw"]), entries());
+    let part = arguments.part(&["burst", "draw"]);
     arguments.end()?;
     if part.is_empty() {
-        let rows = measure(&entries, keys, test);
-        publish(&out.join("table.txt"), &report::text(&about(), keys, &rows))?;
-        if rows.iter().any(|row| row.missed > 0.0 && row.name.starts_with("koel")) {
+        let rows = measure(keys, test);
+        publish(&out.join("table.txt"), &table(&about(), keys, &rows))?;
+        if rows.iter().any(|(row, _)| row.missed > 0.0 && row.name.starts_with("koel")) {
             return Err("koel missed keys of the window".into());
         }
     }
     let csv = out.join("window.csv");
     if part != "draw" {
-        write_csv(&csv, "", &burst(&entries, keys))?;
+        write_csv(&csv, "", &burst(keys))?;
     }
-    write(&out.join("window.svg"), report::picture(&read_csv(&csv)?.1))
+    write(&out.join("window.svg"), picture(&read_csv(&csv)?.1))
 }
 
 /// Goes through twenty windows, with a burst in the tenth.
-fn burst(entries: &[Entry], keys: u64) -> Vec<Moment> {
+fn burst(keys: u64) -> Vec<Moment> {
     let stream = Stream { keys: keys / 10, ticks: 20 * WINDOW, burst: 9 * WINDOW..10 * WINDOW };
-    let drawn = entries.iter().filter(|entry| entry.is_drawn);
-    drawn.flat_map(|entry| (entry.history)(&stream).moments).collect()
+    let drawn = entries().into_iter().filter(|entry| entry.is_drawn);
+    drawn.flat_map(|entry| (entry.history)(&stream, &mut Speeds::new()).moments).collect()
 }
 
-fn measure(entries: &[Entry], keys: u64, test: bool) -> Vec<History> {
+/// Goes through a steady stream several times, with all sets in turns. The histories are the same each time.
+fn measure(keys: u64, test: bool) -> Vec<(History, Speeds)> {
     let steady = Stream { keys, ticks: 6 * WINDOW, burst: 0..0 };
-    let mut rows: Vec<History> = entries.iter().map(|entry| (entry.history)(&steady)).collect();
+    let entries = entries();
+    let mut speeds = entries.each_ref().map(|_| Speeds::new());
+    let mut histories = Vec::new();
     for repetition in 0..if test { 1 } else { 5 } {
-        for (entry, row) in entries.iter().zip(&mut rows) {
-            eprint!("\rrepetition {repetition}: {:32}", entry.name);
-            (entry.speed)(&steady, &mut row.speeds);
-        }
+        eprint!("\rrepetition {repetition}");
+        let all = entries.iter().zip(&mut speeds);
+        histories = all.map(|(entry, speeds)| (entry.history)(&steady, speeds)).collect();
     }
     eprintln!();
-    rows
+    histories.into_iter().zip(speeds).collect()
+}
+
+/// A stream of keys.
+struct Stream {
+    /// The keys of an ordinary tick.
+    keys: u64,
+    ticks: u64,
+    /// The ticks of a burst, with [`BURST`] times as many keys.
+    burst: Range<u64>,
+}
+
+/// What a set was at the end of a tick.
+#[derive(Serialize, Deserialize)]
+struct Moment {
+    peer: String,
+    tick: u64,
+    /// The keys of the window, which have to be there.
+    items: u64,
+    bytes: usize,
+    false_positive_rate: f64,
+}
+
+/// What a stream went through.
+struct History {
+    name: &'static str,
+    moments: Vec<Moment>,
+    /// The least and the greatest number of ticks that a key stayed.
+    stays: (u64, u64),
+    /// The share of sampled keys that were added within the window and not there.
+    missed: f64,
+}
+
+/// How many times as many keys a tick of a burst has.
+const BURST: u64 = 10;
+
+/// The keys that are looked up, of each tick and of those that were never put.
+const SAMPLE: u64 = 1 << 10;
+const ABSENT: u64 = 1 << 18;
+
+/// The last ticks, in which speed is measured.
+const MEASURED: u64 = 5;
+/// The lookups for each key of a tick: enough for the set to be in the caches as far as it fits.
+const LOOKUPS: u64 = 6;
+
+impl Stream {
+    fn keys_of(&self, tick: u64) -> u64 {
+        if self.burst.contains(&tick) { BURST * self.keys } else { self.keys }
+    }
+
+    /// Puts all keys of the stream into a set, and looks at it at the end of each tick.
+    fn history<P: Forgetful>(
+        &self,
+        name: &'static str,
+        build: fn(u64) -> P,
+        speeds: &mut Speeds,
+    ) -> History {
+        // Keys that seemed to be there when they came, and so were not added.
+        let mut mistaken = HashSet::with_capacity(1 << 16);
+        let watch = Watch::start();
+        let mut set = build(self.keys);
+        let mut moments = Vec::with_capacity(self.ticks as usize);
+        // For each tick, the last one at whose end most of its keys were there.
+        let mut there = vec![0; self.ticks as usize];
+        let (mut asked, mut missed) = (0, 0);
+        for tick in 0..self.ticks {
+            let is_measured = tick + MEASURED >= self.ticks;
+            let (put, _) = timed(self.keys_of(tick), |item| {
+                set.claim(key(tick, item)) != Some(false) || mistaken.insert(key(tick, item))
+            });
+            for came in tick.saturating_sub(4 * WINDOW)..=tick {
+                let sample = (0..self.keys_of(came)).step_by(self.keys.div_ceil(SAMPLE) as usize);
+                let sample =
+                    sample.map(|item| key(came, item)).filter(|key| !mistaken.contains(key));
+                let number = sample.clone().count() as u64;
+                let found = sample.filter(|&key| set.contains(key)).count() as u64;
+                if tick - came <= WINDOW {
+                    (asked, missed) = (asked + number, missed + number - found);
+                }
+                if 2 * found > number {
+                    there[came as usize] = tick;
+                }
+            }
+            let others = ABSENT.min(8 * self.keys);
+            let false_positives = (0..others).filter(|&item| set.contains(absent(item))).count();
+            moments.push(Moment {
+                peer: name.into(),
+                tick,
+                items: (tick.saturating_sub(WINDOW - 1)..=tick)
+                    .map(|tick| self.keys_of(tick))
+                    .sum(),
+                bytes: set.says_it_holds().unwrap_or(watch.held() as usize + size_of::<P>()),
+                false_positive_rate: false_positives as f64 / others as f64,
+            });
+            if is_measured {
+                // Keys of the last six ticks, in an order that is none.
+                let lookups = LOOKUPS * self.keys;
+                let old = |item: u64| {
+                    let at = scattered(item);
+                    key(tick - at % (WINDOW - 1), at / 8 % self.keys)
+                };
+                let other = |item| absent(tick << 32 | scattered(item));
+                let (hit, found) = timed(lookups, |item| set.contains(old(item)));
+                let (miss, wrong) = timed(lookups, |item| set.contains(other(item)));
+                assert!(found * 100 >= 99 * lookups && wrong * 100 <= lookups, "wrong answers");
+                for (name, figure) in [("put", put), ("hit", hit), ("miss", miss)] {
+                    speeds.note(name, figure);
+                }
+            }
+            let start = Instant::now();
+            set.tick(tick + 1, self.keys);
+            if is_measured {
+                speeds.note("tick", 1e3 * start.elapsed().as_secs_f64());
+            }
+        }
+        let known = self.ticks.saturating_sub(4 * WINDOW);
+        let stays = || (0..known).map(|came| there[came as usize] - came);
+        History {
+            name,
+            moments,
+            stays: (stays().min().unwrap_or(0), stays().max().unwrap_or(0) + 1),
+            missed: missed as f64 / asked as f64,
+        }
+    }
+}
+
+/// Does something with each of so many items. Returns the rate, and how often the answer was yes.
+fn timed(items: u64, mut act: impl FnMut(u64) -> bool) -> (f64, u64) {
+    let start = Instant::now();
+    let count = (0..items).filter(|&item| act(item)).count() as u64;
+    (rate(items, start.elapsed()), count)
+}
+
+/// Returns the table of the second half of a steady stream, which begins with a note on the run.
+fn table(note: &str, keys: u64, rows: &[(History, Speeds)]) -> String {
+    let columns = ["bits", "stay", "missed", "found", "tick", "put", "hit", "miss"];
+    let mut table = Table::new("", &columns);
+    for (row, speeds) in rows {
+        let speeds = ["tick", "put", "hit", "miss"].map(|name| speeds.median(&name));
+        let late = &row.moments[row.moments.len() / 2..];
+        let bits = late.iter().map(|moment| 8.0 * moment.bytes as f64 / moment.items as f64);
+        let rates = late.iter().map(|moment| moment.false_positive_rate);
+        let cells = [
+            format!("{:.1}", bits.fold(0.0, f64::max)),
+            format!("{}–{}", row.stays.0, row.stays.1),
+            format!("{:.4} %", 100.0 * row.missed),
+            format!("{:.4} %", 100.0 * rates.sum::<f64>() / late.len() as f64),
+        ];
+        table.row(row.name, cells.into_iter().chain(speeds.map(|speed| format!("{speed:.1}"))));
+    }
+    format!(
+        "{note}\nA stream of {keys} new keys a tick, which are to be remembered for {WINDOW} ticks.\n\
+         Bits for each key of the window, at most; how many ticks a key stays, from when it came; keys of\n\
+         the window that are missed, and absent ones that are found; milliseconds for a tick; million\n\
+         operations a second of one thread, medians: put if absent, of new keys; lookups of keys of the\n\
+         window and of absent ones.\n\n{table}"
+    )
+}
+
+/// The least rate that is drawn.
+const LEAST: f64 = 1e-5;
+
+/// The picture of twenty windows: items, memory and rate.
+fn picture(moments: &[Moment]) -> String {
+    let lines = Lines { rows: moments, name: |moment| &moment.peer, style };
+    let curves = |figure: fn(&Moment) -> f64| {
+        lines.curves(|moment| {
+            let x = (moment.tick + 1) as f64 / WINDOW as f64;
+            Some(Point { x, y: figure(moment), hollow: false })
+        })
+    };
+    // The same for all of them.
+    let mut items = curves(|moment| moment.items as f64 / 1e6);
+    items.truncate(1);
+    items.iter_mut().for_each(|curve| curve.style = Style::default());
+    // An exact set has none, and a sample may have none.
+    let mut rates = curves(|moment| 100.0 * moment.false_positive_rate.max(LEAST));
+    rates.retain(|curve| curve.points.iter().any(|point| point.y > 100.0 * LEAST));
+    let windows = moments.iter().map(|moment| (moment.tick + 1) / WINDOW).max().unwrap_or(1);
+    let ticks = (0..=windows).step_by(2).map(|window| (window as f64, window.to_string()));
+    let x = Axis { ticks: ticks.collect(), ..axis("windows", false) };
+    let chart = |title: &str, y, curves| Chart { title: title.into(), x: x.clone(), y, curves };
+    let asked = format!("false positives ({} % was asked for)", 100.0 * RATE);
+    let memory = curves(|moment| moment.bytes as f64 / 1e6);
+    let charts = vec![
+        chart("keys of the window", axis("million", false), items),
+        chart("memory", axis("MB", false), memory),
+        chart(&asked, axis("percent", true), rates),
+    ];
+    let title = "Twenty windows, of which the tenth has ten times as many keys";
+    let legend = lines.legend(|name| (name.into(), false));
+    let note = "At the end of each tick, a seventh of a window. Keys stay for 7 to 8 ticks in koel \
+                and in 8 Blooms, 8 to 12 in 3, 7 to 14 in 2.";
+    picture_of(title, 1000, (150, 1, charts), legend, note)
+}
+
+fn style(name: &str) -> Style {
+    let (colour, width) = match name {
+        "koel, growing" => ("#d62f0e", 3.2),
+        "fastbloom, 2 rotated" => ("#4c78a8", 1.7),
+        "fastbloom, 3 rotated" => ("#3f9c7a", 1.7),
+        "fastbloom, 8 rotated" => ("#c9a227", 1.7),
+        _ => ("#8a8a8a", 1.7),
+    };
+    Style { colour: colour.into(), width, ..Style::default() }
 }

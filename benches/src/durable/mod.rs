@@ -15,7 +15,7 @@ use crate::kit::machine::about;
 use crate::kit::waits::watch;
 use crate::kit::worker::{Figures, Worker};
 use report::{Figure, Found};
-use sets::{Group, KINDS, Kind, Maker, named, redis_server};
+use sets::{KINDS, Kind, LOSES_ALL, Maker, redis_server};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
         // The work of a child process: a set, a task, a folder and a number of items.
         let words: Vec<&str> = work.splitn(4, ':').collect();
         let [kind, task, items, folder] = words[..] else { return Err("no work".into()) };
-        let kind = named(kind).ok_or("there is no such set")?;
+        let kind = KINDS.iter().find(|it| it.name == kind).ok_or("there is no such set")?;
         return worker::work(kind, task, Path::new(folder), items.parse()?);
     }
     let (out, scratch) = (arguments.out("durable")?, arguments.scratch()?);
@@ -104,7 +104,7 @@ impl Plan {
             Ok(figures)
         });
         let mut figures = filled?;
-        if kind.group == Group::Everything {
+        if kind.group == LOSES_ALL {
             return Ok(figures);
         }
         figures.insert("most on disk".into(), most as f64 / items as f64);

@@ -1,6 +1,6 @@
 //! The figures as a file, a table and a picture.
 
-use super::sets::{Group, KINDS, Kind};
+use super::sets::{GROUPS, KINDS, Kind};
 use crate::kit::figures::{Rounds, median};
 use crate::kit::table::Table;
 use koel_plot::{Bar, BarRow, Bars, Entry, Mark, Plot, Row, Style};
@@ -71,18 +71,18 @@ impl Found {
             ("opened after a kill, ms", "open after a kill", 1e3),
             ("after it was closed, ms", "open", 1e3),
         ];
-        let mut room = Table::new("", &columns.map(|column| column.0));
+        let mut room = Table::new("bytes an item", &columns.map(|column| column.0));
         for kind in self.kinds().filter(|kind| kind.tells_room()) {
             let cell = |(_, name, scale)| cell(kind, name, &|figure| short(figure * scale));
             room.row(kind.label, columns.map(cell));
         }
-        let mut losses = Table::new("", &["`kill -9` takes", "a power failure takes"]);
+        let mut losses = Table::new("what is lost", &["`kill -9` takes", "a power failure takes"]);
         for kind in self.kinds().filter(|kind| kind.threads == 1) {
             let kill = match (self.get(kind, "lost"), self.get(kind, "answered")) {
                 (Some(lost), _) if lost.most > 0.0 => {
-                    format!("up to {} of the last adds", count(lost.most))
+                    format!("up to {} of the last adds", lost.most)
                 }
-                (Some(_), Some(all)) => format!("nothing (of {} a round)", count(all.median)),
+                (Some(_), Some(all)) => format!("nothing (of {} a round)", rate(all.median)),
                 _ => "everything".into(),
             };
             losses.row(kind.label, [kill, kind.power.into()]);
@@ -91,34 +91,11 @@ impl Found {
         let [speeds, room] = [speeds, room].map(|table| table.markdown("---:"));
         let losses = losses.markdown("---");
         format!(
-            "# Sets that outlive their process\n\n{about}\n{SPEEDS}{speeds}{ROOM}{room}{LOSSES}{losses}"
+            "# Sets that outlive their process\n\n{about}\n[What each figure means](../../durable.md).\n\n\
+             {speeds}\n{room}\n{losses}"
         )
     }
 }
-
-const SPEEDS: &str = "
-## Speed
-
-Sets that sync each add have 2,000 items, and those that make a system call or a transaction of each have a quarter or
-a tenth of all: their lookups meet small sets. On a busy machine, differences below a factor of two mean nothing.
-
-";
-
-const ROOM: &str = "
-## Room, and the time to open
-
-Bytes an item, and milliseconds until the first answer. Of resident memory, the second column is what belongs to no
-file (SQLite's is a cache of a fixed size). On disk is what there is after the set was closed, and at most, the most that
-there was meanwhile.
-
-";
-
-const LOSSES: &str = "
-## What is lost
-
-`kill -9` was tried in the middle of adds; in brackets, how many were answered before the kills of a round. What a power failure takes is what the documentation of each says.
-
-";
 
 /// A number of operations a second.
 fn rate(figure: f64) -> String {
@@ -138,25 +115,17 @@ fn short(figure: f64) -> String {
     }
 }
 
-/// A whole number, in groups of three digits.
-fn count(figure: f64) -> String {
-    let digits = format!("{figure:.0}");
-    let (first, rest) = digits.split_at((digits.len() - 1) % 3 + 1);
-    let groups = rest.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
-    std::iter::once(first.into()).chain(groups).collect::<Vec<String>>().join(",")
-}
-
 /// The picture: adds a second, by what a power failure takes.
 pub fn picture(found: &Found) -> String {
     let of_all = |name| found.kinds().filter_map(move |kind| found.get(kind, name));
     let ends = of_all("add").fold((f64::INFINITY, 0.0_f64), |(least, most), figure| {
         (least.min(figure.least), most.max(figure.most))
     });
-    let block = |(group, title): (Group, &str)| {
+    let block = |group: &str| {
         let kinds = found.kinds().filter(|kind| kind.group == group);
         let rows: Vec<BarRow> = kinds.map(|kind| row(found, kind)).collect();
         let bars = Bars {
-            title: title.into(),
+            title: group.into(),
             low: Some(ends.0 / 2.0),
             high: Some(ends.1),
             rows,
@@ -181,7 +150,7 @@ pub fn picture(found: &Found) -> String {
             "In brackets: bytes of memory for each item, without pages of files, of sets that got all items."
                 .into(),
         ],
-        rows: Group::ALL.into_iter().filter_map(block).collect(),
+        rows: GROUPS.into_iter().filter_map(block).collect(),
         legend: COLOURS.into_iter().map(entry).collect(),
         ..Plot::default()
     };

@@ -46,7 +46,7 @@ pub struct Kind {
     /// For the command line.
     pub name: &'static str,
     pub label: &'static str,
-    pub group: Group,
+    pub group: &'static str,
     /// It gets one in so many of the items.
     pub of: u64,
     /// How many items a call is given, and so how many are answered at once.
@@ -81,28 +81,15 @@ pub enum Maker {
     Scrapy,
 }
 
-/// What a power failure takes, roughly.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Group {
-    Nothing,
-    Second,
-    Unwritten,
-    Corrupt,
-    Everything,
-}
-
-impl Group {
-    pub const ALL: [(Group, &str); 5] = [
-        (Group::Nothing, "A power failure takes nothing"),
-        (Group::Second, "A power failure takes the last second or two"),
-        (
-            Group::Unwritten,
-            "A power failure takes what was not synced yet, of the last half minute or more",
-        ),
-        (Group::Corrupt, "A power failure may damage the file"),
-        (Group::Everything, "The end of the process takes everything"),
-    ];
-}
+/// What a power failure takes, roughly: the titles of the groups of sets.
+const LOSES_NOTHING: &str = "A power failure takes nothing";
+const LOSES_SECONDS: &str = "A power failure takes the last second or two";
+const LOSES_UNWRITTEN: &str =
+    "A power failure takes what was not synced yet, of the last half minute or more";
+const IS_DAMAGED: &str = "A power failure may damage the file";
+pub const LOSES_ALL: &str = "The end of the process takes everything";
+pub const GROUPS: [&str; 5] =
+    [LOSES_NOTHING, LOSES_SECONDS, LOSES_UNWRITTEN, IS_DAMAGED, LOSES_ALL];
 
 const SECOND: &str = "changes since the last sync: of a second or so";
 const NEVER: &str = "changes that the system has not written: mostly of half a minute";
@@ -115,7 +102,7 @@ const EVERY_SECOND: Maker = Maker::Koel(SyncPolicy::Every(Duration::from_secs(1)
 /// A row of [`KINDS`]: its name and label, its group, the share of the items that it gets, items in a call, threads.
 const fn kind(
     (name, label): (&'static str, &'static str),
-    group: Group,
+    group: &'static str,
     (of, step, threads): (u64, u64, u64),
     maker: Maker,
     power: &'static str,
@@ -125,30 +112,26 @@ const fn kind(
 
 #[rustfmt::skip]
 pub const KINDS: &[Kind] = &[
-    kind(("koel-memory", "koel in memory"), Group::Everything, (1, 1, 1), Maker::Memory, "everything"),
-    kind(("koel-memory-2", "koel in memory, 2 threads"), Group::Everything, (1, 1, 2), Maker::Memory, "everything"),
-    kind(("koel-never", "koel, not synced"), Group::Unwritten, (1, 1, 1), Maker::Koel(SyncPolicy::Never), NEVER),
-    kind(("koel-never-2", "koel, not synced, 2 threads"), Group::Unwritten, (1, 1, 2), Maker::Koel(SyncPolicy::Never), NEVER),
-    kind(("koel-second", "koel, synced every second"), Group::Second, (1, 1, 1), EVERY_SECOND, SECOND),
-    kind(("koel-second-2", "koel, synced every second, 2 threads"), Group::Second, (1, 1, 2), EVERY_SECOND, SECOND),
-    kind(("koel-second-batches", "koel, synced every second, 1,000 a call"), Group::Second, (1, 1_000, 1), EVERY_SECOND, SECOND),
-    kind(("koel-each", "koel, synced for each call"), Group::Nothing, (500, 1, 1), EACH, "nothing"),
-    kind(("koel-each-2", "koel, synced for each call, 2 threads"), Group::Nothing, (500, 1, 2), EACH, "nothing"),
-    kind(("koel-each-batches", "koel, synced for each call, 1,000 a call"), Group::Nothing, (1, 1_000, 1), EACH, "nothing"),
-    kind(("sqlite-normal", "SQLite, NORMAL"), Group::Unwritten, (4, 1, 1), Maker::Sqlite("NORMAL"), WAL),
-    kind(("sqlite-normal-batches", "SQLite, NORMAL, 1,000 a transaction"), Group::Unwritten, (1, 1, 1), Maker::Sqlite("NORMAL"), WAL),
-    kind(("sqlite-off", "SQLite, OFF"), Group::Corrupt, (4, 1, 1), Maker::Sqlite("OFF"), DAMAGE),
-    kind(("sqlite-off-batches", "SQLite, OFF, 1,000 a transaction"), Group::Corrupt, (1, 1, 1), Maker::Sqlite("OFF"), DAMAGE),
-    kind(("fjall", "fjall"), Group::Unwritten, (1, 1, 1), Maker::Fjall(false), NEVER),
-    kind(("fjall-each", "fjall, persisted for each add"), Group::Nothing, (500, 1, 1), Maker::Fjall(true), "nothing"),
-    kind(("redis", "Redis, synced every second"), Group::Second, (10, 1, 1), Maker::Redis, SECOND),
-    kind(("redis-pipelined", "Redis, synced every second, 1,000 in a pipeline"), Group::Second, (1, 1_000, 1), Maker::Redis, SECOND),
-    kind(("scrapy", "Scrapy's RFPDupeFilter"), Group::Unwritten, (1, 1, 1), Maker::Scrapy, "what Python and the system have not written"),
+    kind(("koel-memory", "koel in memory"), LOSES_ALL, (1, 1, 1), Maker::Memory, "everything"),
+    kind(("koel-memory-2", "koel in memory, 2 threads"), LOSES_ALL, (1, 1, 2), Maker::Memory, "everything"),
+    kind(("koel-never", "koel, not synced"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Koel(SyncPolicy::Never), NEVER),
+    kind(("koel-never-2", "koel, not synced, 2 threads"), LOSES_UNWRITTEN, (1, 1, 2), Maker::Koel(SyncPolicy::Never), NEVER),
+    kind(("koel-second", "koel, synced every second"), LOSES_SECONDS, (1, 1, 1), EVERY_SECOND, SECOND),
+    kind(("koel-second-2", "koel, synced every second, 2 threads"), LOSES_SECONDS, (1, 1, 2), EVERY_SECOND, SECOND),
+    kind(("koel-second-batches", "koel, synced every second, 1,000 a call"), LOSES_SECONDS, (1, 1_000, 1), EVERY_SECOND, SECOND),
+    kind(("koel-each", "koel, synced for each call"), LOSES_NOTHING, (500, 1, 1), EACH, "nothing"),
+    kind(("koel-each-2", "koel, synced for each call, 2 threads"), LOSES_NOTHING, (500, 1, 2), EACH, "nothing"),
+    kind(("koel-each-batches", "koel, synced for each call, 1,000 a call"), LOSES_NOTHING, (1, 1_000, 1), EACH, "nothing"),
+    kind(("sqlite-normal", "SQLite, NORMAL"), LOSES_UNWRITTEN, (4, 1, 1), Maker::Sqlite("NORMAL"), WAL),
+    kind(("sqlite-normal-batches", "SQLite, NORMAL, 1,000 a transaction"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Sqlite("NORMAL"), WAL),
+    kind(("sqlite-off", "SQLite, OFF"), IS_DAMAGED, (4, 1, 1), Maker::Sqlite("OFF"), DAMAGE),
+    kind(("sqlite-off-batches", "SQLite, OFF, 1,000 a transaction"), IS_DAMAGED, (1, 1, 1), Maker::Sqlite("OFF"), DAMAGE),
+    kind(("fjall", "fjall"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Fjall(false), NEVER),
+    kind(("fjall-each", "fjall, persisted for each add"), LOSES_NOTHING, (500, 1, 1), Maker::Fjall(true), "nothing"),
+    kind(("redis", "Redis, synced every second"), LOSES_SECONDS, (10, 1, 1), Maker::Redis, SECOND),
+    kind(("redis-pipelined", "Redis, synced every second, 1,000 in a pipeline"), LOSES_SECONDS, (1, 1_000, 1), Maker::Redis, SECOND),
+    kind(("scrapy", "Scrapy's RFPDupeFilter"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Scrapy, "what Python and the system have not written"),
 ];
-
-pub fn named(name: &str) -> Option<&'static Kind> {
-    KINDS.iter().find(|kind| kind.name == name)
-}
 
 /// Opens the set of so many items in a folder, or makes it.
 pub fn open(kind: &Kind, folder: &Path, items: u64) -> Result<Box<dyn Set>> {

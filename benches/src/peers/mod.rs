@@ -32,6 +32,17 @@ fn entry<P: Peer + Sync>(name: &str, rate: f64, build: impl Fn(u64) -> P + 'stat
     Entry { name: name.into(), rate, run }
 }
 
+/// koel, which has batches as well.
+fn koel(name: &str, rate: f64, build: fn(u64) -> Koel) -> Entry {
+    let Entry { name, rate, run } = entry(name, rate, build);
+    let run = Box::new(move |plan: &Plan, crawl: &Streams| {
+        let (mut samples, bytes) = run(plan, crawl);
+        samples.extend(workloads::in_bulk(plan, &build(plan.items)));
+        (samples, bytes)
+    });
+    Entry { name, rate, run }
+}
+
 /// A single-threaded filter behind one mutex, or in shards behind one each.
 fn locked<F>(shards: usize, name: &str, rate: f64, build: fn(u64) -> F) -> Entry
 where
@@ -44,8 +55,8 @@ where
 
 fn all() -> Vec<Entry> {
     let mut all = vec![
-        entry(KOEL, RATE, Koel::tight),
-        entry(KOEL_GROWING, GROWING_RATE, Koel::growing),
+        koel(KOEL, RATE, Koel::tight),
+        koel(KOEL_GROWING, GROWING_RATE, Koel::growing),
         entry("fastbloom", RATE, sets::atomic_bloom),
         entry("atomic-cuckoo-filter", RATE, sets::atomic_cuckoo),
         entry("cuckoo-clock", RATE, sets::cuckoo_clock),

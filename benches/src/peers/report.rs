@@ -19,16 +19,11 @@ pub struct Row {
     pub threads: u64,
     pub median: f64,
     /// Whether the repetitions count although the machine gave none of them all cores.
-    #[serde(rename = "short of cores")]
     pub short_of_cores: bool,
-    #[serde(rename = "bits per item")]
     pub bits_per_item: f64,
     /// Nothing if no absent key was looked up.
-    #[serde(rename = "false-positive rate")]
     pub false_positive_rate: Option<f64>,
-    #[serde(rename = "two winners")]
     pub two_winners: u64,
-    #[serde(rename = "no winner")]
     pub no_winner: u64,
     pub lost: u64,
     pub refused: u64,
@@ -66,10 +61,9 @@ pub fn text(note: &str, rows: &[Row]) -> String {
     };
     format!(
         "{note}\nMillion operations a second, medians. An asterisk: the peer takes more than 1.3 times the memory of \
-         koel.\n{}{}\nkoel : best peer whose answers were right; of all, and of those that take at most a quarter more \
+         koel. An exclamation mark: some answers were wrong.\n{}\nkoel : best peer whose answers were right; of all, and of those that take at most a quarter more \
          memory and err at most twice as often. Batches are compared with the loops of the others.\n{}",
         each(table),
-        quirks(rows),
         each(ratios)
     )
 }
@@ -97,28 +91,6 @@ fn table(title: &str, rows: &[&Row]) -> String {
         table.row(&peer.peer, shown.iter().map(figure).chain([bits]));
     }
     format!("\n{table}")
-}
-
-/// Returns the notes to the figures: wrong answers and refusals, which have exclamation marks in the tables, and
-/// measurements without all cores.
-fn quirks(rows: &[Row]) -> String {
-    let mut text = String::from("\n");
-    for row in rows.iter().filter(|row| row.bad() > 0) {
-        let Row { peer, workload, threads, lost, refused, wrong, two_winners, no_winner, .. } = row;
-        text += &format!(
-            "! {peer}, {workload}, {}, {threads} threads: {lost} lost, {refused} refused, {two_winners} keys had two \
-             winners, {no_winner} had none, {wrong} wrong answers in all\n",
-            size_name(row.size)
-        );
-    }
-    let short = rows.iter().filter(|row| row.short_of_cores).count();
-    if short > 0 {
-        let all = rows.iter().filter(|row| row.threads > 1).count();
-        text += &format!(
-            "{short} of {all} figures on several threads count although the machine never gave all cores\n"
-        );
-    }
-    text
 }
 
 fn ratios(title: &str, rows: &[&Row]) -> String {

@@ -23,9 +23,6 @@ pub const GROWING_RATE: f64 = 0.001_4;
 
 /// A set of keys.
 pub trait Peer {
-    /// Whether the peer has batch methods.
-    const MANY: bool = false;
-
     /// Adds a key. Returns whether there was room.
     fn insert(&self, key: u64) -> bool;
     fn contains(&self, key: u64) -> bool;
@@ -46,14 +43,6 @@ pub trait Peer {
     /// Returns the false-positive rate that the peer reports, if it does.
     fn told(&self) -> Option<f64> {
         None
-    }
-    /// Returns the number of keys without room.
-    fn insert_many(&self, _: &[u64]) -> u64 {
-        unreachable!("a peer without batches")
-    }
-    /// Returns the number of keys found.
-    fn contains_many(&self, _: &[u64]) -> u64 {
-        unreachable!("a peer without batches")
     }
 }
 
@@ -94,8 +83,6 @@ impl Koel {
 }
 
 impl Peer for Koel {
-    const MANY: bool = true;
-
     #[inline]
     fn insert(&self, key: u64) -> bool {
         self.0.insert(&key).is_ok()
@@ -122,14 +109,6 @@ impl Peer for Koel {
 
     fn told(&self) -> Option<f64> {
         Some(self.0.stats().false_positive_rate)
-    }
-
-    fn insert_many(&self, keys: &[u64]) -> u64 {
-        self.0.insert_many(keys).iter().filter(|result| result.is_err()).count() as u64
-    }
-
-    fn contains_many(&self, keys: &[u64]) -> u64 {
-        self.0.contains_many(keys).into_iter().filter(|&found| found).count() as u64
     }
 }
 

@@ -1,11 +1,11 @@
 //! The workloads on sets that threads share. Each checks the answers that it gets.
 //!
-//! A run of all workloads on one peer uses four sets. The first is filled and searched, its items give way to others,
-//! and it is emptied. The second is filled and searched with the batch methods. The third is filled by half, and then
-//! gets a mix of lookups and inserts, and keys that threads race for. The fourth is filled by half, and then used as
-//! crawlers would use it.
+//! A run of all workloads on one peer uses three sets. The first is filled and searched, its items give way to others,
+//! and it is emptied. The second is filled by half, and then gets a mix of lookups and inserts, and keys that threads
+//! race for. The third is filled by half, and then used as crawlers would use it. Another koel is filled and searched
+//! with the batch methods. An item that was refused counts as lost in what follows.
 
-use super::sets::{Peer, hash_of};
+use super::sets::{Koel, Peer, hash_of};
 use crate::kit::machine::{all_cores, share, timed};
 use crate::kit::{ABSENT, BATCH, memory};
 use std::collections::HashSet;
@@ -108,12 +108,6 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Subtracts refused keys from the lost ones: they cannot be found later.
-    fn but_for(mut self, refused: u64) -> Self {
-        self.checks.lost = self.checks.lost.saturating_sub(refused);
-        self
-    }
-
     /// Combines two consecutive measurements into one.
     fn and(&self, other: &Sample) -> Sample {
         Sample {
@@ -229,9 +223,6 @@ pub fn run<P: Peer + Sync>(
     let mut samples = Vec::new();
     let build = || build(plan.items);
     let bytes = fill_look_delete(plan, build(), &mut samples);
-    if P::MANY {
-        in_bulk(plan, &build(), &mut samples);
-    }
     mix_and_race(plan, &half_full(plan, build()), &mut samples);
     samples.push(plan.claims("crawl", &half_full(plan, build()), crawl));
     (samples, bytes)
@@ -249,77 +240,74 @@ fn fill_look_delete(plan: &Plan, peer: impl Peer + Sync, samples: &mut Vec<Sampl
     let most = plan.items * 95 / 100;
     let (first, last) = (fill("fill", 0..most), fill("last 5 %", most..plan.items));
     samples.extend([first.and(&last), last]);
-    let refused = first.checks.refused + last.checks.refused;
 
     let spread = Spread::of(plan.items, plan.lookups);
-    look(plan, samples, ["hit", "miss"], refused, |thread, first| {
+    look(plan, samples, ["hit", "miss"], |thread, first| {
         let keys = spread.share(plan, thread).map(|key| key + first);
         keys.filter(|&key| peer.contains(key)).count() as u64
     });
 
     if removes {
         let spread = Spread::of(plan.items, CHANGES.min(plan.items));
-        let churn = plan.measure("churn", 2 * spread.keys, |thread| {
+        samples.push(plan.measure("churn", 2 * spread.keys, |thread| {
             let mut checks = Checks::default();
             for key in spread.share(plan, thread) {
                 checks.lost += u64::from(peer.remove(key) != Some(true));
                 checks.refused += u64::from(!peer.insert(key + CHURNED));
             }
             checks
-        });
-        let refused = refused + churn.checks.refused;
-        samples.push(churn.but_for(refused));
-        let delete = plan.measure("delete", spread.keys, |thread| {
+        }));
+        samples.push(plan.measure("delete", spread.keys, |thread| {
             let keys = spread.share(plan, thread).map(|key| key + CHURNED);
             let lost = keys.filter(|&key| peer.remove(key) != Some(true)).count() as u64;
             Checks { lost, ..Checks::default() }
-        });
-        samples.push(delete.but_for(refused));
+        }));
     }
     let said = peer.says_it_holds();
     memory::touched(memory::held(peer), said)
 }
 
-fn in_bulk(plan: &Plan, peer: &(impl Peer + Sync), samples: &mut Vec<Sample>) {
+/// Fills a filter and looks its keys up with the batch methods, which only koel has.
+pub fn in_bulk(plan: &Plan, Koel(filter): &Koel) -> Vec<Sample> {
     let slice = |keys: &[u64], thread| {
         let range = share(keys.len() as u64, plan.threads, thread);
         range.start as usize..range.end as usize
     };
     let keys: Vec<u64> = (plan.first..plan.first + plan.items).collect();
-    let fill = plan.measure("bulk fill", plan.items, |thread| Checks {
-        refused: peer.insert_many(&keys[slice(&keys, thread)]),
-        ..Checks::default()
-    });
-    samples.push(fill);
+    let mut samples = vec![plan.measure("bulk fill", plan.items, |thread| {
+        let added = filter.insert_many(&keys[slice(&keys, thread)]);
+        let refused = added.iter().filter(|added| added.is_err()).count() as u64;
+        Checks { refused, ..Checks::default() }
+    })];
     drop(keys);
 
     let spread = Spread::of(plan.items, plan.lookups);
     let there: Vec<u64> = (0..plan.threads).flat_map(|t| spread.share(plan, t)).collect();
     let absent: Vec<u64> = there.iter().map(|key| key + ABSENT).collect();
-    look(plan, samples, ["bulk hit", "bulk miss"], fill.checks.refused, |thread, first| {
+    look(plan, &mut samples, ["bulk hit", "bulk miss"], |thread, first| {
         let keys = if first == ABSENT { &absent } else { &there };
-        keys[slice(keys, thread)].chunks(BATCH).map(|chunk| peer.contains_many(chunk)).sum()
+        let batches = keys[slice(keys, thread)].chunks(BATCH);
+        batches.flat_map(|batch| filter.contains_many(batch)).map(u64::from).sum()
     });
+    samples
 }
 
-/// Measures lookups of keys that are there, but for those that were refused, and of absent ones. `found(thread, first)`
-/// counts those that a thread finds of its share of the keys, which begin with 0 or with [`ABSENT`].
+/// Measures lookups of keys that are there and of absent ones. `found(thread, first)` counts those that a thread finds of
+/// its share of the keys, which begin with 0 or with [`ABSENT`].
 fn look(
     plan: &Plan,
     samples: &mut Vec<Sample>,
     [hit, miss]: [&'static str; 2],
-    refused: u64,
     found: impl Fn(u64, u64) -> u64 + Sync,
 ) {
     let Spread { keys, rounds, .. } = Spread::of(plan.items, plan.lookups);
     let looked = |thread| rounds * share(keys, plan.threads, thread).count() as u64;
     let found = |thread, first| (0..rounds).map(|_| found(thread, first)).sum::<u64>();
     for _ in 0..plan.looks {
-        let hits = plan.measure(hit, rounds * keys, |thread| Checks {
+        samples.push(plan.measure(hit, rounds * keys, |thread| Checks {
             lost: looked(thread) - found(thread, 0),
             ..Checks::default()
-        });
-        samples.push(hits.but_for(rounds * refused));
+        }));
         samples.push(plan.measure(miss, rounds * keys, |thread| Checks {
             absent: looked(thread),
             false_positives: found(thread, ABSENT),
@@ -366,7 +354,7 @@ fn mix_and_race(plan: &Plan, peer: &(impl Peer + Sync), samples: &mut Vec<Sample
     let streams = Streams::lockstep(plan, keys.clone());
     let mut race = plan.claims("check-and-insert (lockstep)", peer, &streams);
     race.checks.lost = plan.missing(peer, keys);
-    samples.push(race.but_for(race.checks.refused));
+    samples.push(race);
 }
 
 /// Returns a number less than `n`, chosen by the upper half of the random bits.

@@ -8,8 +8,8 @@
 //!   goes through a filter that is full at the end of the stream. Each new URL is followed by one that has come before.
 
 use crate::kit::arguments::{Arguments, Result};
+use crate::kit::figures::Table;
 use crate::kit::machine::about;
-use crate::kit::table::Table;
 use koel::{ConcurrentCuckooFilter, Prehashed};
 
 /// A rate for each layout, from 8 to 32 bits. The last one has wide buckets.

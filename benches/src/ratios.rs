@@ -10,10 +10,9 @@
 //! come and in huge pages, which koel asks for, too.
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{Rounds, rate};
+use crate::kit::figures::{Rounds, Table, rate};
 use crate::kit::machine::{about, all_cores, share, timed};
 use crate::kit::memory::{read_lines, words};
-use crate::kit::table::Table;
 use crate::kit::{ABSENT, BATCH};
 use koel::{ConcurrentCuckooFilter, Prehashed};
 use rayon::ThreadPoolBuilder;

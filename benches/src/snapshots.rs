@@ -6,11 +6,10 @@
 //!   second, and how much memory eight processes take that have one filter.
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{Rounds, rate};
-use crate::kit::machine::{about, cpu_time};
+use crate::kit::figures::{Rounds, Table, rate};
+use crate::kit::machine::about;
 use crate::kit::memory::of_process;
 use crate::kit::scattered;
-use crate::kit::table::Table;
 use crate::kit::worker::{self, Figures, Worker};
 use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotFile, StableHash};
 use std::fs::{self, File};
@@ -150,8 +149,6 @@ enum Answers {
     Opened(Box<Opened>),
 }
 
-const WAYS: [&str; 2] = ["open", "load"];
-
 impl Answers {
     fn of(way: &str, path: &Path) -> Result<Self> {
         Ok(match way {
@@ -200,9 +197,9 @@ fn open(saved: &Path, items: u64, turns: usize) -> Result<()> {
             // From then on, each shard of a file has been read and checked.
             answers.find(&keys, true)?;
             for (name, in_batches) in [("one by one, M/s", false), ("batches, M/s", true)] {
-                let start = cpu_time();
+                let start = Instant::now();
                 answers.find(&keys, in_batches)?;
-                note(name, rate(lookups, cpu_time() - start));
+                note(name, rate(lookups, start.elapsed()));
             }
         }
     }
@@ -213,22 +210,19 @@ fn open(saved: &Path, items: u64, turns: usize) -> Result<()> {
         table.figures(name, 3, columns.map(|column| figures.median(&(column, way, from_disk))));
     }
     print!("{table}");
-    let about = format!("MiB of all processes together, {lookups} lookups in each");
+    let about = format!("MiB of {PROCESSES} processes together, {lookups} lookups in each");
     let mut table = Table::new(about, &["theirs", "shared"]);
-    for way in WAYS {
-        for count in [1, PROCESSES] {
-            let [own, shared] = memory(way, saved, items, lookups, count)?;
-            table.figures(format!("{way}, by {count}"), 1, [own, shared]);
-        }
+    for way in ["open", "load"] {
+        table.figures(way, 1, memory(way, saved, items, lookups)?);
     }
     print!("{table}");
     Ok(())
 }
 
 /// Returns the memory of processes that have the filter, in MiB: what is theirs alone, and what they share.
-fn memory(way: &str, saved: &Path, items: u64, lookups: u64, count: usize) -> Result<[f64; 2]> {
+fn memory(way: &str, saved: &Path, items: u64, lookups: u64) -> Result<[f64; 2]> {
     let held = |number| format!("{way}:{items}:{lookups}:{number}:{}", saved.display());
-    let workers = (0..count).map(|number| Worker::of("snapshots", &held(number)));
+    let workers = (0..PROCESSES).map(|number| Worker::of("snapshots", &held(number)));
     let mut workers = workers.collect::<Result<Vec<Worker>>>()?;
     let figures = workers.iter_mut().map(Worker::figures).collect::<Result<Vec<Figures>>>()?;
     let mut sums = [0.0; 2];

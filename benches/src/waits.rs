@@ -13,9 +13,8 @@
 use crate::durable::item;
 use crate::growth::growing;
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{Rounds, median, publish};
+use crate::kit::figures::{Rounds, Table, median, publish};
 use crate::kit::machine::about;
-use crate::kit::table::Table;
 use crate::kit::waits::{Waits, time, watch};
 use crate::kit::{ABSENT, scattered};
 use crate::snapshots::{Filter, fixed};

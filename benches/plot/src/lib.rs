@@ -26,7 +26,7 @@
 //! assert!(plot.svg().starts_with("<svg "));
 //! ```
 //!
-//! The program `koel-plot` draws a plot that is written as JSON, for those who have their figures elsewhere. The
+//! The program `koel-plot` draws bars that are written as JSON, for those who have their figures elsewhere. The
 //! names of its fields are those of the structs, and all of them may be left out but the width:
 //!
 //! ```sh

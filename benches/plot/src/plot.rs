@@ -24,13 +24,12 @@ pub struct Plot {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Row {
-    /// Charts of one size, side by side.
+    /// Charts of one size, side by side. They are not written as JSON.
+    #[serde(skip)]
     Charts {
         /// The height of the area between the axes, in pixels.
-        #[serde(default)]
         height: u32,
         /// From left to right.
-        #[serde(default)]
         charts: Vec<Chart>,
     },
     /// Bars, in columns side by side.
@@ -38,8 +37,7 @@ pub enum Row {
 }
 
 /// Curves over two axes.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
 pub struct Chart {
     /// The heading.
     pub title: String,
@@ -52,8 +50,7 @@ pub struct Chart {
 }
 
 /// An axis, as far as the figures along it.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
 pub struct Axis {
     /// What is measured, and its unit.
     pub label: String,
@@ -64,8 +61,7 @@ pub struct Axis {
 }
 
 /// Points that are connected in their order.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
 pub struct Curve {
     /// How it looks.
     pub style: Style,
@@ -74,15 +70,13 @@ pub struct Curve {
 }
 
 /// A point of a curve.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Point {
     /// Where it is on the axis at the bottom.
     pub x: f64,
     /// Where it is on the axis at the left.
     pub y: f64,
     /// Whether only the outline of its mark is drawn.
-    #[serde(default)]
     pub hollow: bool,
 }
 

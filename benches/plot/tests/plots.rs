@@ -1,20 +1,8 @@
-//! What is drawn, of good figures and of bad ones. The committed pictures show the rest: `.ci/benches` draws them again.
+//! What is drawn of few figures and of bad ones. Good ones are in the committed pictures, which `.ci/benches` draws again.
 
 use koel_plot::{Axis, Bar, BarRow, Bars, Chart, Curve, Plot, Point, Row, Style};
 use std::io::Write;
 use std::process::{Command, Stdio};
-
-/// Draws rows, and checks that the result is a drawing.
-fn drawn(rows: Vec<Row>) -> String {
-    let svg = Plot { width: 1000, rows, ..Plot::default() }.svg();
-    let body = svg.strip_prefix("<svg ").and_then(|svg| svg.strip_suffix("</svg>\n")).unwrap();
-    for element in body.lines().skip(1) {
-        let whole = element.ends_with("/>") || element.ends_with("</text>");
-        assert!(element.starts_with('<') && whole, "{element}");
-        assert!(!element.contains("NaN") && !element.contains("inf"), "{element}");
-    }
-    svg
-}
 
 fn chart(log: bool, points: &[(f64, f64)]) -> Row {
     let axis = || Axis { log, ..Axis::default() };
@@ -24,65 +12,27 @@ fn chart(log: bool, points: &[(f64, f64)]) -> Row {
     Row::Charts { height: 200, charts: vec![chart] }
 }
 
-fn bars(high: Option<f64>, bars: &[Bar]) -> Row {
-    let rows = bars.iter().map(|bar| BarRow { name: "a".into(), cells: vec![vec![bar.clone()]] });
-    Row::Bars(Bars { high, rows: rows.collect(), ..Bars::default() })
-}
-
-fn bar(value: f64, label: &str) -> Bar {
-    Bar { value: Some(value), label: label.into(), ..Bar::default() }
-}
-
-/// The values of an attribute of these elements.
-fn figures(svg: &str, element: &str, attribute: &str) -> Vec<f64> {
-    let elements = svg.lines().filter(|line| line.starts_with(&format!("<{element} ")));
-    let values = elements.filter_map(|line| {
-        let (_, rest) = line.split_once(&format!(" {attribute}=\""))?;
-        rest.split('"').next()?.parse().ok()
-    });
-    values.collect()
+fn bars(low: Option<f64>, value: Option<f64>) -> Row {
+    let bar = Bar { value, label: "a figure".into(), ..Bar::default() };
+    let rows = vec![BarRow { name: "a".into(), cells: vec![vec![bar]] }];
+    Row::Bars(Bars { low, rows, ..Bars::default() })
 }
 
 #[test]
-fn a_point_without_a_place_is_a_gap() {
-    let points =
-        |y| [(1.0, 1.0), (2.0, 2.0), (3.0, y), (4.0, 4.0), (5.0, 5.0), (f64::NAN, 6.0), (7.0, y)];
-    for (log, y, curves) in [
-        (true, 0.0, 2),
-        (true, -1.0, 2),
-        (true, f64::INFINITY, 2),
-        (false, f64::NAN, 2),
-        (false, 0.0, 1),
-    ] {
-        let svg = drawn(vec![chart(log, &points(y))]);
-        assert_eq!(svg.matches("<polyline").count(), curves, "{y}, {log}: {svg}");
-    }
-}
-
-#[test]
-fn few_figures_make_a_drawing() {
-    let one = (2.0, 3.0);
-    for points in [&[][..], &[one], &[one, one], &[(0.0, 0.0)], &[(f64::NAN, 1.0)]] {
-        drawn(vec![chart(false, points), chart(true, points)]);
-    }
-    for figures in [&[][..], &[Bar::default()], &[bar(0.0, "zero")], &[bar(f64::NAN, "none")]] {
-        drawn(vec![bars(None, figures), bars(Some(1.0), figures)]);
-    }
-}
-
-#[test]
-fn bars_are_as_long_as_their_figures_and_torn_beyond_the_end() {
-    let long = Bar { high: Some(150.0), low: Some(90.0), ..bar(130.0, "130") };
-    let short = bar(3.25, "3.25, with something that is said of it at length");
-    for (high, ratio, torn) in [(None, 130.0 / 3.25, 0), (Some(26.0), 26.0 / 3.25, 1)] {
-        let svg = drawn(vec![bars(high, &[long.clone(), short.clone()])]);
-        let widths = figures(&svg, "rect", "width");
-        let [long, short] = widths.last_chunk().unwrap();
-        assert!((long / short - ratio).abs() < 0.2, "{widths:?}");
-        assert_eq!(svg.matches("<polygon").count(), torn, "{svg}");
-        // The label is beyond the line from the least to the most.
-        let end = figures(&svg, "line", "x2").into_iter().fold(0.0, f64::max);
-        assert!(figures(&svg, "text", "x")[1] > end, "{svg}");
+fn few_figures_and_bad_ones_make_a_drawing() {
+    let (one, bad) = ((2.0, 3.0), (f64::NAN, 1.0));
+    let some = [&[][..], &[one], &[one, one], &[(0.0, 0.0)], &[bad], &[one, bad, one]];
+    let charts = some.iter().flat_map(|points| [chart(false, points), chart(true, points)]);
+    let values = [None, Some(0.0), Some(3.0), Some(-1.0), Some(f64::INFINITY)];
+    let bars = values.into_iter().flat_map(|value| [bars(None, value), bars(Some(1.0), value)]);
+    for row in charts.chain(bars).chain([Row::Bars(Bars::default())]) {
+        let svg = Plot { width: 1000, rows: vec![row], ..Plot::default() }.svg();
+        let body = svg.strip_prefix("<svg ").and_then(|svg| svg.strip_suffix("</svg>\n")).unwrap();
+        for element in body.lines().skip(1) {
+            let whole = element.ends_with("/>") || element.ends_with("</text>");
+            assert!(element.starts_with('<') && whole, "{element}");
+            assert!(!element.contains("NaN") && !element.contains("inf"), "{element}");
+        }
     }
 }
 
@@ -95,17 +45,10 @@ fn the_program_draws_json() {
         child.stdin.take().unwrap().write_all(json.as_bytes()).unwrap();
         child.wait().unwrap().success()
     };
-    let json = r##"{"title": "<from> & \"JSON\"", "width": 500, "rows": [
-        {"charts": {"height": 100, "charts": [{"x": {"log": true, "ticks": [[1, "one"]]},
-            "curves": [{"style": {"colour": "#123456", "mark": "square"}, "points": [{"x": 1, "y": 2}]}]}]}},
-        {"bars": {"columns": ["a"], "rows": [{"name": "koel", "cells": [[{"value": 3, "label": "3"}]]}]}}]}"##;
-    assert!(run(json));
     let drawn = || std::fs::read_to_string(&file).unwrap();
+    assert!(run(r#"{"title": "<from> & \"JSON\"", "rows": [{"bars": {"columns": ["a"]}}]}"#));
     let svg = drawn();
-    for part in [">&lt;from> &amp; &quot;JSON&quot;<", ">one<", "fill=\"#123456\"", ">koel<", ">3<"]
-    {
-        assert!(svg.contains(part), "{part}: {svg}");
-    }
+    assert!(svg.contains(">&lt;from> &amp; &quot;JSON&quot;<") && svg.contains(">a<"), "{svg}");
     for json in ["", "[1]", "{\"titel\": \"a\"}", "{\"width\": -1}", "{\"rows\": [{\"pies\": {}}]}"]
     {
         assert!(!run(json) && drawn() == svg, "{json}");

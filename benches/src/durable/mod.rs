@@ -1,36 +1,36 @@
 //! Sets that outlive their process: koel's durable filter, and what people use instead.
 //!
-//! Reading order: `sets` → `worker`, which is what a child process does; then this file, which starts, watches and
-//! kills them, and `report`.
+//! Reading order: `sets` → this file, which starts child processes, watches and kills them, and at its end has what they
+//! do: fill a set, open it again, or add to it until they are killed → `report`.
 
 mod report;
 mod sets;
-mod worker;
 
 pub use sets::item;
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{Rounds, publish, read_csv, write, write_csv};
 use crate::kit::machine::about;
+use crate::kit::memory::of_process;
 use crate::kit::waits::watch;
-use crate::kit::worker::{Figures, Worker};
+use crate::kit::worker::{self, Figures, Worker};
 use report::{Figure, Found};
-use sets::{KINDS, Kind, LOSES_ALL, Maker, redis_server};
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use sets::{KINDS, Kind, LOSES_ALL, Maker, Set, redis_server};
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
-    if let Some(work) = arguments.value("--work")? {
-        // The work of a child process: a set, a task, a folder and a number of items.
-        let words: Vec<&str> = work.splitn(4, ':').collect();
+    if let Some(words) = arguments.value("--work")? {
+        // A set, a task, a number of items, and a folder.
+        let words: Vec<&str> = words.splitn(4, ':').collect();
         let [kind, task, items, folder] = words[..] else { return Err("no work".into()) };
         let kind = KINDS.iter().find(|it| it.name == kind).ok_or("there is no such set")?;
-        return worker::work(kind, task, Path::new(folder), items.parse()?);
+        return work(kind, task, Path::new(folder), items.parse()?);
     }
     let (out, scratch) = (arguments.out("durable")?, arguments.scratch()?);
     let draws = arguments.flag("draw");
@@ -135,7 +135,7 @@ impl Plan {
             let mut work = start(kind, "add", &folder, items)?;
             let figures = work.figures()?;
             sleep(self.longest.mul_f64((kill as f64 + 0.7) / self.kills as f64));
-            let notes = scratch.join(worker::ANSWERED);
+            let notes = scratch.join(ANSWERED);
             // Some are slow.
             while fs::metadata(&notes).map_or(0, |about| about.len()) == 0 {
                 sleep(Duration::from_millis(1));
@@ -192,4 +192,83 @@ fn watched<T>(folder: &Path, work: impl FnOnce() -> T) -> (T, u64) {
     };
     let (_, _, done) = watch((1, 0), look, work);
     (done, most.into_inner().max(on_disk(folder)))
+}
+
+/// In the folder above that of the set: how many items were answered, and how many of these were taken for others.
+const ANSWERED: &str = "answered";
+
+/// Does the work of a child process. Figures go to the standard output, a name and a number in each line. `seen.py` does
+/// the same for Scrapy.
+fn work(kind: &Kind, task: &str, folder: &Path, items: u64) -> Result<()> {
+    let open = || sets::open(kind, folder, items);
+    match task {
+        "fill" => fill(kind, &open, items),
+        "open" => again(&open, items),
+        "settle" => open()?.settle(),
+        "add" => add(kind, &open, folder),
+        _ => Err(format!("there is no task {task}").into()),
+    }
+}
+
+fn say(name: &str, figure: f64) {
+    println!("{name} {figure}");
+}
+
+fn status(process: u32, field: &str) -> Result<f64> {
+    of_process(process, "status", field)
+}
+
+fn fill(kind: &Kind, open: &dyn Fn() -> Result<Box<dyn Set>>, items: u64) -> Result<()> {
+    let own = status(std::process::id(), "VmRSS")?;
+    let mut set = open()?;
+    let process = set.process();
+    let before = if process == std::process::id() { own } else { status(process, "VmRSS")? };
+    let mut timed = |name, work: &mut dyn FnMut(&mut dyn Set) -> Result<u64>| -> Result<u64> {
+        let start = Instant::now();
+        let count = work(&mut *set)?;
+        say(name, items as f64 / start.elapsed().as_secs_f64());
+        Ok(count)
+    };
+    // At least a few, so that a tiny run does not fail by chance.
+    let most =
+        (kind.false_positives() * items).div_ceil(1_000_000) + 3 * kind.false_positives().min(1);
+    let new = timed("add", &mut |set| set.add(0..items))?;
+    let after = status(process, "VmRSS")?;
+    let anonymous = status(process, "RssAnon")?;
+    let again = timed("present", &mut |set| set.add(0..items))?;
+    let hits = timed("hit", &mut |set| set.look_up(0..items))?;
+    let misses = timed("miss", &mut |set| set.look_up(1 << 40..(1 << 40) + items))?;
+    // These were not added, and may be new a moment later.
+    let taken = items.saturating_sub(new);
+    say("taken", taken as f64);
+    say("memory", (after - before) / items as f64);
+    say("anonymous", (anonymous.min(after - before)) / items as f64);
+    if new > items || taken > most || again > taken || hits + taken < items || misses > most {
+        let counts = format!("{new} new, {again} new again, {hits} hits, {misses} misses found");
+        return Err(format!("wrong answers for {items} items: {counts}").into());
+    }
+    worker::wait(process)
+}
+
+/// Opens the set, and tells how long that took until its first answer, and how many items it lacks.
+fn again(open: &dyn Fn() -> Result<Box<dyn Set>>, items: u64) -> Result<()> {
+    let start = Instant::now();
+    let mut set = open()?;
+    set.look_up(0..1)?;
+    say("open", start.elapsed().as_secs_f64());
+    say("lost", (items - set.look_up(0..items)?) as f64);
+    Ok(())
+}
+
+/// Adds items, and notes how many were answered, until the process with the set is killed.
+fn add(kind: &Kind, open: &dyn Fn() -> Result<Box<dyn Set>>, folder: &Path) -> Result<()> {
+    let notes = File::create(folder.with_file_name(ANSWERED))?;
+    let mut set = open()?;
+    worker::name(set.process())?;
+    let (mut number, mut taken) = (0, 0);
+    loop {
+        taken += kind.step - set.add(number..number + kind.step)?;
+        number += kind.step;
+        notes.write_all_at([number, taken].map(u64::to_le_bytes).as_flattened(), 0)?;
+    }
 }

@@ -1,8 +1,7 @@
 //! The figures as a file, a table and a picture.
 
 use super::sets::{GROUPS, KINDS, Kind};
-use crate::kit::figures::{Rounds, median};
-use crate::kit::table::Table;
+use crate::kit::figures::{Rounds, Table, median};
 use koel_plot::{Bar, BarRow, Bars, Entry, Mark, Plot, Row, Style};
 use serde::{Deserialize, Serialize};
 

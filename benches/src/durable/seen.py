@@ -1,4 +1,4 @@
-"""Scrapy's duplicates filter in a process that `koel-bench` starts: `worker.rs` in Python.
+"""Scrapy's duplicates filter in a process that `koel-bench` starts: `work` of `mod.rs` in Python.
 
 The filter is given fingerprints of 20 bytes in the place of requests, since making them costs every set the same."""
 

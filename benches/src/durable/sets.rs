@@ -136,13 +136,10 @@ pub const KINDS: &[Kind] = &[
 /// Opens the set of so many items in a folder, or makes it.
 pub fn open(kind: &Kind, folder: &Path, items: u64) -> Result<Box<dyn Set>> {
     Ok(match kind.maker {
-        Maker::Memory => {
-            let filter = Filter::Memory(builder(items).build()?);
-            Box::new(Koel { filter, threads: kind.threads, step: 1 })
-        }
+        Maker::Memory => Box::new(Memory(builder(items).build()?, kind.threads)),
         Maker::Koel(policy) => {
             let (path, make) = (folder.join("seen.koel"), || builder(items).build());
-            let filter = Filter::Durable(DurableFilter::open_with(path, policy, make)?);
+            let filter = DurableFilter::open_with(path, policy, make)?;
             Box::new(Koel { filter, threads: kind.threads, step: kind.step })
         }
         Maker::Sqlite(synchronous) => {
@@ -175,88 +172,75 @@ fn count(mut items: Range<u64>, mut ask: impl FnMut(u64) -> Result<bool>) -> Res
     items.try_fold(0, |sum, number| Ok(sum + u64::from(ask(item(number))?)))
 }
 
-/// koel in memory, or with its journal, on threads that share the items out.
+/// The same, on threads that share the items out.
+fn count_on(
+    threads: u64,
+    items: Range<u64>,
+    ask: impl Fn(u64) -> Result<bool> + Sync,
+) -> Result<u64> {
+    if threads == 1 {
+        return count(items, ask);
+    }
+    let on_thread = |thread| {
+        let share = share(items.end - items.start, threads, thread);
+        count(items.start + share.start..items.start + share.end, &ask)
+    };
+    timed(threads, on_thread).1.into_iter().sum()
+}
+
+/// The same, in batches of so many.
+fn count_many(
+    items: Range<u64>,
+    step: u64,
+    ask: impl Fn(&[u64]) -> Result<Vec<bool>>,
+) -> Result<u64> {
+    let batch = |start| (start..items.end.min(start + step)).map(item).collect::<Vec<u64>>();
+    let batches = items.clone().step_by(step as usize).map(|start| ask(&batch(start)));
+    batches.map(|answers| Ok(answers?.into_iter().map(u64::from).sum::<u64>())).sum()
+}
+
+/// koel in memory, on a number of threads.
+struct Memory(ConcurrentCuckooFilter<StableHash>, u64);
+
+impl Set for Memory {
+    fn add(&mut self, items: Range<u64>) -> Result<u64> {
+        count_on(self.1, items, |hash| Ok(self.0.insert_if_absent(&hash)?))
+    }
+
+    fn look_up(&mut self, items: Range<u64>) -> Result<u64> {
+        count_on(self.1, items, |hash| Ok(self.0.contains(&hash)))
+    }
+}
+
+/// koel with its journal, on several threads or in batches.
 struct Koel {
-    filter: Filter,
+    filter: DurableFilter,
     threads: u64,
     step: u64,
 }
 
-enum Filter {
-    Memory(ConcurrentCuckooFilter<StableHash>),
-    Durable(DurableFilter),
-}
-
-impl Koel {
-    /// Counts the items for which `one` says yes, or `many`, which is given as many as a call gets.
-    fn share_out(
-        &self,
-        items: Range<u64>,
-        one: impl Fn(u64) -> Result<bool> + Sync,
-        many: impl Fn(&[u64]) -> Result<u64> + Sync,
-    ) -> Result<u64> {
-        let work = |mut items: Range<u64>| {
-            if self.step == 1 {
-                return count(items, &one);
-            }
-            let mut sum = 0;
-            while !items.is_empty() {
-                let batch: Vec<u64> = items.by_ref().take(self.step as usize).map(item).collect();
-                sum += many(&batch)?;
-            }
-            Ok(sum)
-        };
-        if self.threads == 1 {
-            return work(items);
-        }
-        let on_thread = |thread| {
-            let share = share(items.end - items.start, self.threads, thread);
-            work(items.start + share.start..items.start + share.end)
-        };
-        timed(self.threads, on_thread).1.into_iter().sum()
-    }
-}
-
 impl Set for Koel {
     fn add(&mut self, items: Range<u64>) -> Result<u64> {
-        match &self.filter {
-            Filter::Memory(filter) => self.share_out(
-                items,
-                |hash| Ok(filter.insert_if_absent(&hash)?),
-                |_| unreachable!("one by one"),
-            ),
-            Filter::Durable(filter) => self.share_out(
-                items,
-                |hash| Ok(filter.insert_if_absent(&hash)?),
-                |hashes| {
-                    let answers = filter.insert_if_absent_many(hashes)?.into_iter();
-                    answers.map(|answer| Ok(u64::from(answer?))).sum()
-                },
-            ),
+        let filter = &self.filter;
+        if self.step > 1 {
+            return count_many(items, self.step, |hashes| {
+                let answers = filter.insert_if_absent_many(hashes)?.into_iter();
+                Ok(answers.collect::<std::result::Result<_, _>>()?)
+            });
         }
+        count_on(self.threads, items, |hash| Ok(filter.insert_if_absent(&hash)?))
     }
 
     fn look_up(&mut self, items: Range<u64>) -> Result<u64> {
-        let sum = |found: Vec<bool>| Ok(found.into_iter().map(u64::from).sum());
-        match &self.filter {
-            Filter::Memory(filter) => self.share_out(
-                items,
-                |hash| Ok(filter.contains(&hash)),
-                |hashes| sum(filter.contains_many(hashes)),
-            ),
-            Filter::Durable(filter) => self.share_out(
-                items,
-                |hash| Ok(filter.contains(&hash)),
-                |hashes| sum(filter.contains_many(hashes)),
-            ),
+        let filter = &self.filter;
+        if self.step > 1 {
+            return count_many(items, self.step, |hashes| Ok(filter.contains_many(hashes)));
         }
+        count_on(self.threads, items, |hash| Ok(filter.contains(&hash)))
     }
 
     fn settle(&mut self) -> Result<()> {
-        match &self.filter {
-            Filter::Memory(_) => Ok(()),
-            Filter::Durable(filter) => Ok(filter.checkpoint()?),
-        }
+        Ok(self.filter.checkpoint()?)
     }
 }
 

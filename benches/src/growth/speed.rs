@@ -2,8 +2,7 @@
 //! its emptiest state. Both are filled from the first item on, and begin with fresh memory. They alternate, and ratios
 //! are medians over repetitions.
 
-use crate::kit::figures::{Rounds, rate};
-use crate::kit::table::Table;
+use crate::kit::figures::{Rounds, Table, rate};
 use crate::kit::{ABSENT, BATCH};
 use koel::{ConcurrentCuckooFilter, Prehashed};
 use std::time::Instant;

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 pub struct Machine {
     model: String,
-    /// The processors that this process may use. One of each core comes before the second of any, and those of one
-    /// package are side by side.
+    /// The processors that this process may use. One of each core comes before the second of any.
     processors: Vec<usize>,
     cores: usize,
 }
@@ -22,25 +21,21 @@ impl Machine {
     fn here() -> Machine {
         let about = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = about.lines().find_map(|it| it.strip_prefix("model name")?.split(':').nth(1));
-        let mut places: Vec<[usize; 3]> = allowed().into_iter().map(place).collect();
-        places.sort_unstable();
-        let cores = places.iter().filter(|[sibling, ..]| *sibling == 0).count();
-        let processors = places.iter().map(|[.., cpu]| *cpu).collect();
+        let mut processors = allowed("self");
+        if processors.is_empty() {
+            processors.extend(0..std::thread::available_parallelism().map_or(1, usize::from));
+        }
+        processors.sort_by_key(|cpu| (sibling(*cpu), *cpu));
+        let cores = processors.iter().filter(|cpu| sibling(**cpu) == 0).count();
         Machine { model: model.unwrap_or("an unknown model").trim().into(), processors, cores }
     }
 
-    /// Returns the numbers of threads that are measured: powers of two, all cores, and all processors. On one
-    /// processor, two threads at least take turns.
+    /// Returns the numbers of threads that are measured: powers of two, and all processors. On one processor, two
+    /// threads at least take turns.
     pub fn counts(&self) -> Vec<u64> {
-        let powers = (0..).map(|power| 1 << power).take_while(|count| *count < self.cores);
-        let mut counts: Vec<u64> = powers
-            .chain([self.cores, self.processors.len()].map(|count| count.max(2)))
-            .map(|count| count as u64)
-            .chain([1])
-            .collect();
-        counts.sort_unstable();
-        counts.dedup();
-        counts
+        let most = self.processors.len().max(2) as u64;
+        let powers = (0..).map(|power| 1 << power).take_while(|count| *count < most);
+        powers.chain([most]).collect()
     }
 }
 
@@ -50,37 +45,31 @@ pub fn about() -> String {
     let date = date.map_or(String::new(), |date| String::from_utf8_lossy(&date.stdout).into());
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').take(3).collect::<Vec<_>>().join(", ");
-    let Machine { model, processors, cores } = &*MACHINE;
-    let threads = match processors.len() {
-        processors if processors > *cores => format!(" ({processors} processors)"),
-        _ => String::new(),
-    };
-    format!("{}, {cores} cores{threads}, {model}; load average {load}.", date.trim())
+    let Machine { model, cores, .. } = &*MACHINE;
+    format!("{}, {cores} cores, {model}; load average {load}.", date.trim())
 }
 
-/// Returns where a processor is: which sibling of its core it is, its package, and its number.
-fn place(cpu: usize) -> [usize; 3] {
-    let read = |name: &str| {
-        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}");
-        fs::read_to_string(path).unwrap_or_default()
-    };
-    let siblings = read("thread_siblings_list");
-    let mut siblings = siblings.trim().split([',', '-']).map(|it| it.parse().unwrap_or(cpu));
-    let sibling = usize::from(siblings.next().is_some_and(|first| first != cpu));
-    [sibling, read("physical_package_id").trim().parse().unwrap_or(0), cpu]
+/// Returns the processors that a thread of this process may use, as far as the system tells.
+fn allowed(thread: &str) -> Vec<usize> {
+    let about = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let allowed = about.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list(allowed.unwrap_or_default())
 }
 
-/// Returns the processors that this process may use.
-fn allowed() -> Vec<usize> {
-    let about = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = about.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let ranges = list.unwrap_or_default().trim().split(',').filter_map(|range| {
+/// Returns which of the processors of its core a processor is.
+fn sibling(cpu: usize) -> usize {
+    let siblings = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+    let siblings = list(&fs::read_to_string(siblings).unwrap_or_default());
+    siblings.iter().position(|it| *it == cpu).unwrap_or(0)
+}
+
+/// Reads a list of numbers and ranges: `0-3,8`.
+fn list(text: &str) -> Vec<usize> {
+    let ranges = text.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
     });
-    let found: Vec<usize> = ranges.flatten().collect();
-    let count = std::thread::available_parallelism().map_or(1, usize::from);
-    if found.is_empty() { (0..count).collect() } else { found }
+    ranges.flatten().collect()
 }
 
 /// Lets the calling thread run on one processor only, if the system allows that.
@@ -95,17 +84,6 @@ fn pin(cpu: usize) {
 
 #[cfg(not(target_os = "linux"))]
 fn pin(_: usize) {}
-
-/// Returns the CPU time of this process, which other work on the machine disturbs less than the time that passes.
-pub fn cpu_time() -> Duration {
-    // SAFETY: the system writes a time, for which zeros are a value, and nothing else.
-    let time = unsafe {
-        let mut time: libc::timespec = std::mem::zeroed();
-        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time);
-        time
-    };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
 
 /// Runs `work(thread)` on each of `threads` threads at the same time, each on a processor of its own as far as there
 /// are enough. Returns the time from the first start to the last end, and the results.
@@ -162,15 +140,9 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn each_thread_has_a_processor_of_its_own() {
-        let count = allowed().len() as u64;
-        let mut bound = timed(count, |_| {
-            // The list of the thread, not that of the process.
-            let about = fs::read_to_string("/proc/thread-self/status").unwrap();
-            let list = about.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-            list.unwrap().trim().parse::<usize>().unwrap()
-        })
-        .1;
-        bound.sort_unstable();
-        assert_eq!(bound, allowed());
+        let processors = &MACHINE.processors;
+        // The list of the thread, not that of the process.
+        let (_, bound) = timed(processors.len() as u64, |_| allowed("thread-self"));
+        assert_eq!(bound.concat(), *processors);
     }
 }

@@ -6,7 +6,6 @@ pub mod curves;
 pub mod figures;
 pub mod machine;
 pub mod memory;
-pub mod table;
 pub mod waits;
 pub mod worker;
 

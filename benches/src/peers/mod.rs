@@ -170,7 +170,6 @@ fn row(
         bits_per_item,
         false_positive_rate: (checks.absent > 0).then_some(rate),
         two_winners: checks.two_winners,
-        no_winner: checks.no_winner,
         lost: checks.lost,
         refused: checks.refused,
         wrong: samples.iter().map(|sample| sample.checks.wrong(peer.rate)).sum(),

@@ -2,7 +2,7 @@
 
 use super::sets::KOEL;
 use super::workloads::WORKLOADS;
-use crate::kit::table::Table;
+use crate::kit::figures::Table;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -21,10 +21,9 @@ pub struct Row {
     /// Whether the repetitions count although the machine gave none of them all cores.
     pub short_of_cores: bool,
     pub bits_per_item: f64,
-    /// Nothing if no absent key was looked up.
+    /// Nothing if there were no absent keys.
     pub false_positive_rate: Option<f64>,
     pub two_winners: u64,
-    pub no_winner: u64,
     pub lost: u64,
     pub refused: u64,
     /// The number of answers that a filter of the peer's rate must not give.
@@ -61,8 +60,9 @@ pub fn text(note: &str, rows: &[Row]) -> String {
     };
     format!(
         "{note}\nMillion operations a second, medians. An asterisk: the peer takes more than 1.3 times the memory of \
-         koel. An exclamation mark: some answers were wrong.\n{}\nkoel : best peer whose answers were right; of all, and of those that take at most a quarter more \
-         memory and err at most twice as often. Batches are compared with the loops of the others.\n{}",
+         koel. An exclamation mark: some answers were wrong.\n{}\nkoel : best peer whose answers were right; of all, and \
+         of those that take at most a quarter more memory and err at most twice as often. Batches are compared with \
+         the loops of the others.\n{}",
         each(table),
         each(ratios)
     )
@@ -146,7 +146,6 @@ mod tests {
             bits_per_item: 17.1,
             false_positive_rate: None,
             two_winners: 1,
-            no_winner: 2,
             lost: 3,
             refused: 0,
             wrong,

@@ -59,26 +59,20 @@ pub struct Checks {
     pub refused: u64,
     /// Keys that were inserted, and then not found or not removed.
     pub lost: u64,
-    /// Lookups of keys that were never inserted. `false_positives` of them were found.
+    /// Keys that were looked up, or checked and inserted, although they had never been inserted. `false_positives` of
+    /// them were found, or never new.
     pub absent: u64,
     pub false_positives: u64,
-    /// Keys that were checked and inserted, most of them several times. `no_winner` of them were never new.
-    /// `two_winners` counts the times that one was new again.
-    pub keys: u64,
+    /// The times that a key was checked and inserted, and new again.
     pub two_winners: u64,
-    pub no_winner: u64,
 }
 
 impl Checks {
     /// Returns the number of answers that a filter of this rate must not give.
     pub fn wrong(&self, rate: f64) -> u64 {
         let slack = if rate > 0.0 { 10.0 } else { 0.0 };
-        let beyond =
-            |found: u64, of: u64| found.saturating_sub((2.0 * rate * of as f64 + slack) as u64);
-        self.lost
-            + self.two_winners
-            + beyond(self.false_positives, self.absent)
-            + beyond(self.no_winner, self.keys)
+        let allowed = (2.0 * rate * self.absent as f64 + slack) as u64;
+        self.lost + self.two_winners + self.false_positives.saturating_sub(allowed)
     }
 }
 
@@ -89,9 +83,7 @@ impl std::iter::Sum for Checks {
             lost: a.lost + b.lost,
             absent: a.absent + b.absent,
             false_positives: a.false_positives + b.false_positives,
-            keys: a.keys + b.keys,
             two_winners: a.two_winners + b.two_winners,
-            no_winner: a.no_winner + b.no_winner,
         })
     }
 }
@@ -439,9 +431,9 @@ impl Streams {
         winners.dedup();
         Checks {
             refused: claims.iter().flatten().filter(|won| won.is_none()).count() as u64,
-            keys: self.distinct,
+            absent: self.distinct,
+            false_positives: self.distinct - winners.len() as u64,
             two_winners: all - winners.len() as u64,
-            no_winner: self.distinct - winners.len() as u64,
             ..Checks::default()
         }
     }
@@ -476,7 +468,7 @@ mod tests {
     #[test]
     fn each_distinct_key_has_one_winner() {
         let streams = Streams { of_threads: vec![vec![5, 6, 5], vec![6, 7, 8]], distinct: 4 };
-        for (won, two_winners, no_winner) in [
+        for (won, two_winners, false_positives) in [
             ([0b011, 0b110], 0, 0),
             ([0b011, 0b111], 1, 0),
             ([0b101, 0b110], 1, 1),
@@ -485,8 +477,8 @@ mod tests {
             let bits = |won: i32| (0..3).map(move |at| Some(won >> at & 1 == 1));
             // One more is refused.
             let claims = won.map(|won| bits(won).chain([None]).collect());
-            let checks =
-                Checks { refused: 2, keys: 4, two_winners, no_winner, ..Checks::default() };
+            let absent = 4;
+            let checks = Checks { refused: 2, lost: 0, absent, false_positives, two_winners };
             assert_eq!(streams.compare(&claims), checks);
         }
     }

@@ -6,11 +6,10 @@ mod sets;
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::curves::{Lines, axis, picture as picture_of};
-use crate::kit::figures::{Rounds, publish, rate, read_csv, write, write_csv};
+use crate::kit::figures::{Rounds, Table, publish, rate, read_csv, write, write_csv};
 use crate::kit::machine::about;
 use crate::kit::memory::Watch;
 use crate::kit::scattered;
-use crate::kit::table::Table;
 use koel_plot::{Axis, Chart, Point, Style};
 use serde::{Deserialize, Serialize};
 use sets::{Forgetful, RATE, Rotated, Stamps, WINDOW, absent, key};

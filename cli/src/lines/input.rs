@@ -100,11 +100,11 @@ fn unpacked(
     path: Option<&Path>,
 ) -> io::Result<Box<dyn Read + Send>> {
     let mut begins = Vec::new();
-    let form = match path.and_then(form) {
-        Some(form) => form,
+    let (form, advice) = match path.and_then(form) {
+        Some(form) => (form, "name it otherwise"),
         None => match recognised(&mut begins, &mut input)? {
             None => return Ok(Box::new(io::Cursor::new(begins).chain(input))),
-            Some(form @ ("gzip" | "zstd")) => form,
+            Some(form @ ("gzip" | "zstd")) => (form, "put another line before it"),
             Some("a state") => {
                 let what = "this is a state, not lines; koel info shows what it contains";
                 return Err(io::Error::new(ErrorKind::InvalidInput, what));
@@ -123,7 +123,7 @@ fn unpacked(
         "gzip" => Box::new(MultiGzDecoder::new(input)),
         _ => Box::new(zstd::Decoder::with_buffer(input)?),
     };
-    Ok(Box::new(Unpacked { inner, form }))
+    Ok(Box::new(Unpacked { inner, form, advice }))
 }
 
 /// Reads the first bytes of an input, and returns what they say it is.
@@ -149,6 +149,8 @@ fn recognised(begins: &mut Vec<u8>, input: &mut impl Read) -> io::Result<Option<
 struct Unpacked {
     inner: Box<dyn Read + Send>,
     form: &'static str,
+    /// What to do if it is text.
+    advice: &'static str,
 }
 
 /// The errors of decompression.
@@ -159,8 +161,8 @@ impl Read for Unpacked {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.inner.read(into).map_err(|error| match error.kind() {
             kind if OF_CONTENT.contains(&kind) => {
-                let form = self.form;
-                let what = format!("{error} (it was taken for {form}, and read up to there)");
+                let Unpacked { form, advice, .. } = self;
+                let what = format!("{error} (it was taken for {form}, and read up to there; if it is text, {advice})");
                 io::Error::new(kind, what)
             }
             _ => error,

@@ -33,8 +33,7 @@ pub fn claim(path: &Path, waiting: &Waiting) -> Result<(Keeper, Option<String>),
         keeper = Keeper::claim(path, waiting)?;
         if let Some(journal) = journals_of(&keeper.real_path()).map_err(cannot)?.first() {
             let lost = lost.map_or(String::new(), |lost| format!("; {lost}"));
-            let what =
-                "this journal could not be removed, or another program has begun it; try again";
+            let what = "another program has begun this journal; try again";
             return Err(Failure::new(format!("{}: {what}{lost}", journal.display())));
         }
     }
@@ -49,12 +48,19 @@ fn take_in_journals(path: &Path) -> Result<Option<String>, Failure> {
     let builder = ConcurrentCuckooFilter::builder().hasher(LineHash::random(Comparison::Bytes));
     let failed = |error| Failure::new(format!("{}: {}", path.display(), without_numbers(error)));
     let seen = DurableFilter::open(path, builder).map_err(failed)?;
-    let lost = seen.lost_changes();
+    let lost = Some(HumanCount(seen.lost_changes())).filter(|lost| lost.0 > 0);
+    let lost = lost.map(|lost| format!("its journal was damaged; changes lost by that: {lost}"));
+    let found = journals_of(seen.path()).map_err(|error| Failure::about(path, &error))?;
+    // The state has their changes then.
+    seen.checkpoint().map_err(failed)?;
+    for journal in found.iter().filter(|journal| journal.exists()) {
+        fs::remove_file(journal).map_err(|error| {
+            let lost = lost.as_ref().map_or(String::new(), |lost| format!(" ({lost})"));
+            Failure::of(format!("{}: cannot remove this journal{lost}", journal.display()), &error)
+        })?;
+    }
     seen.close().map_err(failed)?;
-    let path = path.display();
-    Ok((lost > 0).then(|| {
-        format!("{path}: its journal was damaged; changes lost by that: {}", HumanCount(lost))
-    }))
+    Ok(lost.map(|lost| format!("{}: {lost}", path.display())))
 }
 
 /// Removes a journal of a state that is gone, unless it has changes.

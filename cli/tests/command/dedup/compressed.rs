@@ -67,8 +67,10 @@ fn the_name_or_the_first_bytes_decide_what_is_decompressed() {
     let place = Place::new();
     for name in ["lines.gz", "lines.zst"] {
         place.write(name, b"these are lines\nand not compressed\n");
-        let said = format!("koel: {name}: ");
-        place.row(&format!("dedup {name}"), "", 2, "", &said);
+        place.assert_refused(&[
+            (&format!("dedup {name}"), &format!("koel: {name}: ")),
+            (&format!("dedup {name}"), "if it is text, name it otherwise"),
+        ]);
     }
     place.assert_refused(&[("dedup --output out.{gz,zst,GZ}", "compress")]);
     let once = || b"a\nb\n".to_vec();
@@ -78,7 +80,7 @@ fn the_name_or_the_first_bytes_decide_what_is_decompressed() {
         (b"BZh91AY&SY and more".to_vec(), vec![], "koel does not read; use: bzip2 -dc"),
         (b"\xFD7zXZ\0 and more".to_vec(), vec![], "koel does not read; use: xz -dc"),
         (b"\x04\x22\x4D\x18 and more".to_vec(), vec![], "koel does not read; use: lz4 -dc"),
-        (b"\x1F\x8B is how gzip begins\nb\n".to_vec(), vec![], "(it was taken for gzip, "),
+        (b"\x1F\x8B is how gzip begins\nb\n".to_vec(), vec![], "text, put another line before it"),
         (b"\x28\xB5\x2F\xFD is how zstd begins\nb\n".to_vec(), vec![], "(it was taken for zstd, "),
     ] {
         place.write("packed", &input);

@@ -4,11 +4,9 @@ use crate::arguments::tools::Compact;
 use crate::commands::report::{DONE, Ending, FAILED, holds, seconds, took};
 use crate::failure::Failure;
 use crate::run::screen::Screen;
-use crate::state::comparison::LineHash;
-use crate::state::keeper::{cannot_use, load};
+use crate::state::keeper::{load, open};
 use crate::unsaved;
 use indicatif::BinaryBytes;
-use koel::SnapshotFile;
 use koel_state::window::keep_up;
 use serde::Serialize;
 use std::fmt::{self, Display};
@@ -48,8 +46,7 @@ fn compact_one(state: &Path, options: &Compact, screen: &Screen) -> Result<Repor
     taken_in.iter().for_each(|note| screen.note(note));
     let seen = load(&keeper.path)?;
     // To load it gives memory back, too, and so does a tick.
-    let file = SnapshotFile::<LineHash>::open(state).map_err(|error| cannot_use(state, &error))?;
-    let before = file.info().stats.clone();
+    let before = open(state)?.info().stats.clone();
     keep_up(&seen);
     seen.shrink();
     let (bytes, known) = (seen.size_in_bytes(), seen.len());

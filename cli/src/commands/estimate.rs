@@ -38,11 +38,11 @@ pub fn estimate(lines: u64, options: &Dedup) -> Result<Ending, Failure> {
     while making.capacity.is_some_and(|capacity| capacity >> halvings > MOST) {
         halvings += 1;
     }
-    let small = making.build_for(0, halvings)?;
+    let small = making.build(0, halvings)?;
     let first = small.stats();
     // The number of tables is rounded, so the filter itself is asked for its first size. Until it is used, the system
     // gives it no memory. If it is larger than any memory, rounding changes little.
-    let slots = making.build().map(|seen| seen.stats().slots as f64);
+    let slots = making.build(0, 0).map(|seen| seen.stats().slots as f64);
     let slots = slots.unwrap_or(first.slots as f64 * f64::from(halvings).exp2());
     let mut ratio = slots / first.slots as f64;
     while lines as f64 / ratio > 2.0 * MOST as f64 {

@@ -17,7 +17,7 @@ pub fn generate(what: &Generated) -> Result<Ending, Failure> {
         Generated::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut command, "koel", &mut script);
-            Sink::standard()?.print(&String::from_utf8_lossy(&script))?;
+            Sink::standard(&[], None)?.print(&script)?;
         }
     }
     Ok(DONE)

@@ -4,15 +4,15 @@ use crate::arguments::tools::Info;
 use crate::commands::report::{self, Ending};
 use crate::failure::Failure;
 use crate::state::comparison::LineHash;
-use crate::state::keeper::{FEW_SHARDS, cannot_use, check_path};
+use crate::state::keeper::{cannot_use, open};
 use crate::state::seen::{Seen, duration};
 use crate::unsaved;
 use indicatif::{HumanBytes, HumanCount};
-use koel::{PersistentHasher, SnapshotError, SnapshotFile, Stats};
+use koel::{PersistentHasher, Stats};
 use koel_state::window::{self, Window};
 use serde::Serialize;
 use std::fmt::{self, Display};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The field names are those of the JSON.
 #[derive(Serialize)]
@@ -46,25 +46,15 @@ struct Report {
 
 pub fn info(options: &Info) -> Result<Ending, Failure> {
     let path = &options.state;
-    check_path(path)?;
-    let report = of(path).map_err(|error| cannot_use(path, &error))?;
-    report::print(&report, options.json)
-}
-
-/// Tells what is in a state, or in a filter saved by another program with koel's own hasher.
-fn of(path: &Path) -> Result<Report, SnapshotError> {
-    let file = SnapshotFile::<LineHash>::open(path)?;
+    let file = open(path)?;
     let info = file.info();
-    if info.stats.shards <= FEW_SHARDS {
-        file.check()?;
-    }
     // Of what is in the file, some may be forgotten by now.
     let (stats, ages) = match info.remembers {
         None => (info.stats.clone(), None),
-        Some(_) => ages_of(&file.load()?),
+        Some(_) => ages_of(&file.load().map_err(|error| cannot_use(path, &error))?),
     };
     let (unsaved, bytes) = unsaved::waiting(path).unzip();
-    Ok(Report {
+    let report = Report {
         state: path.display().to_string(),
         file_bytes: info.stats.size_in_bytes as u64,
         items: stats.items,
@@ -83,7 +73,8 @@ fn of(path: &Path) -> Result<Report, SnapshotError> {
         forgets: ages,
         unsaved_bytes: bytes.unwrap_or(0),
         unsaved,
-    })
+    };
+    report::print(&report, options.json)
 }
 
 impl Display for Report {

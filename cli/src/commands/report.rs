@@ -28,7 +28,7 @@ pub fn print(what: &(impl Display + Serialize), as_json: bool) -> Result<Ending,
         true => serde_json::to_string_pretty(what).map_err(Failure::new)? + "\n",
         false => what.to_string(),
     };
-    Sink::standard()?.print(&text)?;
+    Sink::standard(&[], None)?.print(text.as_bytes())?;
     Ok(DONE)
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The URL of a page depends only on its number, so no page has to be remembered.
 
-use crate::failure::{End, Failure};
+use crate::failure::Failure;
 use crate::lines::output::Sink;
 use crate::random::{mix, scaled};
 use std::io::Write;
@@ -11,18 +11,17 @@ use std::sync::LazyLock;
 
 /// Writes a crawl to standard output.
 pub fn write(lines: u64) -> Result<(), Failure> {
-    let output = Sink::standard()?;
+    let output = Sink::standard(&[], None)?;
     let (mut text, mut pages) = (Vec::new(), 0);
     for line in 1..=lines {
         add_line(line, &mut pages, &mut text);
         if text.len() < 1 << 16 && line < lines {
             continue;
         }
-        match output.write(&text) {
-            Ok(()) => text.clear(),
-            Err(End::Failed(failure)) => return Err(failure),
-            Err(_) => break,
+        if !output.print(&text)? {
+            break;
         }
+        text.clear();
     }
     Ok(())
 }

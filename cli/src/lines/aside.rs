@@ -14,6 +14,7 @@ use crate::state::comparison::LineHash;
 use hashbrown::HashTable;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -71,11 +72,8 @@ impl Aside {
     /// Adds new lines and repeated lines.
     pub fn put(&mut self, new: &[u8], repeated: &[u8]) -> Result<(), Failure> {
         self.bytes += repeated.len() as u64;
-        let put = |writer: &mut BufWriter<File>, lines| {
-            writer.write_all(lines).map_err(|error| cannot(&error))
-        };
-        put(&mut self.written, new)?;
-        put(&mut self.repeated, repeated)
+        let put = self.written.write_all(new).and_then(|()| self.repeated.write_all(repeated));
+        put.map_err(|error| cannot(&error))
     }
 
     /// Compares the lines that were set aside with the lines written, `at_once` bytes at a time on each of two threads.
@@ -91,11 +89,7 @@ impl Aside {
         let compare = || {
             let mut mistaken = Vec::new();
             while let Some((repeated, written)) = next() {
-                let mut suspects = Suspects::default();
-                repeated.for_each(|number, hash, key| suspects.add(number, hash, key))?;
-                written.for_each(|_, hash, key| suspects.clear(hash, key))?;
-                let left = suspects.lines.iter().filter(|suspect| !suspect.is_cleared);
-                mistaken.extend(left.map(|suspect| suspect.number));
+                mistaken.extend(mistaken_in(repeated, written)?);
             }
             Ok::<_, Failure>(mistaken)
         };
@@ -163,93 +157,63 @@ fn for_each_chunk<E: From<Failure>>(
 struct Suspect {
     number: u64,
     hash: u64,
-    /// Where its key begins among the keys of all.
-    start: usize,
-    length: usize,
-    /// Whether the line was written.
-    is_cleared: bool,
+    /// Where its key is among the keys of all.
+    key: Range<usize>,
 }
 
-#[derive(Default)]
-struct Suspects {
-    lines: HashTable<Suspect>,
-    keys: Vec<u8>,
+/// Returns the numbers of the lines of one part that were set aside by mistake.
+fn mistaken_in(repeated: Part, written: Part) -> Result<Vec<u64>, Failure> {
+    let (mut suspects, mut keys) = (HashTable::<Suspect>::new(), Vec::new());
+    for_each_record(repeated, |number, hash, key| {
+        // Only the first of equal lines can be a mistake.
+        if suspects.find(hash, |it| keys[it.key.clone()] == *key).is_none() {
+            let suspect = Suspect { number, hash, key: keys.len()..keys.len() + key.len() };
+            suspects.insert_unique(hash, suspect, |it| it.hash);
+            keys.extend_from_slice(key);
+        }
+    })?;
+    for_each_record(written, |_, hash, key| {
+        if let Ok(it) = suspects.find_entry(hash, |it| keys[it.key.clone()] == *key) {
+            it.remove();
+        }
+    })?;
+    Ok(suspects.into_iter().map(|suspect| suspect.number).collect())
 }
 
-impl Suspects {
-    fn find(&mut self, hash: u64, key: &[u8]) -> Option<&mut Suspect> {
-        let Suspects { lines, keys } = self;
-        lines.find_mut(hash, |it| it.hash == hash && &keys[it.start..][..it.length] == key)
-    }
+/// The records of one part: the number of each line, the hash and the length of its key, and the key.
+type Part = BufReader<File>;
 
-    /// Adds a line, unless it equals an earlier one: only the first of equal lines can be a
-    /// mistake.
-    fn add(&mut self, number: u64, hash: u64, key: &[u8]) {
-        if self.find(hash, key).is_none() {
-            let (start, length) = (self.keys.len(), key.len());
-            let suspect = Suspect { number, hash, start, length, is_cleared: false };
-            self.lines.insert_unique(hash, suspect, |suspect| suspect.hash);
-            self.keys.extend_from_slice(key);
+fn for_each_record(mut part: Part, mut act: impl FnMut(u64, u64, &[u8])) -> Result<(), Failure> {
+    let (mut head, mut key) = ([[0; 8]; 3], Vec::new());
+    loop {
+        match part.read_exact(head.as_flattened_mut()) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
+            Err(error) => return Err(cannot(&error)),
         }
-    }
-
-    /// Clears the suspect that equals a line that was written.
-    fn clear(&mut self, hash: u64, key: &[u8]) {
-        if let Some(suspect) = self.find(hash, key) {
-            suspect.is_cleared = true;
-        }
-    }
-}
-
-/// The records of one part: the number, the hash and the key of each line.
-struct Part(BufReader<File>);
-
-impl Part {
-    fn for_each(mut self, mut act: impl FnMut(u64, u64, &[u8])) -> Result<(), Failure> {
-        let mut head = [0; 20];
-        let mut key = Vec::new();
-        loop {
-            match self.0.read_exact(&mut head) {
-                Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
-                Err(error) => return Err(cannot(&error)),
-            }
-            let (number, rest) = head.split_at(8);
-            let (hash, length) = rest.split_at(8);
-            let of =
-                |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-            key.resize(of(length) as usize, 0);
-            self.0.read_exact(&mut key).map_err(|error| cannot(&error))?;
-            act(of(number), of(hash), &key);
-        }
+        let [number, hash, length] = head.map(u64::from_le_bytes);
+        key.resize(length as usize, 0);
+        part.read_exact(&mut key).map_err(|error| cannot(&error))?;
+        act(number, hash, &key);
     }
 }
 
 /// Partitions the lines of a file by hash.
 fn divide(file: File, parts: usize, rules: Rules, hash: LineHash) -> Result<Vec<Part>, Failure> {
-    let mut writers = Vec::new();
-    for _ in 0..parts {
-        writers.push(buffered()?);
-    }
-    let mut keys = Keys::new(rules, hash);
-    let mut put = |number: u64, hash: u64, key: &[u8]| {
-        let mut head = [0; 20];
-        head[..8].copy_from_slice(&number.to_le_bytes());
-        head[8..16].copy_from_slice(&hash.to_le_bytes());
-        head[16..].copy_from_slice(&(key.len() as u32).to_le_bytes());
-        // The hash table of a part uses the lowest and the highest bits.
-        let writer = &mut writers[(hash >> 40) as usize % parts];
-        let written = writer.write_all(&head).and_then(|()| writer.write_all(key));
-        written.map_err(|error| cannot(&error))
-    };
+    let writers: Result<Vec<_>, _> = (0..parts).map(|_| buffered()).collect();
+    let (mut writers, mut keys) = (writers?, Keys::new(rules, hash));
     for_each_chunk(file, rules, |first, chunk| {
         for (line, number) in chunk.iter().zip(first..) {
             let key = keys.key(line);
-            put(number, key.hash.0, key.bytes)?;
+            // The hash table of a part uses the lowest and the highest bits.
+            let writer = &mut writers[(key.hash.0 >> 40) as usize % parts];
+            let head = [number, key.hash.0, key.bytes.len() as u64].map(u64::to_le_bytes);
+            let put = writer.write_all(head.as_flattened());
+            put.and_then(|()| writer.write_all(key.bytes)).map_err(|error| cannot(&error))?;
         }
         Ok::<_, Failure>(())
     })?;
-    let part = |writer| Ok(Part(BufReader::with_capacity(64 << 10, rewound(writer)?)));
+    let part = |writer| Ok(BufReader::with_capacity(64 << 10, rewound(writer)?));
     writers.into_iter().map(part).collect()
 }
 
@@ -303,14 +267,5 @@ mod tests {
             let expected: Vec<u8> = others.iter().copied().flat_map(line).collect();
             assert_eq!(lines_of(settled(&new, &repeated, at_once), false), expected);
         }
-    }
-
-    #[test]
-    fn lines_with_one_hash_are_distinguished() {
-        let mut suspects = Suspects::default();
-        (0..).zip([b"a", b"b", b"c", b"b"]).for_each(|(number, key)| suspects.add(number, 7, key));
-        [b"b", b"d"].iter().for_each(|key| suspects.clear(7, *key));
-        let left = suspects.lines.iter().filter(|suspect| !suspect.is_cleared);
-        assert_eq!(left.map(|suspect| suspect.number).sum::<u64>(), 2);
     }
 }

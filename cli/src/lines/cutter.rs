@@ -96,6 +96,20 @@ mod tests {
         }
     }
 
+    /// Reads a text in pieces of this size. Returns its lines, and whether it was read to its end.
+    fn cut(text: &[u8], piece: usize, is_live: bool, longest: usize) -> (Vec<Vec<u8>>, bool) {
+        let reader = Box::new(Pieces(io::Cursor::new(text.to_vec()), piece));
+        let mut cutter = Cutter { longest, ..Cutter::new(Opened { reader, is_live }, b'\n') };
+        let (mut lines, mut chunk) = (Vec::new(), Chunk::default());
+        loop {
+            match cutter.fill(&mut chunk) {
+                Ok(true) => lines.extend(chunk.iter().map(<[u8]>::to_vec)),
+                end => return (lines, end.is_ok()),
+            }
+            assert!(!chunk.ends.is_empty());
+        }
+    }
+
     #[test]
     fn a_line_is_too_long_wherever_it_begins_and_however_it_is_read() {
         let longest = 3 * CHUNK / 2;
@@ -105,18 +119,9 @@ mod tests {
                     for ending in [&b"\n"[..], b""] {
                         let (first, line) = (vec![b'a'; before], vec![b'b'; length]);
                         let text = [&first[..], b"\n", &line, ending].concat();
-                        let reader = Box::new(Pieces(io::Cursor::new(text), piece));
-                        let input = Opened { reader, is_live: piece == 7 };
-                        let mut cutter = Cutter { longest, ..Cutter::new(input, b'\n') };
-                        let (mut lines, mut chunk) = (0, Chunk::default());
-                        let end = loop {
-                            match cutter.fill(&mut chunk) {
-                                Ok(true) => lines += chunk.lines(),
-                                end => break end,
-                            }
-                        };
-                        assert_eq!(end.is_ok(), is_right, "{before} {piece} {length}");
-                        assert_eq!(lines, 1 + usize::from(is_right));
+                        let (lines, is_whole) = cut(&text, piece, piece == 7, longest);
+                        assert_eq!(is_whole, is_right, "{before} {piece} {length}");
+                        assert_eq!(lines.len(), 1 + usize::from(is_right));
                     }
                 }
             }
@@ -135,13 +140,8 @@ mod tests {
                     continue;
                 }
                 for is_live in [false, true] {
-                    let reader = Box::new(Pieces(io::Cursor::new(text.to_vec()), piece));
-                    let mut cutter = Cutter::new(Opened { reader, is_live }, b'\n');
-                    let (mut lines, mut chunk) = (Vec::new(), Chunk::default());
-                    while cutter.fill(&mut chunk).unwrap() {
-                        assert!(!chunk.ends.is_empty());
-                        lines.extend(chunk.iter().map(<[u8]>::to_vec));
-                    }
+                    let (lines, is_whole) = cut(text, piece, is_live, LONGEST);
+                    assert!(is_whole);
                     let mut expected = text.to_vec();
                     if !text.is_empty() && !text.ends_with(b"\n") {
                         expected.push(b'\n');

@@ -47,16 +47,12 @@ impl Sink {
     ) -> Result<Opened, Failure> {
         match path.filter(|_| !is_standard_output(path)) {
             Some(path) => Sink::file(path, kept, sources, state),
-            None => Ok((Sink::stream(sources, state)?, None)),
+            None => Ok((Sink::standard(sources, state)?, None)),
         }
     }
 
-    /// Opens standard output, for a command without inputs.
-    pub fn standard() -> Result<Sink, Failure> {
-        Sink::stream(&[], None)
-    }
-
-    fn stream(sources: &[Source], state: Option<&Path>) -> Result<Sink, Failure> {
+    /// Opens standard output. Refuses one that is the state, or an input.
+    pub fn standard(sources: &[Source], state: Option<&Path>) -> Result<Sink, Failure> {
         let name = String::from("standard output");
         let file = standard_output().map_err(|error| Failure::of(&name, &error))?;
         let about = file.metadata().map_err(|error| Failure::of(&name, &error))?;
@@ -154,11 +150,11 @@ impl Sink {
         Some((target.path.as_deref()?, &target.file))
     }
 
-    /// Writes a text. It is no error if the reader has gone.
-    pub fn print(&self, text: &str) -> Result<(), Failure> {
-        match self.write(text.as_bytes()) {
+    /// Writes a text. Returns `false` if the reader has gone, which is no error.
+    pub fn print(&self, text: &[u8]) -> Result<bool, Failure> {
+        match self.write(text) {
             Err(End::Failed(failure)) => Err(failure),
-            Ok(()) | Err(_) => Ok(()),
+            written => Ok(written.is_ok()),
         }
     }
 

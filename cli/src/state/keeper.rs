@@ -169,70 +169,70 @@ fn load_if_there(path: &Path, making: &Making) -> Result<(Seen, Option<String>),
                 (!notes.is_empty()).then(|| format!("{}: {}", path.display(), notes.join("; ")));
             Ok((making.accept(seen, path)?, note))
         }
-        Err(error) if error.kind() == SnapshotErrorKind::NotFound => Ok((making.build()?, None)),
+        Err(error) if error.kind() == SnapshotErrorKind::NotFound => {
+            Ok((making.build(0, 0)?, None))
+        }
         Err(error) => Err(cannot_use(path, &error)),
     }
 }
 
-/// A state that is only asked.
-pub struct Lookups {
-    path: PathBuf,
-    state: State,
+/// A state of no more shards, about a megabyte, is checked at once.
+const FEW_SHARDS: usize = 16;
+
+/// Opens the file of a state that is only asked. A small one is known to be whole then.
+pub fn open(path: &Path) -> Result<SnapshotFile<LineHash>, Failure> {
+    check_path(path)?;
+    let cannot_use = |error| cannot_use(path, &error);
+    let file = SnapshotFile::<LineHash>::open(path).map_err(cannot_use)?;
+    if file.info().stats.shards <= FEW_SHARDS {
+        file.check().map_err(cannot_use)?;
+    }
+    Ok(file)
 }
 
+/// A state that is only asked.
 #[allow(clippy::large_enum_variant, reason = "there is one, in a box")]
-enum State {
+pub enum Lookups {
     /// Any number of lines is looked up in the file: the first one in a shard reads and checks it, as a load does, so a
     /// load saves little, and its memory would be this process's alone.
-    InFile(SnapshotFile<LineHash>),
+    InFile(SnapshotFile<LineHash>, PathBuf),
     /// What is in the file of a state that forgets may be forgotten by now.
     Loaded(Seen),
 }
 
-/// A state of no more shards, about a megabyte, is checked at once: then it is known to be whole before any line is
-/// read.
-pub const FEW_SHARDS: usize = 16;
-
 impl Lookups {
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        check_path(path)?;
-        let cannot_use = |error| cannot_use(path, &error);
-        let file = SnapshotFile::<LineHash>::open(path).map_err(cannot_use)?;
-        if file.info().stats.shards <= FEW_SHARDS {
-            file.check().map_err(cannot_use)?;
+        let file = open(path)?;
+        if file.info().remembers.is_none() {
+            return Ok(Lookups::InFile(file, path.to_path_buf()));
         }
-        let state = match file.info().remembers {
-            None => State::InFile(file),
-            Some(_) => {
-                let filter = file.load().map_err(cannot_use)?;
-                keep_up(&filter);
-                State::Loaded(filter)
-            }
-        };
-        Ok(Lookups { path: path.to_path_buf(), state })
+        let seen = file.load().map_err(|error| cannot_use(path, &error))?;
+        keep_up(&seen);
+        Ok(Lookups::Loaded(seen))
     }
 
     pub fn hasher(&self) -> &LineHash {
-        match &self.state {
-            State::InFile(file) => file.hasher(),
-            State::Loaded(seen) => seen.hasher(),
+        match self {
+            Lookups::InFile(file, _) => file.hasher(),
+            Lookups::Loaded(seen) => seen.hasher(),
         }
     }
 
     /// Looks up the lines with these hashes.
     pub fn find(&self, hashes: &[Prehashed]) -> Result<Vec<bool>, Failure> {
-        match &self.state {
-            State::InFile(file) => file.contains_many(hashes),
-            State::Loaded(seen) => Ok(seen.contains_many(hashes)),
+        match self {
+            Lookups::InFile(file, path) => {
+                file.contains_many(hashes).map_err(|error| cannot_use(path, &error))
+            }
+            Lookups::Loaded(seen) => Ok(seen.contains_many(hashes)),
         }
-        .map_err(|error| cannot_use(&self.path, &error))
     }
 
     /// The figures of the state. Its size is what it takes here, and its rate is an estimate if it is not loaded.
     pub fn stats(&self) -> Stats {
-        match &self.state {
-            State::Loaded(seen) => seen.stats(),
-            State::InFile(file) => {
+        match self {
+            Lookups::Loaded(seen) => seen.stats(),
+            Lookups::InFile(file, _) => {
                 let mut stats = file.info().stats.clone();
                 stats.size_in_bytes = file.size_in_bytes();
                 stats

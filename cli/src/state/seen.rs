@@ -46,15 +46,10 @@ impl Making {
         }
     }
 
-    /// Builds an empty filter for an input of unknown size, or for a state, which should be no
-    /// larger than its contents require.
-    pub fn build(&self) -> Result<Seen, Failure> {
-        self.build_for(0, 0)
-    }
-
     /// Builds an empty filter for an input of `bytes` bytes, with a capacity that is halved this number of times, if it
-    /// is known.
-    pub fn build_for(&self, bytes: u64, halvings: u32) -> Result<Seen, Failure> {
+    /// is known. The number of bytes is 0 if it is not known, and for a state, which should be no larger than its contents
+    /// require.
+    pub fn build(&self, bytes: u64, halvings: u32) -> Result<Seen, Failure> {
         let (capacity, mut growth) = match self.capacity {
             Some(lines) => ((lines >> halvings).max(1), EXPECTED_GROWTH_OF_KNOWN),
             None => {
@@ -70,7 +65,10 @@ impl Making {
         let mut builder = ConcurrentCuckooFilter::builder()
             .capacity(capacity)
             .false_positive_rate(self.rate.unwrap_or(DEFAULT_RATE))
-            .hasher(self.hasher());
+            .hasher(self.seed.map_or_else(
+                || LineHash::random(self.comparison()),
+                |seed| LineHash::with_seed(self.comparison(), seed),
+            ));
         if let Some(window) = window {
             builder = builder.remembers(window.ticks());
             growth = growth.min(EXPECTED_GROWTH_OF_WINDOW);
@@ -82,12 +80,6 @@ impl Making {
             seen.tick_to(window.number_now());
         }
         Ok(seen)
-    }
-
-    fn hasher(&self) -> LineHash {
-        let comparison = self.comparison();
-        let of_seed = |seed| LineHash::with_seed(comparison, seed);
-        self.seed.map_or_else(|| LineHash::random(comparison), of_seed)
     }
 
     /// Returns what these options ask for that an existing state decides.

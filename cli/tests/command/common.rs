@@ -6,6 +6,7 @@ use koel_state::window::Window;
 pub use rustix::process::Signal;
 pub use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -60,10 +61,15 @@ pub struct Ran {
 /// Returns whether SIGHUP, SIGINT or SIGTERM is ignored here, as under `nohup` and in the background of a script. A
 /// program that is started ignores it then, too.
 fn inherits_ignored_signals() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    ignored.is_some_and(|mask| mask & (1 << 0 | 1 << 1 | 1 << 14) != 0)
+    let ignored = u64::from_str_radix(&status_of("self", "SigIgn:"), 16).expect("hex");
+    ignored & (1 << 0 | 1 << 1 | 1 << 14) != 0
+}
+
+/// Returns what the system says of a process in this line of its status.
+pub fn status_of(process: impl Display, line: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
+    let found = text.lines().find_map(|text| text.strip_prefix(line));
+    found.expect("the line").trim().to_owned()
 }
 
 impl Ran {
@@ -135,7 +141,7 @@ impl Place {
     /// Runs the command with these words and this standard input.
     pub fn koel_on(&self, words: &str, input: &[u8]) -> Ran {
         let words: Vec<&str> = words.split_whitespace().collect();
-        run(&mut self.command(&words), input)
+        Going::start(&mut self.command(&words)).run(input)
     }
 
     /// Runs the command, which succeeds.
@@ -265,31 +271,7 @@ pub fn each(words: &str) -> Vec<String> {
 /// Runs a script, in which `koel` is the command.
 pub fn shell(place: &Place, script: &str) -> Ran {
     let script = format!("koel() {{ {} \"$@\"; }}; {script}", env!("CARGO_BIN_EXE_koel"));
-    run(Command::new("sh").args(["-c", &script]).current_dir(place.path("")), b"")
-}
-
-/// Runs a command to its end, with this standard input.
-pub fn run(command: &mut Command, input: &[u8]) -> Ran {
-    run_as_it_is(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()), input)
-}
-
-/// The same, with what standard error is already.
-pub fn run_as_it_is(command: &mut Command, input: &[u8]) -> Ran {
-    let mut going = Going::start_as_it_is(command);
-    let mut stdin = going.stdin.take().expect("a pipe");
-    let input = input.to_vec();
-    let writer = thread::spawn(move || {
-        // The command may have ended already.
-        let _ = stdin.write_all(&input);
-    });
-    let reader = collect(going.stdout.take().expect("a pipe"));
-    let (status, stderr) = going.wait();
-    writer.join().expect("the writer");
-    ran(status, reader.join().expect("the reader"), stderr)
-}
-
-pub fn ran(status: ExitStatus, stdout: Vec<u8>, stderr: String) -> Ran {
-    Ran { code: status.code(), stdout, stderr }
+    Going::start(Command::new("sh").args(["-c", &script]).current_dir(place.path(""))).run(b"")
 }
 
 /// Reads to the end on a thread.
@@ -331,6 +313,20 @@ impl Going {
         Going { child, stdin, stdout, stderr }
     }
 
+    /// Gives it this standard input, and waits for its end.
+    pub fn run(mut self, input: &[u8]) -> Ran {
+        let mut stdin = self.stdin.take().expect("a pipe");
+        let input = input.to_vec();
+        let writer = thread::spawn(move || {
+            // The command may have ended already.
+            let _ = stdin.write_all(&input);
+        });
+        let reader = collect(self.stdout.take().expect("a pipe"));
+        let (status, stderr) = self.wait();
+        writer.join().expect("the writer");
+        Ran { code: status.code(), stdout: reader.join().expect("the reader"), stderr }
+    }
+
     pub fn feed(&mut self, lines: &[u8]) {
         let (mut pipe, lines) = (self.stdin.take().expect("a pipe"), lines.to_vec());
         let fed = with_patience("a reader", move || pipe.write_all(&lines).map(|()| pipe));
@@ -368,7 +364,7 @@ impl Going {
     /// immediately.
     pub fn is_watchful(&self) {
         wait_until("that it watches for signals", || {
-            let caught = self.proc("status", "SigCgt:");
+            let caught = status_of(self.child.id(), "SigCgt:");
             let caught = u64::from_str_radix(&caught, 16).expect("hex");
             let of = |signal: Signal| 1u64 << (signal.as_raw() - 1);
             let both = of(Signal::INT) | of(Signal::TERM);
@@ -376,14 +372,6 @@ impl Going {
         });
         // The thread that acts on signals starts after that.
         thread::sleep(Duration::from_millis(5));
-    }
-
-    /// Returns what the system says of it in a line of one of its files.
-    pub fn proc(&self, file: &str, line: &str) -> String {
-        let path = format!("/proc/{}/{file}", self.child.id());
-        let text = fs::read_to_string(path).expect("what the system says of it");
-        let found = text.lines().find_map(|text| text.strip_prefix(line));
-        found.expect("the line").trim().to_owned()
     }
 
     /// Waits until all threads sleep for a while, because the reader waits for lines or the writer

@@ -107,7 +107,7 @@ fn help_fits_80_columns_and_narrower_terminals() {
     for (columns, range) in [("no number", 51..=80), ("200", 51..=80), ("60", 41..=60)] {
         for command in &COMMANDS[..7] {
             let mut koel = place.command(&[command, "--help"]);
-            let ran = run(koel.env("COLUMNS", columns), b"");
+            let ran = Going::start(koel.env("COLUMNS", columns)).run(b"");
             let widest = ran.text().lines().map(|line| line.chars().count()).max().unwrap();
             assert!(range.contains(&widest), "{command}, {columns}: {widest}");
         }

@@ -52,7 +52,7 @@ impl Terminal {
         Some(Terminal { sent, own })
     }
 
-    pub fn end(&self) -> Stdio {
+    fn end(&self) -> Stdio {
         Stdio::from(self.own.try_clone().unwrap())
     }
 
@@ -69,8 +69,11 @@ impl Terminal {
         shown.map(|line| line.trim_matches('\r')).collect::<Vec<_>>().join("\n")
     }
 
-    pub fn own(&self) -> File {
-        self.own.try_clone().unwrap()
+    /// Returns what the screen shows when the command has ended.
+    pub fn shows_in_the_end(&self) -> String {
+        (&self.own).write_all(b"THE END\n").expect("a terminal");
+        let shown = self.shows_at_last("THE END");
+        shown.trim_end().trim_end_matches("THE END").to_owned()
     }
 }
 
@@ -88,15 +91,19 @@ impl Place {
 
     /// Runs the command with a terminal as standard error. `None` if there are no terminals.
     pub fn shown_on(&self, words: &str, input: &[u8]) -> Option<Ran> {
+        let (terminal, going) = self.start_shown(words, false)?;
+        let ran = going.run(input);
+        Some(Ran { stderr: terminal.shows_in_the_end(), ..ran })
+    }
+
+    /// Starts the command with a terminal as standard error, and perhaps as standard output.
+    pub fn start_shown(&self, words: &str, is_output: bool) -> Option<(Terminal, Going)> {
         let terminal = Terminal::new()?;
         let words: Vec<&str> = words.split_whitespace().collect();
         let mut command = self.command(&words);
-        command.env("TERM", "xterm").env_remove("NO_COLOR");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(terminal.end());
-        let ran = run_as_it_is(&mut command, input);
-        terminal.own().write_all(b"THE END\n").expect("a terminal");
-        let shown = terminal.shows_at_last("THE END");
-        let stderr = shown.trim_end().trim_end_matches("THE END").to_owned();
-        Some(Ran { stderr, ..ran })
+        command.env("TERM", "xterm").env_remove("NO_COLOR").stdin(Stdio::piped());
+        command.stdout(if is_output { terminal.end() } else { Stdio::piped() });
+        let going = Going::start_as_it_is(command.stderr(terminal.end()));
+        Some((terminal, going))
     }
 }

@@ -179,7 +179,8 @@ fn a_line_may_be_long_and_takes_its_memory_only_while_it_passes() {
         let reader = collect(going.stdout.take().unwrap());
         going.feed(&lines);
         going.is_idle();
-        let kib: u64 = going.proc("status", "VmRSS:").trim_end_matches(" kB").parse().unwrap();
+        let resident = status_of(going.child.id(), "VmRSS:");
+        let kib: u64 = resident.trim_end_matches(" kB").parse().unwrap();
         assert!(kib < 60_000, "{kib} KiB: {options}");
         going.end();
         assert_same(&reader.join().unwrap(), &lines, "what follows");

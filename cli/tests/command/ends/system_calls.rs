@@ -31,7 +31,7 @@ fn strace(place: &Place, options: &[&str], words: &str) -> Option<Command> {
 
 /// Runs the command under strace to its end.
 pub fn straced(place: &Place, options: &[&str], words: &str) -> Option<Ran> {
-    strace(place, options, words).map(|mut command| run(&mut command, b""))
+    strace(place, options, words).map(|mut command| Going::start(&mut command).run(b""))
 }
 
 /// What a log of strace has of a run with checkpoints.

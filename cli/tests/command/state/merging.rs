@@ -3,18 +3,13 @@
 use crate::common::*;
 use koel::{ConcurrentCuckooFilter, StableHash};
 
-/// Adds lines to a state that is made with these options.
-fn add(place: &Place, state: &str, options: &str, lines: &[u8]) {
-    place.row(&format!("add -q {state} {options}"), lines, 0, "", "");
-}
-
 #[test]
 fn workers_that_went_apart_know_together_what_either_saw() {
     let place = Place::new();
     // A state of one shard, one of several, and an empty one.
-    add(&place, "few.koel", "--seed 7", &numbered(0..2_000));
-    add(&place, "many.koel", "--seed 7", &numbered(1_000..120_000));
-    add(&place, "none.koel", "--seed 7", b"");
+    place.ok("add few.koel --seed 7", numbered(0..2_000));
+    place.ok("add many.koel --seed 7", numbered(1_000..120_000));
+    place.ok("add none.koel --seed 7", b"");
     let merged = place.json("merge seen.koel few.koel many.koel none.koel", "");
     has(&merged, json!({ "states": 3, "unchanged": false }));
     assert_eq!(place.known("seen.koel", &numbered(0..120_000)), numbered(0..120_000));
@@ -39,7 +34,7 @@ fn workers_that_went_apart_know_together_what_either_saw() {
 #[test]
 fn states_that_differ_are_refused_with_the_reason() {
     let place = Place::new();
-    add(&place, "a.koel", "--seed 7", b"one\n");
+    place.ok("add a.koel --seed 7", b"one\n");
     for (options, why) in [
         ("--seed 8", "b.koel: this state has another seed than the others"),
         ("", "b.koel: this state has another seed than the others"),
@@ -51,16 +46,16 @@ fn states_that_differ_are_refused_with_the_reason() {
             "b.koel: this state forgets lines after 30d, and the others never",
         ),
     ] {
-        add(&place, "b.koel", options, b"two\n");
+        place.ok(&format!("add b.koel {options}"), "two\n");
         place.assert_refused(&[
             ("merge out.koel a.koel b.koel", why),
             ("merge a.koel b.koel", "nothing was saved"),
         ]);
         std::fs::remove_file(place.path("b.koel")).expect("a state");
     }
-    add(&place, "day.koel", "--seed 7 --forget-after 1d", b"three\n");
-    add(&place, "month.koel", "--seed 7 --forget-after 30d", b"four\n");
-    add(&place, "large.koel", "--seed 7", &numbered(0..100_000));
+    place.ok("add day.koel --seed 7 --forget-after 1d", b"three\n");
+    place.ok("add month.koel --seed 7 --forget-after 30d", b"four\n");
+    place.ok("add large.koel --seed 7", numbered(0..100_000));
     place.write("text.koel", b"not a state");
     place.assert_refused(&[
         (
@@ -84,7 +79,7 @@ fn a_rate_that_is_higher_than_planned_is_told() {
     // Each is planned for its own lines.
     for worker in 0..6 {
         let lines = numbered(40_000 * worker..40_000 * (worker + 1));
-        add(&place, &format!("{worker}.koel"), "--seed 7 --rate 0.01 --capacity 10000", &lines);
+        place.ok(&format!("add {worker}.koel --seed 7 --rate 0.01 --capacity 10000"), &lines);
     }
     let words = "merge all.koel 0.koel 1.koel 2.koel 3.koel 4.koel 5.koel";
     place.row(words, "", 0, "", "koel: the rate is ");

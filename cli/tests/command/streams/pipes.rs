@@ -13,7 +13,7 @@ fn run_and_leave(place: &Place, words: &str, bytes: usize) -> Ran {
     let read = going.next(bytes);
     going.stop_reading();
     let (status, stderr) = going.wait();
-    ran(status, read, stderr)
+    Ran { code: status.code(), stdout: read, stderr }
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn lines_that_stay_unread_in_a_pipe_are_not_remembered() {
         going.stop_reading();
         let (status, stderr) = going.wait();
         assert!(feeder.join().unwrap().is_err(), "{options}");
-        let ran = ran(status, read, stderr);
+        let ran = Ran { code: status.code(), stdout: read, stderr };
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         let read = whole_lines(&ran.stdout);
         assert_same(&place.known("seen.koel", &all), read, options);

@@ -19,7 +19,7 @@ fn hash_in(geometry: &Geometry, shard: usize, from: u64) -> (u64, Place) {
 
 #[derive(Clone)]
 struct Batch {
-    hashes: Vec<u64>,
+    hashes: Vec<Prehashed>,
     /// The places of the items of the first shard.
     places: Vec<Place>,
     winners: Winners,
@@ -29,6 +29,7 @@ impl Batch {
     fn of(toy: &Toy, hashes: Vec<u64>) -> Self {
         let located = hashes.iter().map(|&hash| toy.table().geometry.locate(hash));
         let places = located.filter(|(shard, _)| *shard == 0).map(|(_, place)| place).collect();
+        let hashes = hashes.into_iter().map(Prehashed).collect();
         Batch { hashes, places, winners: Winners::default() }
     }
 }
@@ -42,13 +43,9 @@ fn three(toy: &Toy) -> Vec<u64> {
     vec![b, other, a]
 }
 
-fn prehashed(hashes: &[u64]) -> Vec<Prehashed> {
-    hashes.iter().map(|hash| Prehashed(*hash)).collect()
-}
-
 fn insert_all(toy: &Toy, batch: &Batch) {
     let mut answers = vec![Ok(()); batch.hashes.len()];
-    write_batch(toy.shards(), &prehashed(&batch.hashes), &mut answers, Insert);
+    write_batch(toy.shards(), &batch.hashes, &mut answers, Insert);
     assert!(answers.iter().all(Result::is_ok), "a batch was refused though there is room");
 }
 
@@ -58,7 +55,7 @@ fn all_there_once(toy: &Toy, batch: &Batch) {
 
 fn add_all(toy: &Toy, batch: &Batch) {
     let mut answers = vec![Ok(false); batch.hashes.len()];
-    write_batch(toy.shards(), &prehashed(&batch.hashes), &mut answers, InsertIfAbsent);
+    write_batch(toy.shards(), &batch.hashes, &mut answers, InsertIfAbsent);
     answers.iter().for_each(|answer| batch.winners.add(*answer == Ok(true)));
 }
 
@@ -89,7 +86,7 @@ impl Operation for Kick {
 /// (The path is known: loom would mistake the loads of a search for the reader's.)
 #[test]
 fn a_reader_finds_what_a_batch_moves() {
-    Model::new(70).shards(2).run::<Toy, (Vec<u64>, Path, Place)>(
+    Model::new(70).shards(2).run::<Toy, ([Prehashed; 2], Path, Place)>(
         |toy| {
             let (hash, newcomer) = hash_in(&toy.table().geometry, 0, 1);
             let (other, _) = hash_in(&toy.table().geometry, 1, 0);
@@ -98,14 +95,14 @@ fn a_reader_finds_what_a_batch_moves() {
             toy.put(&x, from);
             toy.stuff(from);
             let path = toy.path(&[(&x, from)], from ^ 3);
-            (vec![other, hash], path, x)
+            ([other, hash].map(Prehashed), path, x)
         },
         &[
             |toy, (hashes, path, _)| {
                 let mut answers = [Outcome::Stale; 2];
-                let newcomer = toy.table().geometry.locate(hashes[1]).1;
+                let newcomer = toy.table().geometry.locate(hashes[1].0).1;
                 KICK.set(Some((newcomer, path.clone())));
-                write_batch(toy.shards(), &prehashed(hashes), &mut answers, Kick);
+                write_batch(toy.shards(), hashes, &mut answers, Kick);
                 assert_eq!(answers, [Outcome::Placed; 2]);
             },
             |toy, (_, _, x)| toy.is_found(x),

@@ -94,47 +94,44 @@ fn an_item_that_comes_during_a_split_is_found() {
     Model::blocking(28, 3).run_each([0, 1], into_whole, &[split_root, insert], there_once);
 }
 
-/// An item of a half, and who did with it what only one may do.
-type Race = (Mixed, Winners);
+type Change = fn(&Grove, Mixed) -> bool;
 
-#[test]
-fn one_call_wins_on_either_side_of_a_split() {
-    fn add(grove: &Grove, (item, winners): &Race) {
-        winners.add(grove.insert_if_absent(*item));
+/// Makes a change of an item of a half on two threads, one of which splits its shard before. Exactly one makes it.
+fn made_once(
+    model: Model,
+    before: fn(&Grove, u64) -> Mixed,
+    change: Change,
+    after: fn(&Grove, &Mixed),
+    message: &'static str,
+) {
+    fn make(grove: &Grove, (item, change, made): &(Mixed, Change, Winners)) {
+        made.add(change(grove, *item));
     }
-    let split_and_add: fn(&Grove, &Race) = |grove, race| {
-        split_root(grove, &race.0);
-        add(grove, race);
-    };
-    Model::blocking(150, 3).in_short(2, 70).run_each(
+    model.run_each(
         [0, 1],
-        |grove, half| (into_whole(grove, half), Winners::default()),
-        &[split_and_add, add],
-        |grove, (item, winners)| {
-            assert_eq!(winners.count(), 1, "not exactly one call added the item");
-            there_once(grove, item);
+        move |grove, half| (before(grove, half), change, Winners::default()),
+        &[make, |grove, change| {
+            split_root(grove, &change.0);
+            make(grove, change);
+        }],
+        move |grove, (item, _, made)| {
+            assert_eq!(made.count(), 1, "{message}");
+            after(grove, item);
         },
     );
 }
 
 #[test]
+fn one_call_wins_on_either_side_of_a_split() {
+    let (model, message) = (Model::blocking(150, 3), "not exactly one call added the item");
+    let model = model.in_short(2, 70);
+    made_once(model, into_whole, Grove::insert_if_absent, there_once, message);
+}
+
+#[test]
 fn an_item_is_removed_once_on_either_side_of_a_split() {
-    fn take(grove: &Grove, (item, winners): &Race) {
-        winners.add(grove.remove(*item));
-    }
-    let split_and_take: fn(&Grove, &Race) = |grove, race| {
-        split_root(grove, &race.0);
-        take(grove, race);
-    };
-    Model::blocking(150, 3).run_each(
-        [0, 1],
-        |grove, half| (in_whole(grove, half), Winners::default()),
-        &[split_and_take, take],
-        |grove, (item, winners)| {
-            assert_eq!(winners.count(), 1, "an item was not removed once");
-            removed(grove, item);
-        },
-    );
+    let (model, message) = (Model::blocking(150, 3), "an item was not removed once");
+    made_once(model, in_whole, Grove::remove, removed, message);
 }
 
 #[test]

@@ -57,10 +57,6 @@ fn begin_tick(toy: &Narrow) {
     assert!(storage(toy).begin_tick(), "a tick is passing");
 }
 
-fn finish_tick(toy: &Narrow) {
-    storage(toy).finish_tick();
-}
-
 fn tick_whole<T>(toy: &Narrow, _: &T) {
     storage(toy).tick();
 }
@@ -88,10 +84,6 @@ fn renew_and_tick<const WIDE: bool>(toy: &Toy<WIDE, true>, item: &Place) {
     tick(toy, &[0, 1]);
 }
 
-fn is_found<const WIDE: bool>(toy: &Toy<WIDE, true>, item: &Place) {
-    toy.is_found(item);
-}
-
 fn is_there_once<const WIDE: bool>(toy: &Toy<WIDE, true>, item: &Place) {
     assert_eq!(toy.copies(item), 1);
     nothing_is_left_that_expired(toy);
@@ -99,13 +91,13 @@ fn is_there_once<const WIDE: bool>(toy: &Toy<WIDE, true>, item: &Place) {
 
 #[test]
 fn an_item_that_came_again_is_found_while_its_older_copy_expires() {
-    let threads: [fn(&Narrow, &Place); 2] = [renew_and_tick, is_found];
+    let threads: [fn(&Narrow, &Place); 2] = [renew_and_tick, Toy::is_found];
     Model::new(50).run_each([3, 0], expiring, &threads, is_there_once);
 }
 
 /// The largest of all models. Its halves are tests of their own, so that two processors share it.
 fn an_item_in_wide_buckets_comes_again(test: &str, first: u32) {
-    let threads: [fn(&Toy<true, true>, &Place); 2] = [renew_and_tick, is_found];
+    let threads: [fn(&Toy<true, true>, &Place); 2] = [renew_and_tick, Toy::is_found];
     alone(module_path!(), test, || {
         let model = Model::new(2_000).in_short(2, 20);
         model.run_each([first], expiring, &threads, is_there_once);
@@ -186,12 +178,12 @@ fn an_item_that_has_just_come_is_not_taken_for_one_that_expired() {
             },
             |toy, _| {
                 begin_tick(toy);
-                finish_tick(toy);
+                storage(toy).finish_tick();
                 toy.put(&toy.item(1, 2, 2), 1);
             },
         ],
         |toy, item| {
-            finish_tick(toy);
+            storage(toy).finish_tick();
             assert_eq!(toy.copies(&toy.item(1, 2, 2)), 1, "{LOST}");
             assert_eq!(toy.copies(item), 0, "{STILL_THERE}");
         },
@@ -265,7 +257,7 @@ fn an_item_that_came_again_is_found_while_a_whole_tick_passes() {
         tick_whole(toy, item);
     };
     let model = Model::new(20).preemptions(3);
-    model.run_each([3], expiring, &[renew_and_tick, is_found], is_there_once);
+    model.run_each([3], expiring, &[renew_and_tick, Toy::is_found], is_there_once);
 }
 
 /// Whoever writes after a tick began does what it would do if the tick had passed.
@@ -285,7 +277,7 @@ fn an_item_that_expired_is_new_while_the_tick_passes() {
                 let added = act(toy.shards(), *hash, Shards::insert_if_absent);
                 assert_eq!(added, Ok(true), "an item that expired is in the way");
             },
-            |toy, _| finish_tick(toy),
+            |toy, _| storage(toy).finish_tick(),
         ],
         move |toy, hash| is_there_once(toy, &place(toy, *hash)),
     );

@@ -52,7 +52,7 @@ pub enum FullKind {
     /// A growing filter would exceed its [limit](crate::Builder::max_bytes). Raise it with
     /// [`set_max_bytes`](crate::ConcurrentCuckooFilter::set_max_bytes), or remove items.
     LimitReached,
-    /// The system has no memory for a growing filter to grow, or the filter has the most shards that it can have.
+    /// The system has no memory for a growing filter to grow, or the shard has been split as often as one can be.
     NoMemory,
     /// The filter already has the maximum number of copies of the item: as many as its two buckets have slots (4 to 16)
     /// or, in a filter that grows, [about half as many](crate::ConcurrentCuckooFilter#when-it-returns-full). An item

@@ -32,7 +32,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         let is_whole = self.check().is_ok();
         let seen = self.see(place);
         let heads = [place.first, place.second].map(|bucket| self.read(bucket));
-        (seen.still_hold() && is_whole).then(|| self.matches(place, heads))
+        (seen.still_hold() && is_whole).then(|| self.has_match(heads, || self.both_tails(place), place.fp))
     }
 
     /// Makes the moves of a path with one lock at a time.
@@ -58,7 +58,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         let [first, second] = [place.first, place.second].map(|it| self.read_unlocked(it));
         let (bucket, _) = self.emptier_of(place, first.heads, second.heads);
         let locked = self.lock_one(bucket)?;
-        if self.found_in(first, second, place.fp) {
+        if self.has_match([first.heads, second.heads], || [first.tails, second.tails], place.fp) {
             return Ok(Some(false));
         }
         Ok(self.fill_locked(&locked, bucket, place.fp).then_some(true))

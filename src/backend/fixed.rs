@@ -97,7 +97,7 @@ impl Storage for Fixed {
         let shards = self.shards().step_by(geometry.shards() / sample).take(sample);
         let items: i64 = shards.map(Shard::all_items).sum();
         let slots = sample * geometry.buckets() as usize * lanes.slots();
-        rate_at(lanes, items.max(0) as f64 / slots as f64)
+        rate_at(lanes, items.max(0) as f64 / slots as f64, geometry.all_buckets())
     }
 
     fn clear(&self) {

@@ -139,7 +139,13 @@ impl Backend {
 
     #[inline(always)]
     pub fn contains(&self, hash: Mixed) -> bool {
-        self.look(hash).unwrap_or_else(|| on_shards!(self, shards => shards.contains(hash)))
+        self.look(hash).unwrap_or_else(|| self.contains_slow(hash))
+    }
+
+    /// Looks up an item after a [look](Self::look) that gave no answer.
+    #[cold]
+    pub fn contains_slow(&self, hash: Mixed) -> bool {
+        on_shards!(self, shards => shards.contains(hash))
     }
 
     /// Prefetches the memory that a lookup of the item reads.

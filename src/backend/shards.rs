@@ -130,7 +130,7 @@ pub trait Shards<'a>: Copy + Send + Sync {
 
     fn spot(self, hash: Mixed) -> Self::Spot;
 
-    /// Prefetches the memory that a lookup at this spot reads.
+    /// Prefetches the two buckets of a spot.
     fn request(self, spot: Self::Spot);
 
     /// Looks once for the item of this spot. Returns `None` if it may have been moving.

@@ -184,7 +184,7 @@ macro_rules! batches {
     };
 }
 
-batches! { write_in_turn:
+batches! { write_on_this_thread:
     insert: Insert;
     insert_if_absent: InsertIfAbsent;
     remove: Remove;
@@ -192,7 +192,7 @@ batches! { write_in_turn:
     insert_or_refresh: InsertOrRefresh;
 }
 
-fn write_in_turn<O: Operation>(
+fn write_on_this_thread<O: Operation>(
     backend: &Backend,
     hashes: &[Prehashed],
     answers: &mut [O::Answer],
@@ -553,11 +553,11 @@ mod parallel {
     ) {
         let threads = rayon::current_num_threads();
         if threads == 1 || hashes.len() < 2 * CHUNK {
-            return write_in_turn(backend, hashes, answers, operation);
+            return write_on_this_thread(backend, hashes, answers, operation);
         }
         let parts = on_shards!(backend, shards => shards.parts());
         if parts.count() == 1 || hashes.len() / SORTED_PER_PART < parts.count() {
-            return write_in_turn(backend, hashes, answers, operation);
+            return write_on_this_thread(backend, hashes, answers, operation);
         }
         let round = (ROUND * threads).min(MAX_SORTED);
         for (hashes, answers) in hashes.chunks(round).zip(answers.chunks_mut(round)) {

@@ -135,6 +135,10 @@ impl<S> Builder<S> {
     /// 5.3e-5, 20 from 1.2e-5, 21 from 2.7e-6, 24 from 5.8e-7, and 32 from 8e-10.
     /// [The front page](crate#inside) lists the memory that each takes.
     ///
+    /// A filter of fixed size keeps the rate up to 2^32 buckets, which are 16 billion items at 16 bits. Twice as many
+    /// have twice the rate, as [`false_positive_rate_at_capacity`](crate::Stats::false_positive_rate_at_capacity) says:
+    /// ask for less then, or for a filter that grows.
+    ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
     /// let filter = ConcurrentCuckooFilter::builder()

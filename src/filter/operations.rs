@@ -115,7 +115,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     #[cold]
     #[inline(never)]
     fn contains_slow<K: Key + ?Sized>(&self, item: &K) -> bool {
-        self.backend.contains(self.mixed(item))
+        self.backend.contains_slow(self.mixed(item))
     }
 
     /// Returns the number of copies of the item in the filter.

@@ -30,7 +30,7 @@
 //!
 //! # Where does a stream end?
 //!
-//! At the first record whose check fails, and after the last chunk of the stream. A process that is killed leaves at
+//! At the first record whose check fails, or where a chunk is missing, or after the last chunk of the stream. A process that is killed leaves at
 //! most one record of a stream incomplete, the last one. A power failure may take any records that were not synced.
 //! Valid records behind a gap count for nothing: they might be removals of items whose inserts are lost.
 

@@ -26,8 +26,8 @@
 //! # Is the answer of a lookup on record?
 //!
 //! A lookup takes no lock. It may see a change whose record is not written yet; if the process were killed then, the
-//! answer would not survive. So it looks afterwards whether its stream is busy, and waits until it is not. It sees that
-//! a stream is busy if it has seen a change that was made since: the flag is set before the change, and the words of
+//! answer would not survive. So it looks afterwards whether its stream is busy, and waits until it is not. A lookup that
+//! has seen a change also sees the flag that was set before it, or that it was cleared after the record: the words of
 //! the filter are stored `Release` and loaded `Acquire`.
 
 use crate::layout::SMALL;

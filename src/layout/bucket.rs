@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A *wide* bucket has two such words, each cut in the same way. A lane of the first word holds the *head* of a
-//! fingerprint, its lower half, which is never zero. The same lane of the second word holds its *tail*. The first word
+//! fingerprint, one half of it, which is never zero. The same lane of the second word holds its *tail*. The first word
 //! alone determines which lanes are empty. The tail of an empty lane is zero.
 
 use std::num::NonZeroU32;
@@ -171,6 +171,17 @@ impl Lanes {
     #[inline]
     pub fn set_of(self, tops: u64) -> LaneSet {
         LaneSet { tops, bits: self.bits }
+    }
+
+    /// The number of ticks for which items are remembered; 0 if for ever.
+    #[inline]
+    pub const fn remembers(self) -> u8 {
+        self.remembers
+    }
+
+    #[inline]
+    pub const fn forgets(self) -> bool {
+        self.remembers > 0
     }
 
     /// Returns the number of values that a head can take, which is also the largest of them. A narrow

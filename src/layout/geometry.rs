@@ -158,6 +158,11 @@ impl Geometry {
         self.buckets
     }
 
+    /// Returns the number of buckets of all shards.
+    pub fn all_buckets(&self) -> u64 {
+        self.total
+    }
+
     /// Returns the number of words in each shard.
     #[inline]
     pub fn words(&self) -> usize {
@@ -199,7 +204,7 @@ impl Geometry {
         (first, start + second.0 as usize, fp)
     }
 
-    /// Returns the second index of a spot in the hole of the only shard, moved out of the hole.
+    /// Returns the bucket that the second index of a spot stands for, if it is in the hole of the only shard.
     #[cold]
     pub fn out_of_hole(&self, first: usize, second: usize) -> usize {
         self.at_distance(first as u32, (first ^ second) as u32) as usize

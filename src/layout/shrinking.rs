@@ -326,8 +326,8 @@ impl Shrinking {
         or_tops ^ (or_tops - self.units)
     }
 
-    /// Compares each lane with `lane`, except for the bits in `except`. Returns the bits of each lane up to its last
-    /// `1`, which need not agree either, and the top bit of each lane that agrees in all other bits.
+    /// Compares each lane with `lane`, except for the bits in `except`. Returns the bits of each lane from its last `1`
+    /// down, which need not agree either, and the top bit of each lane that agrees in all other bits.
     #[inline]
     fn compared(&self, word: u64, lane: u32, except: u32) -> (u64, u64) {
         let flipped = self.flipped(word);

@@ -36,8 +36,9 @@ pub struct Layout {
 impl Layout {
     /// Returns the layout of a filter of fixed size.
     pub fn fixed(geometry: Geometry, capacity: usize) -> Self {
-        let slots = geometry.shards() * geometry.buckets() as usize * geometry.lanes().slots();
-        let rate = rate_at(geometry.lanes(), capacity as f64 / slots as f64);
+        let buckets = geometry.all_buckets();
+        let load = capacity as f64 / (buckets as f64 * geometry.lanes().slots() as f64);
+        let rate = rate_at(geometry.lanes(), load, buckets);
         let growing = Layout::growing(geometry, capacity, 1.0, rate);
         Layout { grows: false, stagger: Stagger::NONE, ..growing }
     }
@@ -93,7 +94,8 @@ impl Layout {
     fn rate_with(&self, shards: usize, items: usize) -> f64 {
         let in_a_bucket = items as f64 / (shards as f64 * f64::from(self.geometry.buckets()));
         if !self.grows {
-            return rate_at(self.lanes(), in_a_bucket / self.lanes().slots() as f64);
+            let load = in_a_bucket / self.lanes().slots() as f64;
+            return rate_at(self.lanes(), load, self.geometry.all_buckets());
         }
         let growth = shards as f64 / self.geometry.shards() as f64;
         in_a_bucket * rate_of_a_lane(self.lanes()) * weight_after(growth)
@@ -215,8 +217,12 @@ pub fn unsplit_load(lanes: Lanes) -> f64 {
 /// filled by `insert_if_absent`. `insert` also adds the second of two items with the same
 /// fingerprint. The fingerprints are then random, and the probability is
 /// `1 - (1 - 1/fingerprints)^lanes`, which is 3 % less at 8 bits and the same from 16 bits on.
-pub fn rate_at(lanes: Lanes, load: f64) -> f64 {
-    2.0 * lanes.slots() as f64 * load / lanes.fingerprints() as f64
+///
+/// Beyond 2^32 buckets, the index of a bucket takes bits of the hash that the fingerprint is made of, so the
+/// fingerprints that meet in a bucket have these bits in common.
+pub fn rate_at(lanes: Lanes, load: f64, buckets: u64) -> f64 {
+    let in_common = (buckets as f64 * (-32f64).exp2()).max(1.0);
+    2.0 * lanes.slots() as f64 * load * in_common / lanes.fingerprints() as f64
 }
 
 /// Returns the probability that a new lane of a growing filter matches another item, times the number of buckets. The
@@ -272,7 +278,8 @@ pub fn layout_for(
         return Err(BuildError::new(BuildErrorKind::InvalidRate, text));
     }
     let rate_of = |form: &Form| match expected_growth {
-        None => rate_at(form.lanes, form.load),
+        // Up to 2^32 buckets: the builder's page says what is beyond.
+        None => rate_at(form.lanes, form.load, 1),
         Some(growth) => {
             let full = form.lanes.slots() as f64 * (form.load + LOAD_ABOVE_PLAN).min(1.0);
             full * rate_of_a_lane(form.lanes) * weight_after(growth)
@@ -322,4 +329,27 @@ fn check_growth(growth: f64, ticks: u8) -> Result<(), BuildError> {
 fn rounded_up(rate: f64) -> f64 {
     let unit = 10f64.powf(rate.log10().floor() - 1.0);
     (rate / unit).ceil() * unit
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::layout::geometry::Mixed;
+
+    #[test]
+    fn fingerprints_of_a_huge_table_have_bits_in_common_and_no_more() {
+        let (lanes, shards, samples) = (Lanes::of_bits(12), 1 << 17, 1_000_000u64);
+        let geometry = Geometry::new(lanes, shards, SHARD_BUCKETS);
+        let hash_in_one_bucket = |low: u64| Mixed(0x5555_5555 << 32 | Mixed::of(low).0 >> 34);
+        let (_, searched) = geometry.locate_mixed(hash_in_one_bucket(samples), false);
+        let matching = (0..samples).filter(|low| {
+            let (_, place) = geometry.locate_mixed(hash_in_one_bucket(*low), false);
+            assert_eq!(place.first, searched.first);
+            place.fp == searched.fp
+        });
+        // Of the lanes of one bucket.
+        let expected = rate_at(lanes, 1.0, geometry.all_buckets()) / (2.0 * lanes.slots() as f64);
+        let found = matching.count() as f64 / samples as f64;
+        assert!((0.8..1.2).contains(&(found / expected)), "{found:e} instead of {expected:e}");
+    }
 }

@@ -93,17 +93,6 @@ impl Lanes {
         lanes
     }
 
-    /// The number of ticks for which items are remembered; 0 if for ever.
-    #[inline]
-    pub const fn remembers(self) -> u8 {
-        self.remembers
-    }
-
-    #[inline]
-    pub const fn forgets(self) -> bool {
-        self.remembers > 0
-    }
-
     /// The number of bits of a stamp.
     #[inline]
     pub const fn stamp_bits(self) -> u32 {
@@ -166,19 +155,9 @@ impl Lanes {
         }
     }
 
-    /// The age in ticks of lanes with this stamp.
-    pub fn age_of(self, stamp: u8, now: Moment) -> u64 {
-        now.tick().wrapping_sub(stamp.into()) & self.last_stamp()
-    }
-
     /// Whether all items with this stamp have expired.
     pub fn has_stamp_expired(self, stamp: u8, now: Moment) -> bool {
-        self.is_too_old(self.age_of(stamp, now), now)
-    }
-
-    #[inline]
-    fn is_too_old(self, age: u64, now: Moment) -> bool {
-        match age {
+        match now.tick().wrapping_sub(stamp.into()) & self.last_stamp() {
             0 => false,
             age => now.ends_all() || age == u64::from(self.remembers) + 1,
         }

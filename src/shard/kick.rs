@@ -236,7 +236,7 @@ fn execute_within<'a, const MOVES: usize, const MAX: usize, L: Lease<'a>>(
     if copies == Copies::UnlessPresent && shard.contains_locked(&locked, place) {
         return Ok(Outcome::Present);
     }
-    let Some(words) = check::<MOVES, MAX, L>(shard, path, place, &locked) else {
+    let Some(words) = new_words::<MOVES, MAX, L>(shard, path, place, &locked) else {
         return Ok(Outcome::Stale);
     };
     // A path of a single store moves no item.
@@ -252,7 +252,7 @@ fn execute_within<'a, const MOVES: usize, const MAX: usize, L: Lease<'a>>(
 /// Returns the new words of the path's buckets, in its order, or `None` if the path is stale. No bucket
 /// appears twice, so each word is computed from the bucket's present contents.
 #[inline]
-fn check<'a, const MOVES: usize, const MAX: usize, L: Lease<'a>>(
+fn new_words<'a, const MOVES: usize, const MAX: usize, L: Lease<'a>>(
     shard: Shard<L>,
     path: &Path<MOVES>,
     place: Place,

@@ -5,7 +5,7 @@
 //! invalidated all its attempts does a lookup lock the stripes of both buckets.
 
 use crate::layout::SMALL;
-use crate::layout::bucket::{Fingerprint, Words};
+use crate::layout::bucket::Fingerprint;
 use crate::layout::geometry::Place;
 use crate::layout::shrinking::Matches;
 use crate::shard::{Lease, Shard};
@@ -95,17 +95,10 @@ impl<'a, L: Lease<'a>> Shard<L> {
         SeenVersions { last, first: both.then(|| SeenVersion::of(self.version(place.first))) }
     }
 
-    /// Whether any lane of two buckets matches the item, given their first words.
-    #[inline(always)]
-    pub fn matches(self, place: Place, heads: [u64; 2]) -> bool {
-        self.may_match(heads, place.fp)
-            && self.either_matches(heads, self.both_tails(place), place.fp)
-    }
-
     /// Reads the second words of two wide buckets. Both are read: which bucket has the head is random, so a branch on
     /// it would be mispredicted.
     #[inline(always)]
-    fn both_tails(self, place: Place) -> [u64; 2] {
+    pub fn both_tails(self, place: Place) -> [u64; 2] {
         [self.tails(place.first), self.tails(place.second)]
     }
 
@@ -133,22 +126,23 @@ impl<'a, L: Lease<'a>> Shard<L> {
     #[inline]
     pub fn contains_locked(self, locked: &impl Locks, place: Place) -> bool {
         let (first, second) = self.read_both(locked, place);
-        self.found_in(first, second, place.fp)
+        self.has_match([first.heads, second.heads], || [first.tails, second.tails], place.fp)
     }
 
-    #[inline]
-    pub fn found_in(self, first: Words, second: Words, fp: Fingerprint) -> bool {
-        let (heads, tails) = ([first.heads, second.heads], [first.tails, second.tails]);
-        self.may_match(heads, fp) && self.either_matches(heads, tails, fp)
-    }
-
-    /// Whether two wide buckets have the item's head. (An item that is inserted is usually absent, and so is its head:
-    /// then nothing is left to compare.)
+    /// Whether a lane of two buckets matches the item. (An item that is inserted is usually absent, and in wide buckets
+    /// so is its head: then the tails are not read.)
     #[inline(always)]
-    fn may_match(self, heads: [u64; 2], fp: Fingerprint) -> bool {
-        let [first, second] = heads;
-        let matching = |heads| self.matching_heads(heads, fp);
-        !self.is_wide() || !matching(first).or(matching(second)).is_empty()
+    pub fn has_match(
+        self,
+        heads: [u64; 2],
+        tails: impl FnOnce() -> [u64; 2],
+        fp: Fingerprint,
+    ) -> bool {
+        let has_head = || {
+            let [first, second] = heads.map(|heads| self.matching_heads(heads, fp));
+            !first.or(second).is_empty()
+        };
+        (!self.is_wide() || has_head()) && self.either_matches(heads, tails(), fp)
     }
 
     /// Counts the copies of the item.
@@ -166,7 +160,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     pub fn count_locked(self, locked: &impl Locks, place: Place) -> usize {
         let (first, second) = self.read_both(locked, place);
-        self.copies_in(first, second, place.fp)
+        self.matching(first, place.fp).len() + self.matching(second, place.fp).len()
     }
 
     /// Returns the copies of the item, by recent words.
@@ -181,10 +175,5 @@ impl<'a, L: Lease<'a>> Shard<L> {
                 Matches { lanes: lanes + 1, whole, lost: lost + own }
             })
         })
-    }
-
-    /// Counts the copies of an item in its two buckets.
-    pub fn copies_in(self, first: Words, second: Words, fp: Fingerprint) -> usize {
-        self.matching(first, fp).len() + self.matching(second, fp).len()
     }
 }

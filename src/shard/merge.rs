@@ -73,7 +73,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         let has_finer = !in_first.finer.or(in_second.finer).is_empty();
         if is_covered || has_finer {
             let both = [(place.first, first, in_first), (place.second, second, in_second)];
-            return self.join(locked, (place.fp, now), both, is_covered);
+            return self.merge_into_lane(locked, (place.fp, now), both, is_covered);
         }
         let (bucket, heads) = self.emptier_of(place, first.heads, second.heads);
         match lanes.empty(heads).is_empty() {
@@ -103,7 +103,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Makes one of these lanes stand for the entry too: the youngest that covers it, or else the youngest
     /// that is finer.
-    fn join(
+    fn merge_into_lane(
         self,
         locked: &impl Locks,
         (fp, now): (Fingerprint, Moment),

@@ -70,7 +70,7 @@ impl<L> Deref for Shard<L> {
 }
 
 impl<'a> Shard<Permanent<'a>> {
-    /// Returns a shard that keeps its items for good.
+    /// Returns a shard whose lease never ends, or is not checked.
     pub fn new(table: &'a Table, index: usize) -> Self {
         let base = index * table.geometry.buckets() as usize;
         Shard::of(Permanent { table, base, is_wide: table.is_wide() })

@@ -82,7 +82,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         let seen = (!self.hits_need_no_version()).then(|| self.see(place));
         let (first, second) = (self.read(place.first), self.read(place.second));
         let is_sure = || seen.is_none_or(|seen: SeenVersions<'_>| self.still_holds(seen));
-        if self.matches(place, [first, second]) && is_sure() {
+        if self.has_match([first, second], || self.both_tails(place), place.fp) && is_sure() {
             return Ok(Some(false));
         }
         // If the item was not seen, the decision is made under locks: those of its own buckets if one has
@@ -99,7 +99,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
     pub fn insert_if_absent_locked(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
         let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
-        if self.found_in(first, second, place.fp) {
+        let tails = || [first.tails, second.tails];
+        if self.has_match([first.heads, second.heads], tails, place.fp) {
             return Ok(Some(false));
         }
         let (bucket, _) = self.emptier_of(place, first.heads, second.heads);
@@ -189,7 +190,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Invalidates the readers that have begun to look for the item, before one copy is removed and another
-    /// stays.
+    /// stays: [`kick`](mod@crate::shard::kick) says why.
     #[cold]
     #[inline(never)]
     fn invalidate_readers(&self, locked: &impl Locks, place: Place) {

@@ -62,7 +62,7 @@ impl BlockReader {
         let (depth, items) = self.head(number, std::array::from_fn(|word| words[word]))?;
         let (buckets, rest) = words[BLOCK_HEAD..].split_at(self.words);
         let ages = rest.first_chunk().copied().unwrap_or_default();
-        let time = self.time_before(number + 1, ages)?;
+        let time = self.time_of(number, ages)?;
         if let Some(bucket) = self.first_wrong(buckets, time) {
             return damaged(BLOCK_HEAD + bucket, "a bucket cannot hold this value".into());
         }
@@ -80,13 +80,13 @@ impl BlockReader {
         self.block(words)
     }
 
-    /// Returns the time of the block before block `number`, from the words before its checksum, if the filter forgets.
-    pub fn time_before(
+    /// Returns the time of a block, from the words before its checksum, if the filter forgets.
+    pub fn time_of(
         &self,
         number: u64,
         words: [u64; TIME_WORDS],
     ) -> Result<Option<Time>, SnapshotError> {
-        time_in(self.lanes, words, self.time_at(number))
+        time_in(self.lanes, words, self.time_at(number + 1))
     }
 
     /// Returns the byte of the time before block `number`.

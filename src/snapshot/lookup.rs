@@ -446,7 +446,7 @@ impl BlockIndex {
             }
             let ([.., found, depth, items], [a, b, c, sum, ..]) = (around, next);
             let (depth, items) = reader.head(number, [found, depth, items])?;
-            let time = reader.time_before(number + 1, [a, b, c])?;
+            let time = reader.time_of(number, [a, b, c])?;
             if layout.grows {
                 starts.push(totals.place);
             }

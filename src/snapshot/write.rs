@@ -138,12 +138,12 @@ fn copy_block(
 ) -> Option<(u32, i64)> {
     let buckets = buckets_in(layout);
     let of_time = buckets.end..block.len() - 1;
-    let place = |next: u64| backend.hash_in(next);
+    let hash_at = |next: u64| backend.hash_in(next);
     let first = (*next)?;
     let mut copied = None;
-    cut(place(first), backend.after(first).map(place), &mut || {
+    cut(hash_at(first), backend.after(first).map(hash_at), &mut || {
         copied = backend.copy_shard(next, &mut block[buckets.clone()]);
-        next.map(place)
+        next.map(hash_at)
     });
     let Block { depth, items, time, .. } = copied?;
     block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);

@@ -124,7 +124,7 @@ impl Table {
 
     // Lookups in a fixed filter.
 
-    /// Prefetches what a lookup at this spot reads.
+    /// Prefetches the two buckets of a spot.
     #[inline(always)]
     pub fn request(&self, (first, second, _): Spot, is_wide: bool) {
         for bucket in [first, second] {

@@ -3,7 +3,8 @@
 //! Writers hold the lock of the stripe of every bucket that they write, as [`LockGuard`], [`Two`] or [`Many`]. A writer
 //! that needs several locks acquires them at once, and only here: in ascending order and each once, so threads never
 //! wait for each other in a cycle. (A split then locks the new shard as well, and a join the upper half after the lower
-//! one. Whoever else holds a lock there waits for no other shard.) The result is a witness of the locks, [`Locks`],
+//! one. No thread waits for a shard with items while it holds one without, nor for a lower half while it holds the upper
+//! one, so this adds no cycle.) The result is a witness of the locks, [`Locks`],
 //! which the writing functions require.
 //!
 //! Readers hold no lock. They take a [`SeenVersion`] of one of the two stripes that they are about to read (if items
@@ -231,7 +232,7 @@ impl<const N: usize> StripeSet<N> {
     }
 }
 
-/// The version of a stripe, or of anything else that readers read without a lock, as read before the data.
+/// The version of a stripe, as read before the data.
 pub struct SeenVersion<'a> {
     version: &'a AtomicU64,
     seen: u64,

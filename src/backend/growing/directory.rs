@@ -20,6 +20,7 @@
 //! lookups stay right.
 
 use crate::backend::growing::tables::{Entry, Site, Tables};
+use crate::error::FullKind;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::{Position, Roots};
@@ -169,17 +170,17 @@ impl Directory {
 
     /// Ensures that there are entries for shards of this depth, which is at most one more than the level of
     /// the newest list.
-    pub fn deepen(&self, depth: u32) -> Result<(), NoMemory> {
+    pub fn deepen(&self, depth: u32) -> Result<(), FullKind> {
         let _alone = self.changes.lock();
         let old = self.lists.newest_alone();
         if depth <= old.level() {
             return Ok(());
         }
         if depth as usize == MAX_LEVELS {
-            return Err(NoMemory);
+            return Err(FullKind::NoMemory);
         }
         let twice = old.entries().flat_map(|entry| [entry, entry]);
-        self.lists.add(List::of(depth, 2 * old.slots.len(), twice).ok_or(NoMemory)?);
+        self.lists.add(List::of(depth, 2 * old.slots.len(), twice).ok_or(FullKind::NoMemory)?);
         Ok(())
     }
 
@@ -276,10 +277,6 @@ impl Directory {
         any.unwrap_or(0) as u32
     }
 }
-
-/// There is no memory for another list, or no deeper level.
-#[derive(Debug)]
-pub struct NoMemory;
 
 impl List {
     fn level(&self) -> u32 {

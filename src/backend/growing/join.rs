@@ -54,7 +54,7 @@
 //!
 //! # And a save?
 //!
-//! A save, a clone and a union copy a filter shard by shard, and hold `copies` of the filter for reading, so that each
+//! A save, a clone and a union copy a filter shard by shard, and hold `copying` of the filter for reading, so that each
 //! copy begins where the one before it ended. A join that does not get it for writing gives up.
 //!
 //! # What becomes of void lanes?

@@ -2,8 +2,8 @@
 //!
 //! When an item finds no room in its shard, the shard is [split](mod@crate::backend::growing::split): half of
 //! its items move to a new shard of the same size, and the [directory](crate::backend::growing::directory)
-//! gets an entry for each half. Both buckets of an item are determined by the anchor of its fingerprint,
-//! which never changes, so each item keeps the number of its bucket, in the old shard or in the new one. No
+//! gets an entry for each half. The anchor of an item's fingerprint, which never changes, leads from either of
+//! its buckets to the other, so each item keeps the number of its bucket, in the old shard or in the new one. No
 //! item is hashed again, and the halves always have room for the items.
 //! [`shrinking`](crate::layout::shrinking) describes what the fingerprints lose, and [`split_policy`] when a
 //! split is refused.
@@ -13,11 +13,9 @@ mod merge;
 pub mod shards;
 pub mod split_policy;
 
-use crate::backend::growing::directory::{
-    Directory, MAX_ENTRIES, NoMemory, SeenEntry, ShardsOfDepth,
-};
+use crate::backend::growing::directory::{Directory, MAX_ENTRIES, SeenEntry, ShardsOfDepth};
 use crate::backend::growing::sharded::split_policy::split_helps;
-use crate::backend::growing::split::{Sorted, split};
+use crate::backend::growing::split::{SplitFigures, split};
 use crate::backend::growing::tables::{Entry, Site, Tables};
 use crate::backend::growing::until_split::{Shared, UntilSplit};
 use crate::backend::growing::void::VoidItems;
@@ -235,7 +233,7 @@ impl Sharded {
             // that are older than it.
             upper.0.mark_swept(&new_locked, shard.now());
         }
-        split(shard, locked, upper, shrinking, |Sorted { surplus, newly_void }| {
+        split(shard, locked, upper, shrinking, |SplitFigures { surplus, newly_void }| {
             let halves = [site, new];
             halves
                 .iter()
@@ -284,7 +282,7 @@ impl Sharded {
         let for_a_table = left.saturating_sub(self.directory.bytes_of(depth + 1));
         let tables = &self.shared.tables;
         let spare = tables.next_unused(for_a_table).map_err(Full::new)?;
-        self.directory.deepen(depth).map_err(|NoMemory| Full::new(FullKind::NoMemory))?;
+        self.directory.deepen(depth).map_err(Full::new)?;
         let Ok(locked) = spare.site.shard().lock_all();
         tables.take_into_use(spare);
         Ok((spare.site, locked))

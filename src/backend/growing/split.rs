@@ -84,7 +84,7 @@ use crate::table::stripe::{Locks, StripeSet};
 /// The changes that a split makes to the figures of a shard.
 #[doc(hidden)]
 #[derive(Default)]
-pub struct Sorted {
+pub struct SplitFigures {
     /// The initial [`surplus`](crate::backend::growing::tables::Site::surplus) of each half.
     pub surplus: [u64; 2],
     /// The number of lanes that have lost their last bit.
@@ -100,7 +100,7 @@ pub fn split<'a, L: Lease<'a>>(
     locked: &impl Locks,
     (upper, upper_locked): (Shard<Permanent<'_>>, &impl Locks),
     shrinking: &Shrinking,
-    publish: impl FnOnce(Sorted),
+    publish: impl FnOnce(SplitFigures),
 ) {
     let all: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
     if !SMALL {
@@ -114,7 +114,7 @@ pub fn split<'a, L: Lease<'a>>(
     let of_upper: StripeSet<SHARD_STRIPES> = upper.own_stripes().collect();
     let _coming = upper.write_section(upper_locked, &of_upper);
     let lanes = shard.lanes();
-    let mut sorted = Sorted::default();
+    let mut sorted = SplitFigures::default();
     let mut counted = [0, 0];
     for bucket in shard.buckets() {
         let words = shard.read_locked(locked, bucket);

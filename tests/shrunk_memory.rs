@@ -49,6 +49,9 @@ fn resident() -> usize {
     1024 * kibibytes.parse::<usize>().expect("a number")
 }
 
+/// A huge page.
+const HUGE: usize = 2 << 20;
+
 #[test]
 fn what_was_given_back_is_not_in_memory() {
     // Tables in small pages, and in huge ones.
@@ -67,9 +70,12 @@ fn what_was_given_back_is_not_in_memory() {
         let given_back = filter.shrink();
         let size = filter.size_in_bytes();
         assert!(size < full / 8, "{size} of {full} bytes");
-        // The allocator may have kept memory of the filter before, which this one took.
+        // The allocator may have kept memory of the filter before, which this one took. And where large tables ask for
+        // huge pages, the system may soon make one again of what a page that was given back in part has left: at
+        // either end of what is in use.
         let grown = resident().saturating_sub(in_memory);
-        assert!(grown < size + full / 50 + 300_000, "{grown} bytes in memory, not {size}");
+        let huge = if full > 8 * HUGE { 2 * HUGE } else { 0 };
+        assert!(grown < size + full / 50 + 300_000 + huge, "{grown} bytes in memory, not {size}");
         let short = NOW.load(Relaxed) - allocated + beside - size;
         // A shorter list of the directory may have been made.
         assert!(short.abs_diff(given_back) < 10_000, "{short}, not {given_back}");

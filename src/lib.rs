@@ -153,6 +153,9 @@
 //! guide/      the pages of this documentation
 //! ```
 //!
+//! Single files are for all layers: `error.rs`, `hash.rs`, `stats.rs`, `mapping.rs` (files as words in memory), and
+//! `sync.rs`, which has the atomics of the standard library or of a checker.
+//!
 //! `unsafe` is in `table/memory.rs` and `backend/growing/tables.rs`, and, in one place each (but for what only a checker
 //! compiles), in `durable/keeper.rs`, `mapping.rs` and `sync.rs`.
 //!

@@ -115,12 +115,4 @@ mod tests {
             assert_eq!(found.join(" "), names);
         }
     }
-
-    #[test]
-    fn given_ticks_are_the_ends_if_no_value_is_beyond_them() {
-        let ticks = vec![(8.0, "8".into()), (256.0, "256".into())];
-        let scale = Scale::of(&Axis { log: true, ticks, ..Axis::default() }, [16.0].into_iter());
-        assert_eq!((scale.low, scale.high, scale.ticks.len()), (8.0, 256.0, 2));
-        assert!((scale.place(128.0) - 0.8).abs() < 1e-9);
-    }
 }

@@ -20,21 +20,14 @@ pub fn growing() -> Filter {
     filter
 }
 
-/// Compares filters of about a million items, and of this power of two.
+/// Compares filters of about a million items, and of this power of two, and tells the memory of filters of ten items.
 pub fn speed(power: u32, reps: u64) -> String {
-    let few = growing_and_fixed_bytes();
+    let grows = Filter::builder().capacity(10).growing().build().expect("memory").size_in_bytes();
+    let fixed = Filter::with_capacity(10).size_in_bytes();
+    let few = format!("  made for ten items: {grows} bytes if it grows, {fixed} if not\n");
     let powers = [20.min(power - 1), power];
     let sizes = powers.into_iter().flat_map(|power| [(1 << power) / 10 * 9, 1 << power]);
     sizes.map(|items| compare(items, reps)).fold(few, |text, table| text + &table)
-}
-
-/// Tells the memory of filters of ten items.
-fn growing_and_fixed_bytes() -> String {
-    let bytes = [
-        Filter::builder().capacity(10).growing().build().expect("memory").size_in_bytes(),
-        Filter::with_capacity(10).size_in_bytes(),
-    ];
-    format!("  made for ten items: {} bytes if it grows, {} if not\n", bytes[0], bytes[1])
 }
 
 fn compare(items: u64, reps: u64) -> String {

@@ -51,17 +51,13 @@ impl Worker {
         if status.success() { Ok(()) } else { Err(format!("a worker ended with {status}").into()) }
     }
 
-    /// Kills the process that has the set, which the worker has named. The worker ends, too.
+    /// Kills the process that has the set, which the worker has named, and the worker, if that is another one.
     pub fn kill(mut self, figures: &Figures) -> Result<()> {
         let Some(process) = figures.get("process") else {
             self.end()?;
             return Err("it has ended too early".into());
         };
-        let process = *process as u32;
-        if process != self.child.id() {
-            // It is a child of the worker.
-            Command::new("kill").args(["-9", &process.to_string()]).status()?;
-        }
+        Command::new("kill").args(["-9", &process.to_string()]).status()?;
         self.child.kill()?;
         self.child.wait()?;
         // The worker cannot wait for its own child any more.

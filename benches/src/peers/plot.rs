@@ -19,7 +19,7 @@ const CHARTS: [(&str, &str); 6] = [
 /// The only peer behind one mutex that is drawn: the others' curves lie close to it.
 const MUTEX: &str = "bloom-lib (mutex)";
 
-/// Returns the file names and contents of all plots for which there are figures.
+/// Returns the file names and contents of all plots.
 pub fn all(rows: &[Row]) -> Vec<(String, String)> {
     let sizes: BTreeSet<u64> = rows.iter().map(|row| row.size).collect();
     let threads: BTreeSet<u64> = rows.iter().map(|row| row.threads).collect();
@@ -28,7 +28,7 @@ pub fn all(rows: &[Row]) -> Vec<(String, String)> {
         |file: String, title: String, x, which: &dyn Fn(&Row) -> bool, at: fn(&Row) -> u64| {
             let drawn = |row: &&Row| !row.peer.contains("(mutex)") || row.peer == MUTEX;
             let rows: Vec<&Row> = rows.iter().filter(|row| which(row)).filter(drawn).collect();
-            plots.extend(throughput(&title, &rows, x, at).map(|svg| (file, svg)));
+            plots.push((file, throughput(&title, &rows, &x, at)));
         };
     for &size in &sizes {
         let name = size_name(size);
@@ -37,20 +37,17 @@ pub fn all(rows: &[Row]) -> Vec<(String, String)> {
         let file = format!("threads-{}.svg", name.replace(' ', ""));
         draw(file, title, x, &|row| row.size == size, |row| row.threads);
     }
-    let two = threads.iter().find(|threads| **threads >= 2).or(threads.first());
-    if let Some(&two) = two.filter(|_| sizes.len() > 1) {
-        let title = format!("Throughput by table size, {two} threads, 94 % load");
-        let x = named("table size (16-bit fingerprints)", sizes.iter().copied(), size_name);
-        draw("sizes.svg".into(), title, x, &|row| row.threads == two, |row| row.size);
-    }
+    let two = *threads.range(2..).chain(&threads).next().expect("a number of threads");
+    let title = format!("Throughput by table size, {two} threads, 94 % load");
+    let x = named("table size (16-bit fingerprints)", sizes.into_iter(), size_name);
+    draw("sizes.svg".into(), title, x, &|row| row.threads == two, |row| row.size);
     plots
 }
 
-fn throughput(title: &str, rows: &[&Row], x: Axis, at: fn(&Row) -> u64) -> Option<String> {
+fn throughput(title: &str, rows: &[&Row], x: &Axis, at: fn(&Row) -> u64) -> String {
     let lines = Lines { rows, name: |row| &row.peer, style };
     let batches = || Style { dashed: true, width: 2.2, ..style(KOEL) };
-    let mut charts = Vec::new();
-    for (workload, title) in CHARTS {
+    let chart = |(workload, title): (&str, &str)| {
         let point = |row: &&Row, workload: &str| {
             let hollow = is_heavy(rows, row);
             let point = Point { x: at(row) as f64, y: row.median, hollow };
@@ -61,19 +58,16 @@ fn throughput(title: &str, rows: &[&Row], x: Axis, at: fn(&Row) -> u64) -> Optio
         let of_koel = rows.iter().filter(|row| row.peer == KOEL);
         let points = of_koel.filter_map(|row| point(row, &bulk)).collect();
         curves.push(Curve { points, style: batches() });
-        if curves.iter().any(|curve| !curve.points.is_empty()) {
-            let y = axis("million operations / s", true);
-            charts.push(Chart { title: title.into(), x: x.clone(), y, curves });
-        }
-    }
+        let y = axis("million operations / s", true);
+        Chart { title: title.into(), x: x.clone(), y, curves }
+    };
+    let charts = CHARTS.into_iter().map(chart).collect();
     let mut legend = lines.legend(|name| with_memory(name, rows));
-    if rows.iter().any(|row| row.peer == KOEL && row.workload.starts_with("bulk")) {
-        let name = format!("{KOEL}, in batches");
-        legend.push(Entry { name, style: batches(), hollow: false });
-    }
+    let name = format!("{KOEL}, in batches");
+    legend.push(Entry { name, style: batches(), hollow: false });
     let note = "Bits are per item. A hollow mark: this table takes more than 1.3 times the memory of \
                 koel's.";
-    (!charts.is_empty()).then(|| picture(title, 1200, (215, 3, charts), legend, note))
+    picture(title, 1200, (215, 3, charts), legend, note)
 }
 
 /// Returns a peer and its memory, for the legend, and whether that is more than koel's at all sizes.

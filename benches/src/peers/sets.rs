@@ -58,12 +58,20 @@ pub fn hash_of(key: u64) -> u64 {
 
 pub struct Koel(pub ConcurrentCuckooFilter<FixedState>);
 
+/// Returns a builder of a koel filter with the hasher of all peers.
+pub fn builder(capacity: u64, rate: f64) -> koel::Builder<FixedState> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(capacity as usize);
+    builder.false_positive_rate(rate).hasher(hasher())
+}
+
 impl Koel {
+    pub fn build(builder: koel::Builder<FixedState>) -> Self {
+        Koel(builder.build().expect("memory for the filter"))
+    }
+
     /// Of fixed size, with room for this many items.
     pub fn fixed(items: u64) -> Self {
-        let builder = ConcurrentCuckooFilter::builder().capacity(items as usize);
-        let builder = builder.false_positive_rate(RATE).hasher(hasher());
-        Koel(builder.build().expect("memory for the filter"))
+        Koel::build(builder(items, RATE))
     }
 
     /// Of fixed size, and filled to 94 % by this many items.
@@ -76,9 +84,7 @@ impl Koel {
 
     /// Growing from nothing.
     pub fn growing(_: u64) -> Self {
-        let builder = ConcurrentCuckooFilter::builder().capacity(1).growing();
-        let builder = builder.false_positive_rate(GROWING_RATE).hasher(hasher());
-        Koel(builder.build().expect("memory for the filter"))
+        Koel::build(builder(1, GROWING_RATE).growing())
     }
 }
 

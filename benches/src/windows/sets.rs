@@ -1,10 +1,9 @@
 //! Sets that forget: koel and its peers, each set up as its documentation advises.
 
 pub use crate::peers::sets::RATE;
-use crate::peers::sets::{AtomicBloom, CuckooClock, Koel, Peer, hasher};
+use crate::peers::sets::{AtomicBloom, CuckooClock, Koel, Peer, builder, hasher};
 use cuckoo_clock::config::{BitCount, CuckooConfiguration, TtlConfig};
 use foldhash::quality::FixedState;
-use koel::ConcurrentCuckooFilter;
 use std::num::{NonZeroU32, NonZeroUsize};
 
 /// The ticks for which an item has to be remembered: a tick may be a day, and this a week.
@@ -28,27 +27,20 @@ pub fn absent(item: u64) -> u64 {
     1 << 63 | item
 }
 
-fn koel(builder: koel::Builder<FixedState>) -> Koel {
-    Koel(builder.false_positive_rate(RATE).build().expect("memory"))
-}
-
-fn of_capacity(capacity: u64) -> koel::Builder<FixedState> {
-    ConcurrentCuckooFilter::builder().capacity(capacity as usize).hasher(hasher())
-}
-
 /// koel of fixed size.
 pub fn fixed(keys: u64) -> Koel {
-    koel(of_capacity(HELD * keys).remembers(WINDOW as u32))
+    Koel::build(builder(HELD * keys, RATE).remembers(WINDOW as u32))
 }
 
 /// koel that begins with room for an eighth of a tick, and grows.
 pub fn growing(keys: u64) -> Koel {
-    koel(of_capacity(keys / 8).remembers(WINDOW as u32).growing().expected_growth(64.0))
+    let builder = builder(keys / 8, RATE).remembers(WINDOW as u32);
+    Koel::build(builder.growing().expected_growth(64.0))
 }
 
 /// koel that forgets nothing, while somebody who knows all keys removes the old ones.
 pub fn removed_by_key(keys: u64) -> Koel {
-    koel(of_capacity(HELD * keys))
+    Koel::fixed(HELD * keys)
 }
 
 impl Forgetful for Koel {

@@ -2,8 +2,8 @@
 //!
 //! * *loads*: how full do tables get before they first refuse an item? These are the figures behind
 //!   `src/layout/sizing.rs`. For each layout and size, a filter is filled many times, each time with different keys,
-//!   until the first refusal. Told are the mean load factor, its standard deviation in items, the worst load factor,
-//!   and the load factor at the promised capacity. It is an error if a table refuses an item that was promised room.
+//!   until the first refusal. Told are the mean load factor, the worst, and that at the promised capacity. It is an
+//!   error if a table refuses an item that was promised room.
 //! * *dropped*: how many new URLs does a crawler drop because the filter takes them for URLs that it has seen? A stream
 //!   goes through a filter that is full at the end of the stream. Each new URL is followed by one that has come before.
 
@@ -22,7 +22,7 @@ const SIZES: [usize; 16] =
 pub fn loads(arguments: Arguments) -> Result<()> {
     let test = arguments.test;
     arguments.end()?;
-    let columns = ["slots", "shards", "fills", "mean", "σ", "worst", "promised"];
+    let columns = ["slots", "shards", "fills", "mean", "worst", "promised"];
     let mut table = Table::new("bits, capacity", &columns);
     let mut short = 0;
     for rate in RATES {
@@ -43,8 +43,6 @@ pub fn loads(arguments: Arguments) -> Result<()> {
             let held: Vec<usize> = (0..fills).map(|_| fill()).collect();
             let stats = filter.stats();
             let mean = held.iter().sum::<usize>() as f64 / fills as f64;
-            let squares = held.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>();
-            let deviation = (squares / fills as f64).sqrt();
             let worst = held.iter().copied().min().unwrap_or(0);
             short += usize::from(worst < size);
             let percent = |items: f64| format!("{:.2} %", 100.0 * items / stats.slots as f64);
@@ -53,7 +51,6 @@ pub fn loads(arguments: Arguments) -> Result<()> {
                 stats.shards.to_string(),
                 fills.to_string(),
                 percent(mean),
-                format!("{deviation:.1}"),
                 percent(worst as f64),
                 percent(size as f64),
             ];

@@ -31,12 +31,10 @@ koel beside its peers. They write tables, CSV files and pictures:
   ... draw   the tables and pictures of one of these again, from its CSV files
 
 koel alone. They print tables:
-  ratios     each operation
-  many       batches, loops, and the limit of the memory
-  snapshots  files | open
-  waits      growth | saves | journal: how long single operations take meanwhile
-  loads      how full tables get
-  dropped    how many new items are taken for known ones
+  ratios, many     each operation; batches, loops, and the limit of the memory
+  snapshots        files | open
+  waits            growth | saves | journal: how long single operations take meanwhile
+  loads, dropped   how full tables get; how many new items are taken for known ones
 
   --out DIR     where results go (default: below benches/results)
   --folder DIR  a folder on the disk that is measured (default: the present one)

@@ -19,7 +19,6 @@ use std::process::Command;
 use std::time::Instant;
 
 pub type Filter = ConcurrentCuckooFilter<StableHash>;
-type Opened = SnapshotFile<StableHash>;
 
 /// How many processes have one filter, and how many lookups each makes.
 const PROCESSES: usize = 8;
@@ -35,8 +34,7 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     arguments.end()?;
     println!("{}", about());
     let saved = scratch.path().join("saved.koel");
-    for kind in ["fixed", "growing"] {
-        let make = if kind == "fixed" { fixed } else { growing };
+    for (kind, make) in [("fixed", fixed as fn(usize) -> Filter), ("growing", growing)] {
         let filter = make(bytes);
         let report = filter.save(&saved)?;
         let memory = filter.size_in_bytes();
@@ -146,14 +144,14 @@ fn settle(path: &Path, from_disk: bool) -> Result<()> {
 /// A filter that answers: loaded, or in its file.
 enum Answers {
     Loaded(Box<Filter>),
-    Opened(Box<Opened>),
+    Opened(Box<SnapshotFile<StableHash>>),
 }
 
 impl Answers {
     fn of(way: &str, path: &Path) -> Result<Self> {
         Ok(match way {
             "load" => Answers::Loaded(Box::new(Filter::load(path)?)),
-            _ => Answers::Opened(Box::new(Opened::open(path)?)),
+            _ => Answers::Opened(Box::new(SnapshotFile::open(path)?)),
         })
     }
 

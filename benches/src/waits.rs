@@ -7,8 +7,7 @@
 //!   journal, alone, and while it is saved or makes checkpoints.
 //!
 //! Times are medians over repetitions. The machine may be shared, and waits that are no longer than those of a loop
-//! that only reads the clock say nothing about the filter. Delays by other work come and go, but those by the filter
-//! recur in every repetition, so the least of the longest waits has a column, too.
+//! that only reads the clock say nothing about the filter.
 
 use crate::durable::item;
 use crate::growth::growing;
@@ -54,16 +53,14 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
 }
 
 fn table(title: &str, scenes: &Scenes) -> String {
-    let columns =
-        ["times", "50 %", "99 %", "99.9 %", "99.99 %", "99.9999 %", "longest", "least longest"];
+    let columns = ["times", "50 %", "99 %", "99.9 %", "99.99 %", "99.9999 %", "longest"];
     let mut table = Table::new(title, &columns);
     for (name, runs) in &scenes.0 {
         let within = |share| runs.iter().map(move |run| run.within(share));
         let shares = [0.5, 0.99, 0.999, 0.9999, 0.999_999, 1.0];
         let medians = shares.map(|share| median(within(share).map(|nanos| nanos as f64)) as u64);
-        let times = medians.into_iter().chain(within(1.0).min()).map(time);
         let count = runs.iter().map(Waits::count).sum::<u64>();
-        table.row(name, std::iter::once(count.to_string()).chain(times));
+        table.row(name, std::iter::once(count.to_string()).chain(medians.map(time)));
     }
     table.to_string()
 }

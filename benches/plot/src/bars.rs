@@ -1,7 +1,7 @@
 //! Horizontal bars: a name at the left of each row, and the figure at the end of each bar.
 
 use crate::plot::{Bar, Bars};
-use crate::scale::{Scale, ends};
+use crate::scale::{Scale, ends, has_place};
 use crate::svg::{Drawing, END, FAINT, INK, PAPER, START, widest, width_of};
 
 const SIZE: u32 = 13;
@@ -91,7 +91,7 @@ fn scales(bars: &Bars) -> Vec<Scale> {
 
 /// How much of the longest bar a value takes, if it takes any.
 fn share(scale: &Scale, value: Option<f64>) -> Option<f64> {
-    let value = value.filter(|&value| scale.has_place(value) && value > 0.0)?;
+    let value = value.filter(|&value| has_place(scale.log, value) && value > 0.0)?;
     Some(scale.place(value))
 }
 

@@ -1,7 +1,7 @@
 //! Charts side by side: axes and curves.
 
 use crate::plot::{Chart, Curve, Point};
-use crate::scale::Scale;
+use crate::scale::{Scale, has_place};
 use crate::svg::{Drawing, END, FAINT, GRID, INK, MIDDLE, widest, width_of};
 
 const TICK: u32 = 12;
@@ -88,7 +88,8 @@ impl Area {
 
     /// Draws a curve, which has gaps where points have no place.
     fn curve(&self, drawing: &mut Drawing, Curve { style, points }: &Curve) {
-        let is_drawn = |point: &Point| self.x.has_place(point.x) && self.y.has_place(point.y);
+        let is_drawn =
+            |point: &Point| has_place(self.x.log, point.x) && has_place(self.y.log, point.y);
         for points in points.split(|point| !is_drawn(point)) {
             let places: Vec<(f64, f64)> =
                 points.iter().map(|it| self.point((it.x, it.y))).collect();

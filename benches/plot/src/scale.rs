@@ -62,11 +62,6 @@ impl Scale {
         Scale { log: false, low: 0.0, high: count * step, ticks: ticks.collect() }
     }
 
-    /// Whether a value can be drawn.
-    pub fn has_place(&self, value: f64) -> bool {
-        has_place(self.log, value)
-    }
-
     /// Returns the position of a value between the ends, from 0 to 1.
     pub fn place(&self, value: f64) -> f64 {
         let scale = |value: f64| if self.log { value.ln() } else { value };
@@ -79,7 +74,8 @@ fn named(value: f64, digits: usize) -> (f64, String) {
     (value, format!("{value:.digits$}"))
 }
 
-fn has_place(log: bool, value: f64) -> bool {
+/// Whether a value can be drawn.
+pub fn has_place(log: bool, value: f64) -> bool {
     value.is_finite() && (!log || value > 0.0)
 }
 

@@ -53,19 +53,12 @@ pub struct Kind {
     pub step: u64,
     pub threads: u64,
     pub maker: Maker,
-    /// What a power failure takes, by its documentation.
-    pub power: &'static str,
 }
 
 impl Kind {
     /// Whether it gets all items, so that they tell what each takes, and is not on more threads what it is on one.
     pub fn tells_room(&self) -> bool {
         self.of == 1 && self.threads == 1
-    }
-
-    /// How many of a million items may be taken for others.
-    pub fn false_positives(&self) -> u64 {
-        if self.name.starts_with("koel") { 2 } else { 0 }
     }
 }
 
@@ -81,7 +74,7 @@ pub enum Maker {
     Scrapy,
 }
 
-/// What a power failure takes, roughly: the titles of the groups of sets.
+/// What a power failure takes, by the documentation of the sets: the titles of their groups.
 const LOSES_NOTHING: &str = "A power failure takes nothing";
 const LOSES_SECONDS: &str = "A power failure takes the last second or two";
 const LOSES_UNWRITTEN: &str =
@@ -91,11 +84,6 @@ pub const LOSES_ALL: &str = "The end of the process takes everything";
 pub const GROUPS: [&str; 5] =
     [LOSES_NOTHING, LOSES_SECONDS, LOSES_UNWRITTEN, IS_DAMAGED, LOSES_ALL];
 
-const SECOND: &str = "changes since the last sync: of a second or so";
-const NEVER: &str = "changes that the system has not written: mostly of half a minute";
-const WAL: &str =
-    "commits since the last checkpoint, which is made every 1,000 pages; the file stays sound";
-const DAMAGE: &str = "the file may be damaged";
 const EACH: Maker = Maker::Koel(SyncPolicy::Each);
 const EVERY_SECOND: Maker = Maker::Koel(SyncPolicy::Every(Duration::from_secs(1)));
 
@@ -105,32 +93,31 @@ const fn kind(
     group: &'static str,
     (of, step, threads): (u64, u64, u64),
     maker: Maker,
-    power: &'static str,
 ) -> Kind {
-    Kind { name, label, group, of, step, threads, maker, power }
+    Kind { name, label, group, of, step, threads, maker }
 }
 
 #[rustfmt::skip]
 pub const KINDS: &[Kind] = &[
-    kind(("koel-memory", "koel in memory"), LOSES_ALL, (1, 1, 1), Maker::Memory, "everything"),
-    kind(("koel-memory-2", "koel in memory, 2 threads"), LOSES_ALL, (1, 1, 2), Maker::Memory, "everything"),
-    kind(("koel-never", "koel, not synced"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Koel(SyncPolicy::Never), NEVER),
-    kind(("koel-never-2", "koel, not synced, 2 threads"), LOSES_UNWRITTEN, (1, 1, 2), Maker::Koel(SyncPolicy::Never), NEVER),
-    kind(("koel-second", "koel, synced every second"), LOSES_SECONDS, (1, 1, 1), EVERY_SECOND, SECOND),
-    kind(("koel-second-2", "koel, synced every second, 2 threads"), LOSES_SECONDS, (1, 1, 2), EVERY_SECOND, SECOND),
-    kind(("koel-second-batches", "koel, synced every second, 1,000 a call"), LOSES_SECONDS, (1, 1_000, 1), EVERY_SECOND, SECOND),
-    kind(("koel-each", "koel, synced for each call"), LOSES_NOTHING, (500, 1, 1), EACH, "nothing"),
-    kind(("koel-each-2", "koel, synced for each call, 2 threads"), LOSES_NOTHING, (500, 1, 2), EACH, "nothing"),
-    kind(("koel-each-batches", "koel, synced for each call, 1,000 a call"), LOSES_NOTHING, (1, 1_000, 1), EACH, "nothing"),
-    kind(("sqlite-normal", "SQLite, NORMAL"), LOSES_UNWRITTEN, (4, 1, 1), Maker::Sqlite("NORMAL"), WAL),
-    kind(("sqlite-normal-batches", "SQLite, NORMAL, 1,000 a transaction"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Sqlite("NORMAL"), WAL),
-    kind(("sqlite-off", "SQLite, OFF"), IS_DAMAGED, (4, 1, 1), Maker::Sqlite("OFF"), DAMAGE),
-    kind(("sqlite-off-batches", "SQLite, OFF, 1,000 a transaction"), IS_DAMAGED, (1, 1, 1), Maker::Sqlite("OFF"), DAMAGE),
-    kind(("fjall", "fjall"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Fjall(false), NEVER),
-    kind(("fjall-each", "fjall, persisted for each add"), LOSES_NOTHING, (500, 1, 1), Maker::Fjall(true), "nothing"),
-    kind(("redis", "Redis, synced every second"), LOSES_SECONDS, (10, 1, 1), Maker::Redis, SECOND),
-    kind(("redis-pipelined", "Redis, synced every second, 1,000 in a pipeline"), LOSES_SECONDS, (1, 1_000, 1), Maker::Redis, SECOND),
-    kind(("scrapy", "Scrapy's RFPDupeFilter"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Scrapy, "what Python and the system have not written"),
+    kind(("koel-memory", "koel in memory"), LOSES_ALL, (1, 1, 1), Maker::Memory),
+    kind(("koel-memory-2", "koel in memory, 2 threads"), LOSES_ALL, (1, 1, 2), Maker::Memory),
+    kind(("koel-never", "koel, not synced"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Koel(SyncPolicy::Never)),
+    kind(("koel-never-2", "koel, not synced, 2 threads"), LOSES_UNWRITTEN, (1, 1, 2), Maker::Koel(SyncPolicy::Never)),
+    kind(("koel-second", "koel, synced every second"), LOSES_SECONDS, (1, 1, 1), EVERY_SECOND),
+    kind(("koel-second-2", "koel, synced every second, 2 threads"), LOSES_SECONDS, (1, 1, 2), EVERY_SECOND),
+    kind(("koel-second-batches", "koel, synced every second, 1,000 a call"), LOSES_SECONDS, (1, 1_000, 1), EVERY_SECOND),
+    kind(("koel-each", "koel, synced for each call"), LOSES_NOTHING, (500, 1, 1), EACH),
+    kind(("koel-each-2", "koel, synced for each call, 2 threads"), LOSES_NOTHING, (500, 1, 2), EACH),
+    kind(("koel-each-batches", "koel, synced for each call, 1,000 a call"), LOSES_NOTHING, (1, 1_000, 1), EACH),
+    kind(("sqlite-normal", "SQLite, NORMAL"), LOSES_UNWRITTEN, (4, 1, 1), Maker::Sqlite("NORMAL")),
+    kind(("sqlite-normal-batches", "SQLite, NORMAL, 1,000 a transaction"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Sqlite("NORMAL")),
+    kind(("sqlite-off", "SQLite, OFF"), IS_DAMAGED, (4, 1, 1), Maker::Sqlite("OFF")),
+    kind(("sqlite-off-batches", "SQLite, OFF, 1,000 a transaction"), IS_DAMAGED, (1, 1, 1), Maker::Sqlite("OFF")),
+    kind(("fjall", "fjall"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Fjall(false)),
+    kind(("fjall-each", "fjall, persisted for each add"), LOSES_NOTHING, (500, 1, 1), Maker::Fjall(true)),
+    kind(("redis", "Redis, synced every second"), LOSES_SECONDS, (10, 1, 1), Maker::Redis),
+    kind(("redis-pipelined", "Redis, synced every second, 1,000 in a pipeline"), LOSES_SECONDS, (1, 1_000, 1), Maker::Redis),
+    kind(("scrapy", "Scrapy's RFPDupeFilter"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Scrapy),
 ];
 
 /// Opens the set of so many items in a folder, or makes it.

@@ -64,14 +64,6 @@ pub fn touched(bytes: usize, said: Option<usize>) -> usize {
     touched
 }
 
-/// Drops `whole`, and returns the bytes that it held, including itself. Only one thread may run meanwhile.
-pub fn held<T>(whole: T) -> usize {
-    let watch = Watch::start();
-    drop(whole);
-    drop(watch);
-    FREED.load(Relaxed) + size_of::<T>()
-}
-
 /// Returns a figure of a process in bytes, from a file of the system.
 pub fn of_process(process: u32, file: &str, field: &str) -> Result<f64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/{file}"))?;
@@ -91,7 +83,7 @@ impl Watch {
         Watch(())
     }
 
-    /// Returns the bytes that have been allocated and not freed since the start.
+    /// Returns the bytes that have been allocated since the start, less those that have been freed.
     pub fn held(&self) -> i64 {
         TAKEN.load(Relaxed) as i64 - FREED.load(Relaxed) as i64
     }

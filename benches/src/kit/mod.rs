@@ -1,8 +1,7 @@
-//! What all benches share: the command line, the machine and its threads, figures, tables and curves, memory,
+//! What all benches share: the command line, the machine and its threads, figures, memory,
 //! waits, and child processes.
 
 pub mod arguments;
-pub mod curves;
 pub mod figures;
 pub mod machine;
 pub mod memory;

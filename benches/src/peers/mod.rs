@@ -1,8 +1,7 @@
-//! koel and its peers as threads share them: `sets` → `workloads` → `report` and `plot`. This file runs all
+//! koel and its peers as threads share them: `sets` → `workloads` → `report`. This file runs all
 //! combinations of size, threads, repetition and peer.
 
-pub mod plot;
-mod report;
+pub mod report;
 pub mod sets;
 mod workloads;
 
@@ -13,7 +12,7 @@ use crate::kit::memory;
 use report::{LIMIT, Row, size_name};
 use sets::{GROWING_RATE, KOEL, KOEL_GROWING, Koel, Locked, Peer, RATE, Sequential};
 use std::hint::black_box;
-use workloads::{Checks, Plan, Sample, Streams, WORKLOADS};
+use workloads::{Checks, Plan, Sample, Streams};
 
 /// A peer without its type, so that different ones fit one list.
 struct Entry {
@@ -109,7 +108,7 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     }
     let (note, rows) = read_csv::<Row>(&csv)?;
     publish(&out.join("table.txt"), &report::text(&note, &rows))?;
-    plot::all(&rows).into_iter().try_for_each(|(name, svg)| write(&out.join(name), svg))?;
+    report::plots(&rows).into_iter().try_for_each(|(name, svg)| write(&out.join(name), svg))?;
     match rows.iter().filter(|row| row.peer.starts_with(KOEL)).map(Row::bad).sum::<u64>() {
         0 => Ok(()),
         wrong => Err(format!("koel gave {wrong} wrong answers").into()),
@@ -125,53 +124,42 @@ fn measure(size: u64, threads: u64, reps: u64, test: bool) -> Vec<Row> {
         _ => 1,
     };
     let peers = all();
-    let (mut samples, mut bytes) = (Rounds::new(), vec![0; peers.len()]);
+    let mut runs: Vec<(Rounds<&str, Sample>, usize)> =
+        peers.iter().map(|_| (Rounds::new(), 0)).collect();
     for rep in 0..reps {
         eprint!("\r{}, {threads} threads, repetition {} ", size_name(size), rep + 1);
         let plan = Plan::of(test, size, threads, rep);
         let crawl = Streams::crawl(&plan);
-        for (at, peer) in peers.iter().enumerate() {
+        for (peer, (samples, bytes)) in peers.iter().zip(&mut runs) {
             let (of_run, held) = (peer.run)(&plan, &crawl);
-            of_run.into_iter().for_each(|one| samples.note((at, one.workload), one));
-            bytes[at] = bytes[at].max(held);
+            of_run.into_iter().for_each(|one| samples.note(one.workload, one));
+            *bytes = held.max(*bytes);
         }
     }
     let mut rows = Vec::new();
-    for (at, peer) in peers.iter().enumerate() {
-        let bits = bytes[at] as f64 * 8.0 / workloads::items(size) as f64;
-        for workload in WORKLOADS {
-            let of = samples.all(&(at, workload));
-            rows.extend(row(peer, workload, (size, threads), bits, of));
+    for (peer, (samples, bytes)) in peers.iter().zip(runs) {
+        for (workload, samples) in samples.0 {
+            // Only samples that had all cores count, unless there are none.
+            let short_of_cores = !samples.iter().any(|sample| sample.all_cores);
+            let counted = samples.iter().filter(|sample| sample.all_cores || short_of_cores);
+            let rates = counted.map(|sample| sample.operations as f64 / sample.seconds / 1e6);
+            let checks: Checks = samples.iter().map(|sample| sample.checks).sum();
+            let false_positives = checks.false_positives as f64 / checks.absent as f64;
+            rows.push(Row {
+                peer: peer.name.clone(),
+                workload: workload.into(),
+                size,
+                threads,
+                median: median(rates),
+                short_of_cores,
+                bits_per_item: bytes as f64 * 8.0 / workloads::items(size) as f64,
+                false_positive_rate: (checks.absent > 0).then_some(false_positives),
+                two_winners: checks.two_winners,
+                lost: checks.lost,
+                refused: checks.refused,
+                wrong: samples.iter().map(|sample| sample.checks.wrong(peer.rate)).sum(),
+            });
         }
     }
     rows
-}
-
-fn row(
-    peer: &Entry,
-    workload: &str,
-    (size, threads): (u64, u64),
-    bits_per_item: f64,
-    samples: &[Sample],
-) -> Option<Row> {
-    // Only samples that had all cores count, unless there are none.
-    let short_of_cores = !samples.iter().any(|sample| sample.all_cores);
-    let counted = samples.iter().filter(|sample| sample.all_cores || short_of_cores);
-    let rates = counted.map(|sample| sample.operations as f64 / sample.seconds / 1e6);
-    let checks: Checks = samples.iter().map(|sample| sample.checks).sum();
-    let rate = checks.false_positives as f64 / checks.absent as f64;
-    (!samples.is_empty()).then(|| Row {
-        peer: peer.name.clone(),
-        workload: workload.into(),
-        size,
-        threads,
-        median: median(rates),
-        short_of_cores,
-        bits_per_item,
-        false_positive_rate: (checks.absent > 0).then_some(rate),
-        two_winners: checks.two_winners,
-        lost: checks.lost,
-        refused: checks.refused,
-        wrong: samples.iter().map(|sample| sample.checks.wrong(peer.rate)).sum(),
-    })
 }

@@ -7,7 +7,8 @@
 
 use super::sets::{Koel, Peer, hash_of};
 use crate::kit::machine::{all_cores, share, timed};
-use crate::kit::{ABSENT, BATCH, memory};
+use crate::kit::memory::{Watch, touched};
+use crate::kit::{ABSENT, BATCH};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -242,8 +243,10 @@ fn fill_look_delete(plan: &Plan, peer: impl Peer + Sync, samples: &mut Vec<Sampl
             Checks { lost, ..Checks::default() }
         }));
     }
-    let said = peer.says_it_holds();
-    memory::touched(memory::held(peer), said)
+    let (said, watch) = (peer.says_it_holds(), Watch::start());
+    let own = size_of_val(&peer);
+    drop(peer);
+    touched(own + (-watch.held()) as usize, said)
 }
 
 /// Fills a filter and looks its keys up with the batch methods, which only koel has.

@@ -5,12 +5,14 @@
 mod sets;
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::curves::{Lines, axis, picture as picture_of};
-use crate::kit::figures::{Rounds, Table, publish, rate, read_csv, write, write_csv};
+use crate::kit::figures::{
+    Lines, Rounds, Table, axis, counted, picture as picture_of, point, publish, read_csv, write,
+    write_csv,
+};
 use crate::kit::machine::about;
 use crate::kit::memory::Watch;
 use crate::kit::scattered;
-use koel_plot::{Axis, Chart, Point, Style};
+use koel_plot::{Axis, Chart, Style};
 use serde::{Deserialize, Serialize};
 use sets::{Forgetful, RATE, Rotated, Stamps, WINDOW, absent, key};
 use std::collections::HashSet;
@@ -152,7 +154,7 @@ impl Stream {
         let (mut asked, mut missed) = (0, 0);
         for tick in 0..self.ticks {
             let is_measured = tick + MEASURED >= self.ticks;
-            let (put, _) = timed(self.keys_of(tick), |item| {
+            let (put, _) = counted(self.keys_of(tick), |item| {
                 set.claim(key(tick, item)) != Some(false) || mistaken.insert(key(tick, item))
             });
             for came in tick.saturating_sub(4 * WINDOW)..=tick {
@@ -187,8 +189,8 @@ impl Stream {
                     key(tick - at % (WINDOW - 1), at / 8 % self.keys)
                 };
                 let other = |item| absent(tick << 32 | scattered(item));
-                let (hit, found) = timed(lookups, |item| set.contains(old(item)));
-                let (miss, wrong) = timed(lookups, |item| set.contains(other(item)));
+                let (hit, found) = counted(lookups, |item| set.contains(old(item)));
+                let (miss, wrong) = counted(lookups, |item| set.contains(other(item)));
                 assert!(found * 100 >= 99 * lookups && wrong * 100 <= lookups, "wrong answers");
                 for (name, figure) in [("put", put), ("hit", hit), ("miss", miss)] {
                     speeds.note(name, figure);
@@ -209,13 +211,6 @@ impl Stream {
             missed: missed as f64 / asked as f64,
         }
     }
-}
-
-/// Does something with each of so many items. Returns the rate, and how often the answer was yes.
-fn timed(items: u64, mut act: impl FnMut(u64) -> bool) -> (f64, u64) {
-    let start = Instant::now();
-    let count = (0..items).filter(|&item| act(item)).count() as u64;
-    (rate(items, start.elapsed()), count)
 }
 
 /// Returns the table of the second half of a steady stream, which begins with a note on the run.
@@ -251,10 +246,7 @@ const LEAST: f64 = 1e-5;
 fn picture(moments: &[Moment]) -> String {
     let lines = Lines { rows: moments, name: |moment| &moment.peer, style };
     let curves = |figure: fn(&Moment) -> f64| {
-        lines.curves(|moment| {
-            let x = (moment.tick + 1) as f64 / WINDOW as f64;
-            Some(Point { x, y: figure(moment), hollow: false })
-        })
+        lines.curves(|moment| point((moment.tick + 1) as f64 / WINDOW as f64, figure(moment)))
     };
     // The same for all of them.
     let mut items = curves(|moment| moment.items as f64 / 1e6);

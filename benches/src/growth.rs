@@ -1,19 +1,22 @@
 //! Sets that begin small and grow 1,024-fold, on one thread: their speed and errors at each doubling, and their memory
 //! in between. The filters are set up with the false-positive rate of koel's 16-bit fingerprints before the first
-//! split: 0.024 %. And koel, as it grows, beside a filter of fixed size, in [`speed`].
+//! split: 0.024 %.
+//!
+//! And [`speed`]: koel, as it grows, beside a filter of fixed size with as many buckets and the same items, in its fullest
+//! and its emptiest state. Both are filled from the first item on, and begin with fresh memory. They alternate, and
+//! ratios are medians over repetitions.
 
-mod speed;
-
-pub use speed::growing;
-
-use crate::kit::ABSENT;
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::curves::{Lines, axis, named, picture, point};
-use crate::kit::figures::{Rounds, Table, median, publish, rate, read_csv, write, write_csv};
+use crate::kit::figures::{
+    Lines, Rounds, Table, axis, counted, median, named, picture, point, publish, rate, read_csv,
+    write, write_csv,
+};
 use crate::kit::machine::about;
 use crate::kit::memory::{Watch, touched};
-use crate::peers::plot;
+use crate::kit::{ABSENT, BATCH};
+use crate::peers::report;
 use crate::peers::sets::{Koel, Peer, autoscale, dash_set, scalable};
+use koel::{ConcurrentCuckooFilter, Prehashed};
 use koel_plot::{Axis, Chart, Curve, Mark, Style};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -83,7 +86,7 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     let part = arguments.part(&["sets", "speed", "draw"]);
     arguments.end()?;
     if ["speed", ""].contains(&part) {
-        publish(&out.join("speed.txt"), &format!("{}\n{}", about(), speed::speed(to, reps)))?;
+        publish(&out.join("speed.txt"), &format!("{}\n{}", about(), speed(to, reps)))?;
     }
     if part == "speed" {
         return Ok(());
@@ -121,8 +124,8 @@ fn measure(power: u32, (test, reps): (bool, u64)) -> (Vec<Grown>, Vec<Held>) {
 
 /// The numbers of items that a run goes through, and its lookups and keys.
 struct Steps {
-    first: u64,
-    last: u64,
+    /// The last number is two to this power, and the first one a 1,024th of that.
+    power: u32,
     /// The least number of lookups in a measurement.
     lookups: u64,
     /// The first key. Each repetition has its own keys.
@@ -131,14 +134,13 @@ struct Steps {
 
 impl Steps {
     fn to(power: u32, test: bool, repetition: u64) -> Steps {
-        let (first, last) = (1 << (power - 10), 1 << power);
         let lookups = if test { 1 << 16 } else { 1 << 21 };
-        Steps { first, last, lookups, first_key: repetition << 48 }
+        Steps { power, lookups, first_key: repetition << 48 }
     }
 
     /// Returns so many numbers of items per doubling.
     fn numbers(&self, per_doubling: u32) -> impl Iterator<Item = u64> {
-        let powers = self.first.ilog2() * per_doubling..=self.last.ilog2() * per_doubling;
+        let powers = (self.power - 10) * per_doubling..=self.power * per_doubling;
         powers.map(move |power| (f64::from(power) / f64::from(per_doubling)).exp2().round() as u64)
     }
 
@@ -157,7 +159,8 @@ impl Steps {
                 (set, filled, bytes, time) = (None, 0, 0, Duration::ZERO);
             }
             let (watch, start) = (Watch::start(), Instant::now());
-            let set = set.get_or_insert_with(|| build(if grows { self.first } else { items }));
+            let set = set
+                .get_or_insert_with(|| build(if grows { 1 << (self.power - 10) } else { items }));
             let insert = |key| assert!(set.insert(self.first_key + key), "room was promised");
             (filled..items).for_each(insert);
             (filled, time) = (items, time + start.elapsed());
@@ -176,14 +179,13 @@ impl Steps {
             let hit = rate(rounds * items, start.elapsed());
             // Other keys at each doubling: otherwise a key that is a false positive could stay one.
             let other = self.first_key + ABSENT + items;
-            let start = Instant::now();
-            let found = (0..self.lookups).filter(|key| set.contains(other + key)).count();
+            let (miss, found) = counted(self.lookups, |key| set.contains(other + key));
             grown.push(Grown {
                 peer: peer(),
                 items,
                 fill: rate(items, time),
                 hit,
-                miss: rate(self.lookups, start.elapsed()),
+                miss,
                 false_positive_rate: found as f64 / self.lookups as f64,
                 told: set.told(),
                 lost,
@@ -242,11 +244,8 @@ fn beside_fixed(held: &[Held]) -> String {
     };
     let large = held.iter().filter(|held| held.peer == FORESEEN && held.items >= 1 << 19);
     let ratios: Vec<f64> = large.filter_map(ratio).collect();
-    if ratios.is_empty() {
-        return String::new();
-    }
-    let (worst, mean) = (ratios.iter().copied().fold(0.0, f64::max), ratios.iter().sum::<f64>());
-    let mean = mean / ratios.len() as f64;
+    let worst = ratios.iter().copied().fold(0.0, f64::max);
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
     format!(
         "\nmemory of koel : {FORESEEN}, from 2^19 on: at most {worst:.2}, {mean:.2} on average\n"
     )
@@ -255,7 +254,8 @@ fn beside_fixed(held: &[Held]) -> String {
 /// Draws lookups and false positives at each doubling.
 fn lookups(grown: &[Grown]) -> String {
     let lines = Lines { rows: grown, name: |row| &row.peer, style };
-    let curves = |figure: fn(&Grown) -> f64| lines.curves(|row| point(row.items, figure(row)));
+    let curves =
+        |figure: fn(&Grown) -> f64| lines.curves(|row| point(row.items as f64, figure(row)));
     let dashed = |curve: Curve| Curve {
         style: Style { dashed: true, mark: Mark::None, ..curve.style },
         ..curve
@@ -281,7 +281,8 @@ fn lookups(grown: &[Grown]) -> String {
 fn memory(held: &[Held]) -> String {
     let style = |name: &str| Style { mark: Mark::None, ..style(name) };
     let lines = Lines { rows: held, name: |held| &held.peer, style };
-    let curves = lines.curves(|held| point(held.items, held.bytes as f64 / held.items as f64));
+    let curves =
+        lines.curves(|held| point(held.items as f64, held.bytes as f64 / held.items as f64));
     let x = doublings(held.iter().map(|held| held.items));
     let charts = vec![Chart { x, y: axis("bytes per item", true), curves, ..Chart::default() }];
     let legend = lines.legend(|name| (label(name), false));
@@ -294,7 +295,7 @@ fn label(name: &str) -> String {
 
 /// Returns the style of a set that grows. The filter built for each size stands out less than the growing one.
 fn style(peer: &str) -> Style {
-    let style = plot::style(peer);
+    let style = report::style(peer);
     match peer {
         FORESEEN => Style { colour: "#e9a08f".into(), width: 2.2, mark: Mark::Square, ..style },
         // The curves of the two chains mostly cover each other.
@@ -311,4 +312,96 @@ fn doublings(items: impl Iterator<Item = u64>) -> Axis {
         10.. => format!("{}k", items >> 10),
         _ => items.to_string(),
     })
+}
+
+type Filter = ConcurrentCuckooFilter;
+
+/// The largest number of lookups in a measurement.
+const LOOKUPS: u64 = 1 << 22;
+
+/// A filter of 16-bit fingerprints that begins with room for 2^14 items.
+pub fn growing() -> Filter {
+    let builder = Filter::builder().capacity(1 << 14).growing();
+    let filter = builder.false_positive_rate(0.002).build().expect("memory for the filter");
+    assert_eq!(filter.stats().fingerprint_bits, 16);
+    filter
+}
+
+/// Compares filters of about a million items, and of this power of two, and tells the memory of filters of ten items.
+fn speed(power: u32, reps: u64) -> String {
+    let grows = Filter::builder().capacity(10).growing().build().expect("memory").size_in_bytes();
+    let fixed = Filter::with_capacity(10).size_in_bytes();
+    let few = format!("  made for ten items: {grows} bytes if it grows, {fixed} if not\n");
+    let powers = [20.min(power - 1), power];
+    let sizes = powers.into_iter().flat_map(|power| [(1 << power) / 10 * 9, 1 << power]);
+    sizes.map(|items| compare(items, reps)).fold(few, |text, table| text + &table)
+}
+
+fn compare(items: u64, reps: u64) -> String {
+    let mut rates = Rounds::new();
+    let mut pair = None;
+    for _ in 0..if items > 1 << 24 { 1 } else { reps } {
+        drop(pair.take());
+        let mut fill = |is_grown, make: &dyn Fn() -> Filter| {
+            let start = Instant::now();
+            let filter = make();
+            (0..items).for_each(|key| filter.insert(&Prehashed(key)).expect("room"));
+            rates.note(("the whole fill", is_grown), rate(items, start.elapsed()));
+            filter
+        };
+        let grown = fill(true, &growing);
+        let slots = grown.stats().slots as f64;
+        let fixed = fill(false, &|| Filter::with_capacity((slots * 0.93) as usize));
+        pair = Some((grown, fixed));
+    }
+    let (grown, fixed) = pair.expect("one fill");
+
+    // All items, or a sample of them, spread over the table.
+    let stride = (items / LOOKUPS).max(1) as usize;
+    let keys = |from| (0..items).step_by(stride).map(move |key| Prehashed(from + key)).collect();
+    let [there, absent]: [Vec<Prehashed>; 2] = [keys(0), keys(ABSENT)];
+    // A short list of keys is looked up several times.
+    let rounds = (LOOKUPS / there.len() as u64).max(1);
+    let looks = rounds * there.len() as u64;
+    for (name, keys, in_batches) in [
+        ("hits", &there, false),
+        ("misses", &absent, false),
+        ("hits in batches", &there, true),
+        ("misses in batches", &absent, true),
+    ] {
+        for _ in 0..reps {
+            for (filter, is_grown) in [(&grown, true), (&fixed, false)] {
+                let start = Instant::now();
+                let found: u64 = (0..rounds).map(|_| look_up(filter, keys, in_batches)).sum();
+                rates.note((name, is_grown), rate(looks, start.elapsed()));
+                let most_absent = looks / 250;
+                let is_right = if keys[0].0 == 0 { found == looks } else { found <= most_absent };
+                assert!(is_right, "{name}: {found} of {looks} were found");
+            }
+        }
+    }
+    let mib = |filter: &Filter| filter.size_in_bytes() as f64 / 1_048_576.0;
+    let title = format!("{items} items, load {:.2}, M/s", grown.stats().load());
+    let columns = [
+        &*format!("{:.1} MiB", mib(&grown)),
+        &format!("fixed, {:.1} MiB", mib(&fixed)),
+        "grown : fixed",
+    ];
+    let mut table = Table::new(title, &columns);
+    for (name, _) in rates.0.iter().map(|(name, _)| name).filter(|name| name.1) {
+        let [grown, fixed] = [true, false].map(|is_grown| rates.median(&(*name, is_grown)));
+        let ratio = rates.ratio(&(*name, true), &(*name, false));
+        table.figures(name, 2, [grown, fixed, ratio]);
+    }
+    format!("\n{table}")
+}
+
+/// Returns the number of keys found.
+#[inline]
+fn look_up(filter: &Filter, keys: &[Prehashed], in_batches: bool) -> u64 {
+    if !in_batches {
+        return keys.iter().filter(|key| filter.contains(*key)).count() as u64;
+    }
+    let batches = keys.chunks(BATCH).flat_map(|batch| filter.contains_many(batch));
+    batches.map(u64::from).sum()
 }

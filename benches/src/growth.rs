@@ -2,9 +2,9 @@
 //! in between. The filters are set up with the false-positive rate of koel's 16-bit fingerprints before the first
 //! split: 0.024 %.
 //!
-//! And [`speed`]: koel, as it grows, beside a filter of fixed size with as many buckets and the same items, in its fullest
-//! and its emptiest state. Both are filled from the first item on, and begin with fresh memory. They alternate, and
-//! ratios are medians over repetitions.
+//! And [`speed`]: koel, as it grows, beside a filter of fixed size with as many buckets and the same items, in its
+//! fullest and its emptiest state. Both are filled from the first item on, and begin with fresh memory. They alternate,
+//! and ratios are medians over repetitions.
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{
@@ -73,8 +73,8 @@ fn kinds() -> [Kind; 5] {
     ]
 }
 
-/// A set that is built with room for a number of items. If it does not grow, it is built again for each number of items,
-/// as if that had been known beforehand.
+/// A set that is built with room for a number of items. If it does not grow, it is built again for each number of
+/// items, as if that had been known beforehand.
 fn kind<P: Peer + 'static>(name: &'static str, grows: bool, build: fn(u64) -> P) -> Kind {
     Box::new(move |steps| steps.measure(name, grows, build))
 }

@@ -1,4 +1,4 @@
-//! What is drawn of few figures and of bad ones. Good ones are in the committed pictures, which `.ci/benches` draws again.
+//! Drawings of few figures and of bad ones. Good ones are in the committed pictures, which `.ci/benches` draws again.
 
 use koel_plot::{Axis, Bar, BarRow, Bars, Chart, Curve, Plot, Point, Row, Style};
 use std::io::Write;

@@ -15,7 +15,7 @@ use crate::kit::waits::watch;
 use crate::kit::worker::{self, Figures, Worker};
 use koel_plot::{Bar, BarRow, Bars, Entry, Mark, Plot, Row, Style};
 use serde::{Deserialize, Serialize};
-use sets::{GROUPS, KINDS, Kind, LOSES_ALL, Maker, Set, redis_server};
+use sets::{EVERYTHING, GROUPS, KINDS, Kind, Maker, Set, redis_server};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ impl Plan {
             Ok(figures)
         });
         let mut figures = filled?;
-        if kind.group == LOSES_ALL {
+        if kind.group == EVERYTHING {
             return Ok(figures);
         }
         figures.insert("most on disk".into(), most as f64 / items as f64);
@@ -197,8 +197,8 @@ fn watched<T>(folder: &Path, work: impl FnOnce() -> T) -> (T, u64) {
 /// In the folder above that of the set: how many items were answered, and how many of these were taken for others.
 const ANSWERED: &str = "answered";
 
-/// Does the work of a child process. Figures go to the standard output, a name and a number in each line. `seen.py` does
-/// the same for Scrapy.
+/// Does the work of a child process. Figures go to the standard output, a name and a number in each line. `seen.py`
+/// does the same for Scrapy.
 fn work(kind: &Kind, task: &str, folder: &Path, items: u64) -> Result<()> {
     let open = || sets::open(kind, folder, items);
     match task {

@@ -75,16 +75,16 @@ pub enum Maker {
 }
 
 /// What a power failure takes, by the documentation of the sets: the titles of their groups.
-const LOSES_NOTHING: &str = "A power failure takes nothing";
-const LOSES_SECONDS: &str = "A power failure takes the last second or two";
-const LOSES_UNWRITTEN: &str =
+const NOTHING: &str = "A power failure takes nothing";
+const SECONDS: &str = "A power failure takes the last second or two";
+const UNWRITTEN: &str =
     "A power failure takes what was not synced yet, of the last half minute or more";
-const IS_DAMAGED: &str = "A power failure may damage the file";
-pub const LOSES_ALL: &str = "The end of the process takes everything";
-pub const GROUPS: [&str; 5] =
-    [LOSES_NOTHING, LOSES_SECONDS, LOSES_UNWRITTEN, IS_DAMAGED, LOSES_ALL];
+const DAMAGE: &str = "A power failure may damage the file";
+pub const EVERYTHING: &str = "The end of the process takes everything";
+pub const GROUPS: [&str; 5] = [NOTHING, SECONDS, UNWRITTEN, DAMAGE, EVERYTHING];
 
 const EACH: Maker = Maker::Koel(SyncPolicy::Each);
+const NORMAL: Maker = Maker::Sqlite("NORMAL");
 const EVERY_SECOND: Maker = Maker::Koel(SyncPolicy::Every(Duration::from_secs(1)));
 
 /// A row of [`KINDS`]: its name and label, its group, the share of the items that it gets, items in a call, threads.
@@ -99,25 +99,25 @@ const fn kind(
 
 #[rustfmt::skip]
 pub const KINDS: &[Kind] = &[
-    kind(("koel-memory", "koel in memory"), LOSES_ALL, (1, 1, 1), Maker::Memory),
-    kind(("koel-memory-2", "koel in memory, 2 threads"), LOSES_ALL, (1, 1, 2), Maker::Memory),
-    kind(("koel-never", "koel, not synced"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Koel(SyncPolicy::Never)),
-    kind(("koel-never-2", "koel, not synced, 2 threads"), LOSES_UNWRITTEN, (1, 1, 2), Maker::Koel(SyncPolicy::Never)),
-    kind(("koel-second", "koel, synced every second"), LOSES_SECONDS, (1, 1, 1), EVERY_SECOND),
-    kind(("koel-second-2", "koel, synced every second, 2 threads"), LOSES_SECONDS, (1, 1, 2), EVERY_SECOND),
-    kind(("koel-second-batches", "koel, synced every second, 1,000 a call"), LOSES_SECONDS, (1, 1_000, 1), EVERY_SECOND),
-    kind(("koel-each", "koel, synced for each call"), LOSES_NOTHING, (500, 1, 1), EACH),
-    kind(("koel-each-2", "koel, synced for each call, 2 threads"), LOSES_NOTHING, (500, 1, 2), EACH),
-    kind(("koel-each-batches", "koel, synced for each call, 1,000 a call"), LOSES_NOTHING, (1, 1_000, 1), EACH),
-    kind(("sqlite-normal", "SQLite, NORMAL"), LOSES_UNWRITTEN, (4, 1, 1), Maker::Sqlite("NORMAL")),
-    kind(("sqlite-normal-batches", "SQLite, NORMAL, 1,000 a transaction"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Sqlite("NORMAL")),
-    kind(("sqlite-off", "SQLite, OFF"), IS_DAMAGED, (4, 1, 1), Maker::Sqlite("OFF")),
-    kind(("sqlite-off-batches", "SQLite, OFF, 1,000 a transaction"), IS_DAMAGED, (1, 1, 1), Maker::Sqlite("OFF")),
-    kind(("fjall", "fjall"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Fjall(false)),
-    kind(("fjall-each", "fjall, persisted for each add"), LOSES_NOTHING, (500, 1, 1), Maker::Fjall(true)),
-    kind(("redis", "Redis, synced every second"), LOSES_SECONDS, (10, 1, 1), Maker::Redis),
-    kind(("redis-pipelined", "Redis, synced every second, 1,000 in a pipeline"), LOSES_SECONDS, (1, 1_000, 1), Maker::Redis),
-    kind(("scrapy", "Scrapy's RFPDupeFilter"), LOSES_UNWRITTEN, (1, 1, 1), Maker::Scrapy),
+    kind(("koel-memory", "koel in memory"), EVERYTHING, (1, 1, 1), Maker::Memory),
+    kind(("koel-memory-2", "koel in memory, 2 threads"), EVERYTHING, (1, 1, 2), Maker::Memory),
+    kind(("koel-never", "koel, not synced"), UNWRITTEN, (1, 1, 1), Maker::Koel(SyncPolicy::Never)),
+    kind(("koel-never-2", "koel, not synced, 2 threads"), UNWRITTEN, (1, 1, 2), Maker::Koel(SyncPolicy::Never)),
+    kind(("koel-second", "koel, synced every second"), SECONDS, (1, 1, 1), EVERY_SECOND),
+    kind(("koel-second-2", "koel, synced every second, 2 threads"), SECONDS, (1, 1, 2), EVERY_SECOND),
+    kind(("koel-second-batches", "koel, synced every second, 1,000 a call"), SECONDS, (1, 1_000, 1), EVERY_SECOND),
+    kind(("koel-each", "koel, synced for each call"), NOTHING, (500, 1, 1), EACH),
+    kind(("koel-each-2", "koel, synced for each call, 2 threads"), NOTHING, (500, 1, 2), EACH),
+    kind(("koel-each-batches", "koel, synced for each call, 1,000 a call"), NOTHING, (1, 1_000, 1), EACH),
+    kind(("sqlite-normal", "SQLite, NORMAL"), UNWRITTEN, (4, 1, 1), NORMAL),
+    kind(("sqlite-normal-batches", "SQLite, NORMAL, 1,000 a transaction"), UNWRITTEN, (1, 1, 1), NORMAL),
+    kind(("sqlite-off", "SQLite, OFF"), DAMAGE, (4, 1, 1), Maker::Sqlite("OFF")),
+    kind(("sqlite-off-batches", "SQLite, OFF, 1,000 a transaction"), DAMAGE, (1, 1, 1), Maker::Sqlite("OFF")),
+    kind(("fjall", "fjall"), UNWRITTEN, (1, 1, 1), Maker::Fjall(false)),
+    kind(("fjall-each", "fjall, persisted for each add"), NOTHING, (500, 1, 1), Maker::Fjall(true)),
+    kind(("redis", "Redis, synced every second"), SECONDS, (10, 1, 1), Maker::Redis),
+    kind(("redis-pipelined", "Redis, synced every second, 1,000 in a pipeline"), SECONDS, (1, 1_000, 1), Maker::Redis),
+    kind(("scrapy", "Scrapy's RFPDupeFilter"), UNWRITTEN, (1, 1, 1), Maker::Scrapy),
 ];
 
 /// Opens the set of so many items in a folder, or makes it.

@@ -49,8 +49,8 @@ impl Arguments {
         Ok(numbers)
     }
 
-    /// Returns the folder for results, and makes it: that of the committed ones, a scratch folder for a tiny run, or the
-    /// one that `--out` names.
+    /// Returns the folder for results, and makes it: that of the committed ones, a scratch folder for a tiny run, or
+    /// the one that `--out` names.
     pub fn out(&mut self, bench: &str) -> Result<PathBuf> {
         let usual = match self.test {
             true => std::env::temp_dir().join("koel-bench"),

@@ -55,9 +55,9 @@ pub fn text(note: &str, rows: &[Row]) -> String {
     };
     format!(
         "{note}\nMillion operations a second, medians. An asterisk: the peer takes more than 1.3 times the memory of \
-         koel. An exclamation mark: some answers were wrong.\n{}\nkoel : best peer whose answers were right; of all, and \
-         of those that take at most a quarter more memory and err at most twice as often. Batches are compared with \
-         the loops of the others.\n{}",
+         koel. An exclamation mark: some answers were wrong.\n{}\nkoel : best peer whose answers were right; of all, \
+         and of those that take at most a quarter more memory and err at most twice as often. Batches are compared \
+         with the loops of the others.\n{}",
         each(table),
         each(ratios)
     )

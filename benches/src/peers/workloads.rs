@@ -274,8 +274,8 @@ pub fn in_bulk(plan: &Plan, Koel(filter): &Koel) -> Vec<Sample> {
     samples
 }
 
-/// Measures lookups of keys that are there and of absent ones. `found(thread, first)` counts those that a thread finds of
-/// its share of the keys, which begin with 0 or with [`ABSENT`].
+/// Measures lookups of keys that are there and of absent ones. `found(thread, first)` counts the keys that a thread
+/// finds of its share, which begins with 0 or with [`ABSENT`].
 fn look(
     plan: &Plan,
     samples: &mut Vec<Sample>,

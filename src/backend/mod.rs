@@ -137,6 +137,7 @@ impl Backend {
         }
     }
 
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     #[inline(always)]
     pub fn contains(&self, hash: Mixed) -> bool {
         self.look(hash).unwrap_or_else(|| self.contains_slow(hash))

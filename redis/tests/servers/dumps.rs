@@ -210,7 +210,7 @@ fn damaged_chunks_are_refused_and_the_server_stays_up() {
         client.ask("CF.INSERT few ITEMS a b c");
         let items = items(0..30_000);
         client.ask(&format!("CF.INSERT many CAPACITY 100 ITEMS {items}"));
-        client.ask("CF.RESERVE fixed 1000 EXPANSION 0 FORGETAFTER 10").ok();
+        client.ask("CF.RESERVE fixed 1000 EXPANSION 0 FORGETAFTER 10000").ok();
         client.ask("CF.ADD fixed a");
         let mut random = Random(kind as u64);
         for key in ["few", "many", "fixed"] {

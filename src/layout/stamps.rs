@@ -24,7 +24,8 @@ pub const STAMPS: usize = MAX_TICKS as usize + 2;
 /// A number for each stamp. In a filter that does not forget, all lanes have the stamp 0.
 pub type ByStamp = [usize; STAMPS];
 
-/// The time in a filter that forgets: the number of its tick, and which items that tick lets expire.
+/// The time in a filter that forgets: the number of its tick, whether that tick is passing, and which items it lets
+/// expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment(u64);
 
@@ -37,8 +38,9 @@ impl Moment {
         Moment(word)
     }
 
+    /// The time at which this tick has passed.
     pub fn of_tick(tick: u64) -> Self {
-        Moment(tick << 1)
+        Moment(tick << 2)
     }
 
     #[inline]
@@ -49,13 +51,19 @@ impl Moment {
     /// The number of the tick.
     #[inline]
     pub fn tick(self) -> u64 {
-        self.0 >> 1
+        self.0 >> 2
+    }
+
+    /// Whether the tick is passing, so that expired lanes may be left.
+    #[inline]
+    pub fn is_passing(self) -> bool {
+        self.0 & 1 == 1
     }
 
     /// Whether all items from before this tick expire.
     #[inline]
     pub fn ends_all(self) -> bool {
-        self.0 & 1 == 1
+        self.0 & 2 == 2
     }
 
     /// A mark that distinguishes this tick from the previous one and the next one. It is never 0.
@@ -64,9 +72,9 @@ impl Moment {
         1 << 8 | u16::from(self.tick() as u8)
     }
 
-    /// The moment of the next tick.
+    /// The time at which the next tick begins to pass.
     pub fn next(self, ends_all: bool) -> Self {
-        Moment(self.tick().wrapping_add(1) << 1 | u64::from(ends_all))
+        Moment(self.tick().wrapping_add(1) << 2 | u64::from(ends_all) << 1 | 1)
     }
 }
 

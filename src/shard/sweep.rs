@@ -88,13 +88,6 @@ impl<'a, L: Lease<'a>> Shard<L> {
         self.clock().map_or(Moment::FIRST, Clock::now)
     }
 
-    /// Whether a tick is passing, so that stripes that no thread has locked since its beginning may have
-    /// expired lanes.
-    #[inline]
-    pub fn is_ticking(&self) -> bool {
-        self.clock().is_some_and(Clock::is_passing)
-    }
-
     /// Returns the time, for a caller that has just locked these stripes. If a tick is passing, sweeps those
     /// stripes that have not been swept, so that no lane in them has expired by that time.
     #[inline]
@@ -103,9 +96,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
         locked: &impl Locks,
         stripes: impl IntoIterator<Item = usize>,
     ) -> Moment {
-        // A thread that reads a time also sees that its tick is passing, unless it has passed.
         let now = self.now();
-        if self.is_ticking() {
+        if now.is_passing() {
             self.sweep_locked(locked, stripes, now);
         }
         now
@@ -121,7 +113,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     pub fn swept_time(&self, locked: &impl Locks, ticking: &Ticking) -> (Time, Moment) {
         let (time, now) = ticking.time();
         // A tick may have begun since the locks were acquired. It cannot have passed.
-        if self.is_ticking() {
+        if now.is_passing() {
             self.sweep_locked(locked, self.own_stripes(), now);
         }
         (time, now)
@@ -166,10 +158,10 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// depend on the progress of the tick.
     #[inline]
     pub fn sweep_all(&self) -> Result<(), L::Lapsed> {
-        if !self.is_ticking() {
+        let (stripes, now) = (&self.table().stripes, self.now());
+        if !now.is_passing() {
             return Ok(());
         }
-        let (stripes, now) = (&self.table().stripes, self.now());
         for stripe in self.own_stripes().filter(|stripe| !stripes.is_swept(*stripe, now)) {
             let locked = stripes.lock(stripe);
             self.check()?;

@@ -13,8 +13,8 @@
 //!                                                        4 give back, after a panic
 //! ```
 //!
-//! 1. *Begin*: `next` becomes 0, the number of the tick and `elapsed` advance, and the clock shows first that a tick is
-//!    passing, and then the new time. Only a resting filter begins a tick, so one tick passes after the other.
+//! 1. *Begin*: `next` becomes 0, the number of the tick and `elapsed` advance, and the clock shows the new time, and
+//!    with it that the tick is passing. Only a resting filter begins a tick, so one tick passes after the other.
 //! 2. *Hand out*: a thread gets the segments from `next` on, up to a limit. `next` moves behind them, and `at_work` is
 //!    one more.
 //! 3. *Done*: `at_work` is one less.
@@ -32,7 +32,7 @@
 
 use crate::layout::SMALL;
 use crate::layout::stamps::{Moment, STAMPS};
-use crate::sync::{AtomicBool, AtomicU64, Backoff, Mutex, Ordering, nap, read_owned};
+use crate::sync::{AtomicU64, Backoff, Mutex, Ordering, nap, read_owned};
 use std::ops::Range;
 use std::panic::RefUnwindSafe;
 
@@ -52,58 +52,36 @@ pub struct Time {
     pub number: Option<u64>,
 }
 
-/// The clock of a filter that forgets.
-pub struct Clock {
-    now: AtomicU64,
-    passing: AtomicBool,
-}
+/// The clock of a filter that forgets. The time and whether its tick is passing are one word: a thread that reads a new
+/// time, or acquires a lock after one that did, must not move an expired item into a segment that has been swept.
+pub struct Clock(AtomicU64);
 
 impl Clock {
     pub fn new() -> Self {
-        Clock { now: AtomicU64::new(Moment::FIRST.word()), passing: AtomicBool::new(false) }
+        Clock(AtomicU64::new(Moment::FIRST.word()))
     }
 
     #[inline]
     pub fn now(&self) -> Moment {
-        // Acquire: pairs with `set`.
-        Moment::of_word(self.now.load(Ordering::Acquire))
+        // Acquire: pairs with `set`. A thread that reads that a tick is over sees that the expired items are gone.
+        Moment::of_word(self.0.load(Ordering::Acquire))
     }
 
     /// Returns the time, for a caller that alone may set it, or that keeps other threads from setting it.
     pub fn own_time(&self) -> Moment {
-        Moment::of_word(read_owned(&self.now))
+        Moment::of_word(read_owned(&self.0))
     }
 
     /// Sets the time. One caller at a time.
     pub fn set(&self, now: Moment) {
         // Release: pairs with `now`. A thread that sweeps by this time has seen all inserts from before the tick, and
         // passes that on: a lookup that finds an expired copy gone finds the copy that was inserted before the tick.
-        self.now.store(now.word(), Ordering::Release);
+        self.0.store(now.word(), Ordering::Release);
     }
 
-    /// Whether a tick is passing, so that expired lanes may be left.
     #[inline]
     pub fn is_passing(&self) -> bool {
-        // Acquire: pairs with `end`. A thread that reads that the tick is over sees that the expired items are gone.
-        self.passing.load(Ordering::Acquire)
-    }
-
-    /// Begins a tick. One caller at a time. A thread that reads the new time also sees that its tick is passing, and so
-    /// does a thread that acquires a lock after it: it must not move an expired item into a segment that has been
-    /// swept.
-    pub fn begin(&self, now: Moment) {
-        self.set_passing(true);
-        self.set(now);
-    }
-
-    /// Ends the tick.
-    pub fn end(&self) {
-        self.set_passing(false);
-    }
-
-    fn set_passing(&self, is_passing: bool) {
-        // Release: pairs with `is_passing`.
-        self.passing.store(is_passing, Ordering::Release);
+        self.now().is_passing()
     }
 }
 
@@ -127,7 +105,6 @@ pub struct Ticking {
 impl RefUnwindSafe for Ticking {}
 
 struct Progress {
-    is_passing: bool,
     /// The first segment that has not been handed out in this tick.
     next: usize,
     /// The number of threads that work on a portion.
@@ -149,8 +126,7 @@ enum Task {
 
 impl Ticking {
     pub fn new(remembers: u8) -> Self {
-        let progress =
-            Progress { is_passing: false, next: 0, at_work: 0, number: None, elapsed: 0 };
+        let progress = Progress { next: 0, at_work: 0, number: None, elapsed: 0 };
         Ticking { clock: Clock::new(), progress: Mutex::new(progress), remembers }
     }
 
@@ -197,8 +173,8 @@ impl Ticking {
         progress.number = progress.number.map(|number| number.saturating_add(passes));
         progress.elapsed = progress.elapsed.wrapping_add(passes.min(STAMPS as u64));
         let now = self.clock.own_time().next(passes > 1);
-        self.clock.begin(now);
-        (progress.is_passing, progress.next) = (true, 0);
+        self.clock.set(now);
+        progress.next = 0;
         Some((passes, now))
     }
 
@@ -212,7 +188,7 @@ impl Ticking {
                 behind => behind.min(1),
             },
         };
-        Some(passes).filter(|passes| *passes > 0 && !progress.is_passing)
+        Some(passes).filter(|passes| *passes > 0 && !self.clock.own_time().is_passing())
     }
 
     /// Works on at most `most` segments. Returns whether no tick is passing any more.
@@ -249,7 +225,8 @@ impl Ticking {
     /// Hands out a portion of at most `most` segments, or ends the tick.
     fn task(&self, segments: impl Fn() -> usize, most: usize) -> Task {
         let mut progress = self.progress.lock();
-        if !progress.is_passing {
+        let now = self.clock.own_time();
+        if !now.is_passing() {
             return Task::Rest;
         }
         let (start, all) = (progress.next, segments());
@@ -262,10 +239,8 @@ impl Ticking {
         if start < all || progress.at_work > 0 {
             return Task::Wait;
         }
-        progress.is_passing = false;
-        // Clears `ends_all`: from now on a union may bring items that are older than this tick.
-        self.clock.set(Moment::of_tick(self.clock.own_time().tick()));
-        self.clock.end();
+        // It does not end all any more: from now on a union may bring items that are older than this tick.
+        self.clock.set(Moment::of_tick(now.tick()));
         Task::Rest
     }
 }

@@ -228,10 +228,11 @@ impl Sharded {
         let shrinking = &self.shared.shrinking;
         let (new, new_locked) = self.allocate(depth)?;
         let upper = (new.shard(), &new_locked);
-        if shard.is_ticking() {
+        let now = shard.now();
+        if now.is_passing() {
             // The shard has been swept. After a tick that expired everything, entries of another filter may have come
             // that are older than it.
-            upper.0.mark_swept(&new_locked, shard.now());
+            upper.0.mark_swept(&new_locked, now);
         }
         split(shard, locked, upper, shrinking, |SplitFigures { surplus, newly_void }| {
             let halves = [site, new];

@@ -149,6 +149,12 @@ impl Backend {
         on_shards!(self, shards => shards.contains(hash))
     }
 
+    /// Returns the age in ticks of the copy that a removal takes, if the filter forgets and has the item.
+    pub fn age(&self, hash: Mixed) -> Option<u64> {
+        self.ticking()?;
+        self.perform(hash, shards::Age)
+    }
+
     /// Prefetches the memory that a lookup of the item reads.
     #[inline]
     pub fn prefetch(&self, hash: Mixed) {

@@ -10,7 +10,7 @@
 //! A child that a process forks shares the lock until it closes the file, and the claim stays its parent's:
 //! when the child drops it, the file is not removed.
 
-use crate::journal::read::untrusted;
+use crate::journal::read::flags_in_shared_folder;
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::replace::{beside, folder_of, follow, is_at};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -127,7 +127,7 @@ impl Drop for Claim {
 /// Opens or creates a claim, without following a link and without waiting for the other end of a pipe.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(untrusted());
+    options.read(true).custom_flags(flags_in_shared_folder());
     // A file left by another user may be read-only, but can be locked.
     let writable = options.clone().write(true).create(true).truncate(false).open(path);
     writable.or_else(|error| options.open(path).or(Err(error)))

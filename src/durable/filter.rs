@@ -443,7 +443,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     #[must_use]
     pub fn age<K: Key + ?Sized>(&self, item: &K) -> Option<u64> {
         let hash = self.mixed(item);
-        self.recorded(hash, self.shared.filter.age(item))
+        self.recorded(hash, self.backend().age(hash))
     }
 
     /// Returns the number of the present tick, as [`ConcurrentCuckooFilter::present_tick`].

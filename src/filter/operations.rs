@@ -1,8 +1,6 @@
 //! The operations on one item, and ticks.
 
-use crate::backend::shards::{
-    Age, Count, Insert, InsertIfAbsent, InsertOrRefresh, Refresh, Remove,
-};
+use crate::backend::shards::{Count, Insert, InsertIfAbsent, InsertOrRefresh, Refresh, Remove};
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::hash::{Key, Prehashed};
@@ -415,8 +413,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn age<K: Key + ?Sized>(&self, item: &K) -> Option<u64> {
-        self.backend().ticking()?;
-        self.backend.perform(self.mixed(item), Age)
+        self.backend.age(self.mixed(item))
     }
 
     /// Keeps the item from expiring, as if it had been inserted now, and returns `true`, if the filter

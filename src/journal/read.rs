@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Flags for opening a file in a folder that others may write to: a link is not followed, and a pipe not waited for.
-pub fn untrusted() -> i32 {
+pub fn flags_in_shared_folder() -> i32 {
     (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32
 }
 
@@ -23,7 +23,8 @@ fn open_journal(journal: &Path) -> io::Result<File> {
     if !journal.symlink_metadata()?.is_file() {
         return Err(in_the_way);
     }
-    let file = OpenOptions::new().read(true).custom_flags(untrusted()).open(journal)?;
+    let file =
+        OpenOptions::new().read(true).custom_flags(flags_in_shared_folder()).open(journal)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(in_the_way) }
 }
 

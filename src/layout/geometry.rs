@@ -80,7 +80,7 @@ pub struct Geometry {
     /// The number of buckets in all shards.
     total: u64,
     /// Whether the other bucket is a distance away, and not the rest of a sum.
-    has_near: bool,
+    by_distance: bool,
     /// Whether it is a distance away, which may be applied to an index in the whole table: there is one shard, or each
     /// begins at a multiple of a power of two that is no less than any distance.
     is_aligned: bool,
@@ -119,7 +119,7 @@ impl Geometry {
 
     fn of(lanes: Lanes, shards: u32, buckets: u32) -> Self {
         let (far, near) = (buckets.next_power_of_two(), near_block(buckets));
-        let has_near = near > 2 && lanes.slots() > 2;
+        let by_distance = near > 2 && lanes.slots() > 2;
         let highest = if buckets < far { far / 2 } else { 0 };
         let stamps_in_heads = lanes.unit_of_heads() - 1;
         Geometry {
@@ -128,8 +128,8 @@ impl Geometry {
             head_values: lanes.last_head() & !u64::from(stamps_in_heads),
             buckets,
             total: u64::from(shards) * u64::from(buckets),
-            has_near,
-            is_aligned: has_near && (shards == 1 || buckets == far),
+            by_distance,
+            is_aligned: by_distance && (shards == 1 || buckets == far),
             within: [far, near, near, near].map(|buckets| buckets - 1),
             at_least: [highest, 0, 0, 0].map(|highest| highest | 1),
             stamp: lanes.last_stamp() as u32,
@@ -184,10 +184,10 @@ impl Geometry {
     /// The same for a mixed hash. `is_wide` is whether buckets are wide: a constant, for callers on a fast path.
     #[inline]
     pub fn locate_mixed(&self, hash: Mixed, is_wide: bool) -> (usize, Place) {
-        let (shard, rest) = hash.scaled(self.shards as usize);
+        let (shard, rest) = scale(hash.0, u64::from(self.shards));
         let (bucket, _) = scale(rest, u64::from(self.buckets));
         let (first, fp) = (Bucket(bucket as u32), self.fingerprint(hash, is_wide));
-        (shard, Place { first, second: self.alternate_of(first, fp.head()), fp })
+        (shard as usize, Place { first, second: self.alternate_of(first, fp.head()), fp })
     }
 
     /// Returns where a hash belongs in the whole table: the same as [`locate_mixed`](Self::locate_mixed), in fewer
@@ -235,7 +235,7 @@ impl Geometry {
     /// Does the same for a head whose stamp is zero.
     #[inline]
     fn alternate_of(&self, bucket: Bucket, head: u32) -> Bucket {
-        if self.has_near {
+        if self.by_distance {
             return Bucket(self.at_distance(bucket.0, self.distance(head)));
         }
         let sum = scale(spread(head), u64::from(self.buckets)).0 as u32 | 1;
@@ -297,9 +297,12 @@ pub const MULTIPLIER: u64 = 0xA750_FAA4_14DC_2D91;
 pub struct Mixed(pub u64);
 
 impl Mixed {
+    /// Spreads every bit of a hash over the whole hash. Sequential, aligned or small values from a weak hasher then
+    /// fill the table like random ones. (One fold is not enough: keys that differ in their upper halves only would
+    /// share fingerprints.)
     #[inline]
     pub fn of(hash: u64) -> Self {
-        Mixed(mix(hash))
+        Mixed(folded(folded(hash)))
     }
 
     /// Returns the index of the part of the hash range, of `count` equal parts, that contains this hash, and its place
@@ -316,14 +319,6 @@ impl Mixed {
 pub fn scale(fraction: u64, count: u64) -> (u64, u64) {
     let product = u128::from(fraction) * u128::from(count);
     ((product >> 64) as u64, product as u64)
-}
-
-/// Spreads every bit of a hash over the whole hash. Sequential, aligned or small values from a weak hasher then fill
-/// the table like random ones. (One fold is not enough: keys that differ in their upper halves only would share
-/// fingerprints.)
-#[inline(always)]
-fn mix(hash: u64) -> u64 {
-    folded(folded(hash))
 }
 
 /// Folds the product with a constant.

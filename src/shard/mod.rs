@@ -91,13 +91,6 @@ impl<'a, L: Lease<'a>> Shard<L> {
         if self.lanes().forgets() { self.lanes().stamped(fp, self.now()) } else { fp }
     }
 
-    /// Returns the lanes of a bucket that match the item.
-    #[inline]
-    fn matching(self, words: Words, fp: Fingerprint) -> LaneSet {
-        let heads = self.matching_heads(words.heads, fp);
-        if self.is_wide() { heads.and(self.matching_tails(words.tails, fp)) } else { heads }
-    }
-
     // Buckets.
 
     /// Reads the first word, which determines which lanes are empty.
@@ -302,6 +295,13 @@ pub trait Lease<'a>: Copy {
     /// Returns the lanes of a second word that match it by its tail. Empty lanes may be among them.
     fn matching_tails(self, tails: u64, fp: Fingerprint) -> LaneSet;
 
+    /// Returns the lanes of a bucket that match it.
+    #[inline]
+    fn matching(self, words: Words, fp: Fingerprint) -> LaneSet {
+        let heads = self.matching_heads(words.heads, fp);
+        if self.is_wide() { heads.and(self.matching_tails(words.tails, fp)) } else { heads }
+    }
+
     /// Returns the lanes of a bucket that agree with an entry of another filter in all bits that neither has
     /// lost.
     fn merge_matches(self, words: Words, fp: Fingerprint) -> MergeMatches;
@@ -458,10 +458,7 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for Permanent<'a, W> {
 
     #[inline]
     fn merge_matches(self, words: Words, fp: Fingerprint) -> MergeMatches {
-        let heads = self.matching_heads(words.heads, fp);
-        let covering =
-            if self.is_wide() { heads.and(self.matching_tails(words.tails, fp)) } else { heads };
-        MergeMatches { covering, finer: self.lanes().set_of(0) }
+        MergeMatches { covering: self.matching(words, fp), finer: self.lanes().set_of(0) }
     }
 
     #[inline]

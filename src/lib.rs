@@ -156,13 +156,13 @@
 //! Single files are for all layers: `error.rs`, `hash.rs`, `stats.rs`, `mapping.rs` (files as words in memory), and
 //! `sync.rs`, which has the atomics of the standard library or of a checker.
 //!
-//! `unsafe` is in `table/memory.rs` and `backend/growing/tables.rs`, and, in one place each (but for what only a checker
-//! compiles), in `durable/keeper.rs`, `mapping.rs` and `sync.rs`.
+//! `unsafe` is in `table/memory.rs` and `backend/growing/tables.rs`, and, in one place each (but for what only a
+//! checker compiles), in `durable/keeper.rs`, `mapping.rs` and `sync.rs`.
 //!
 //! An ordering of an atomic says at its line what it pairs with; those of the seqlock, which several files share, are
-//! in a table in `table/stripe.rs`. `loom-tests` runs these same files through every interleaving of small models, and
-//! again with one rule broken at a time: then a model has to fail. `tests/random` runs them through random schedules of
-//! many threads, whose histories have to be linearizable.
+//! in a table in `table/stripe.rs`. `loom-tests` runs these same files through every interleaving of small models, most
+//! of them up to a number of preemptions, and again with one rule broken at a time: then a model has to fail.
+//! `tests/random` runs them through random schedules of many threads, whose histories have to be linearizable.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -232,7 +232,7 @@ pub mod internals {
     pub use crate::backend::growing::sharded::shards::GrowingShards;
     pub use crate::backend::growing::tables::{Entry, Site};
     pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
-    pub use crate::backend::incoming::{IncomingShard, MergeReport};
+    pub use crate::backend::incoming::{Ages, Clocks, IncomingShard, MergeReport};
     pub use crate::backend::shards::{
         Insert, InsertIfAbsent, Located, Operation, Refresh, Remove, Shards,
     };

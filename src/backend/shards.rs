@@ -2,7 +2,7 @@
 //!
 //! An operation calls the item's shard first. The shard may answer that
 //!
-//! * it no longer owns the item, because it was split ([`Refusal::Lapsed`]): then
+//! * it no longer owns the item, because it was split or joined to another ([`Refusal::Lapsed`]): then
 //!   [`relocate`](Shards::relocate) finds the shard that owns the item now, and the operation is retried
 //!   there;
 //! * it has no room for the item ([`Refusal::Full`]): then [`make_room`](Shards::make_room) splits
@@ -81,12 +81,9 @@ pub trait Shards<'a>: Copy + Send + Sync {
     #[cold]
     #[inline(never)]
     fn sweep_for(self, hash: Mixed) {
-        let swept = || {
-            let (shard, place) = self.locate(hash);
-            shard.sweep_both(place)
-        };
-        // If the shard has been split meanwhile, the item's stripes in its half are swept.
-        while swept().is_err() {}
+        let (shard, place) = self.locate(hash);
+        // If the shard has been split or joined since, that has swept it: no tick begins meanwhile.
+        _ = shard.sweep_both(place);
     }
 
     /// Finds the present place of an item.

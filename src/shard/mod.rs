@@ -29,8 +29,8 @@
 //! table is in [`stripe`](crate::table::stripe)). A thread that finds an item also sees everything that its
 //! inserter did before. If an insert happens-before a lookup through any other synchronisation, the lookup
 //! finds the item: a later load of the same word cannot return an earlier store. A store that took the item
-//! away again was a move, the removal of one of several copies, or its expiry in a tick, and each of these
-//! invalidates readers first.
+//! away again was a move, the removal of one of several copies, its expiry in a tick, or a `clear`, and each of
+//! these invalidates readers first.
 
 #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
 pub mod exhaustive;
@@ -197,7 +197,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     pub fn lock_many<const N: usize>(self, which: &StripeSet<N>) -> Result<Many<'a, N>, L::Lapsed> {
         let locked = self.table().stripes.lock_many(which);
         self.check()?;
-        self.sweep_moved(&locked, which.iter());
+        self.time_after_sweep(&locked, which.iter());
         Ok(locked)
     }
 
@@ -206,7 +206,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         let all = self.own_stripes().collect();
         let locked = self.table().stripes.lock_many(&all);
         self.check_alone()?;
-        self.sweep_moved(&locked, all.iter());
+        self.time_after_sweep(&locked, all.iter());
         Ok(locked)
     }
 
@@ -230,7 +230,7 @@ pub const MAX_NODES: usize = if SMALL { 16 } else { 512 };
 /// Where a shard is, whether it still owns the items that an operation asks about, and what its lanes mean.
 ///
 /// A shard of a fixed filter owns its items for good: its lease is [`Permanent`]. It compares whole fingerprints, and
-/// each lane is one item. A shard of a growing filter owns its items until it is split: its lease is
+/// each lane is one item. A shard of a growing filter owns its items until it is split or joined: its lease is
 /// [`UntilSplit`](crate::backend::growing::until_split::UntilSplit). Its fingerprints [lose
 /// bits](crate::layout::shrinking), and match more items the more they have lost;
 /// [void](crate::backend::growing::void) lanes are not one item each.

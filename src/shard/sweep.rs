@@ -3,18 +3,21 @@
 //! (This page is for reading; nothing in it can be called. It continues the page on
 //! [kicks](mod@crate::shard::kick).)
 //!
-//! A filter that forgets has a *clock*, the number of the present tick. Each lane has a *stamp*, the low bits
-//! of the number of the tick in which it was filled (see `layout/stamps.rs`). Items that are remembered for
-//! `n` ticks have one of `n + 1` stamps, and when the clock advances, the oldest of these is *dead*.
+//! A filter that forgets has a *clock*: the number of the present tick, and whether it is passing. Each lane has a
+//! *stamp*, the low bits of the number of the tick in which it was filled (see `layout/stamps.rs`). Items that are
+//! remembered for `n` ticks have one of `n + 1` stamps, and when the clock advances, those with the oldest have
+//! expired: they are *dead*. (A tick that makes up for more than `n` others *ends all*: every stamp but its own is
+//! dead.)
 //!
 //! # What does a tick do?
 //!
 //! ```text
-//! T1  set the clock to the next tick
-//! T2  for every stripe: lock it, add two to its version, erase the lanes with the dead stamp, unlock it
+//! T1  set the clock to the next tick, which is passing
+//! T2  for every stripe: lock it, add two to its version, erase the dead lanes, unlock it
+//! T3  set the clock to the same tick, which has passed, and ends nothing any more
 //! ```
 //!
-//! Only T1 affects the whole filter at one moment, and it is one store. T2 is a *sweep*. It may go through
+//! Only T1 and T3 affect the whole filter at one moment, and each is one store. T2 is a *sweep*. It may go through
 //! the stripes in any order and in any number of parts, and has to be done before the next tick begins. So at
 //! any moment the filter has lanes of at most `n + 2` ticks, and there are that many different stamps. Each
 //! stripe has the mark of the tick in which it was last swept.
@@ -82,7 +85,8 @@ use crate::table::ticking::{Clock, Ticking, Time};
 const IN_A_SUM: usize = 128;
 
 impl<'a, L: Lease<'a>> Shard<L> {
-    /// Returns the time, for a caller that holds a lock of the shard.
+    /// Returns the time. A caller that does not hold a lock of the shard may get an earlier one, and asks again under
+    /// the lock.
     #[inline]
     pub fn now(&self) -> Moment {
         self.clock().map_or(Moment::FIRST, Clock::now)
@@ -91,7 +95,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Returns the time, for a caller that has just locked these stripes. If a tick is passing, sweeps those
     /// stripes that have not been swept, so that no lane in them has expired by that time.
     #[inline]
-    pub fn sweep_moved(
+    pub fn time_after_sweep(
         &self,
         locked: &impl Locks,
         stripes: impl IntoIterator<Item = usize>,
@@ -106,7 +110,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// The same for the stripes of an item.
     #[inline]
     pub fn sweep_own(&self, locked: &impl Locks, place: Place) -> Moment {
-        self.sweep_moved(locked, [place.first, place.second].map(|bucket| self.stripe(bucket)))
+        self.time_after_sweep(locked, [place.first, place.second].map(|bucket| self.stripe(bucket)))
     }
 
     /// Returns the present time to a caller that holds all locks of the shard. Nothing in it has expired by then.

@@ -6,7 +6,9 @@
 use crate::grove::{self, Entry, LEFT, ROOT, half_of_root, random};
 use crate::toy::{MISSED, Model, NOT_ONCE, World, lanes};
 use koel_under_loom::act;
-use koel_under_loom::internals::{Mixed, Shards, Storage};
+use koel_under_loom::internals::{
+    Ages, Clocks, IncomingShard, Lease, MergeReport, Mixed, Moment, Place, Shards, Storage, Time,
+};
 
 type Grove = grove::Grove<false, true>;
 
@@ -244,6 +246,44 @@ fn a_writer_sweeps_while_halves_are_joined() {
         grove.finish_tick();
         only_two_stay(grove, items);
     });
+}
+
+/// A union brings items that are older than a tick which ended all. They stay, though they come to a half that has been
+/// swept in that tick, and are moved to one that has not.
+#[test]
+fn what_comes_after_a_tick_that_ended_all_stays_in_a_whole() {
+    let adopt: fn(&Grove, &(Mixed, Place)) = |grove, (_, place)| {
+        assert_eq!(grove.storage().begin_tick_toward(9), Some(8), "the tick makes up for others");
+        let lanes = grove.shard(Mixed(0)).0.lanes();
+        let mut words = [0; 8];
+        words[place.first.0 as usize] = lanes.stamped(place.fp, Moment::of_tick(3)).head().into();
+        let there = Time { tick: 4, elapsed: 0, number: Some(9) };
+        let ages = Ages::of(there, Clocks::of(grove.ticking(), grove.ticking()));
+        let copy = IncomingShard {
+            start: Mixed(1 << 63),
+            depth: 1,
+            words: &words,
+            lanes,
+            ages: Some(ages),
+        };
+        let mut report = MergeReport::default();
+        grove.room.merge_shard(&copy, &mut report).expect("memory");
+        assert_eq!(report.added, 1, "an absent entry was not added");
+    };
+    Model::blocking(500, 2).run::<Grove, (Mixed, Place)>(
+        |grove| {
+            let item = item(1, grove);
+            grove.pretend(item);
+            grove.split(item, ROOT);
+            assert_eq!(grove.storage().tick_to(1), 0, "the present tick has another number");
+            (item, grove.shard(item).1)
+        },
+        &[|grove, (item, _)| _ = grove.room.join_halves(*item), adopt],
+        |grove, (item, _)| {
+            grove.finish_tick();
+            assert_eq!(grove.copies(*item), 1, "{NOT_ONCE}");
+        },
+    );
 }
 
 /// A split takes the last bit of an item that expires, as the tick begins.

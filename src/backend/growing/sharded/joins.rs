@@ -114,6 +114,9 @@ impl Sharded {
         if no_copy.is_none() {
             return false;
         }
+        // No tick begins between the locks of the halves. If one did, only the upper half would have been swept for it,
+        // and a union might have brought it items since that are older than the tick and stay.
+        let _like_a_split = self.shared.void.splits.read();
         let (Ok(lower_locked), Ok(upper_locked)) = (in_lower.lock_all(), in_upper.lock_all())
         else {
             return false;

@@ -13,7 +13,7 @@
 //!
 //! A shard may also move to a place where the pass has been: a split takes the place of a shard that has been joined
 //! to another, and a join moves what the upper half has. So the pass also marks the stripes of unused shards, a thread
-//! that locks all stripes of a shard sweeps those that the pass has not reached, and no tick begins during a split.
+//! that locks all stripes of a shard sweeps those that the pass has not reached, and no tick begins during a split or a join.
 
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::sharded::{Sharded, bytes_beside};
@@ -99,14 +99,9 @@ impl Storage for Sharded {
     fn clear(&self) {
         let void = &self.shared.void;
         let _no_split = void.splits.write();
-        let mut next = Some(Mixed(0));
-        while let Some(hash) = next {
-            let seen = self.directory.look_up(hash);
-            let nothing = || self.site(seen).surplus_gauge().set(0);
-            // If the shard has been joined meanwhile, the whole is cleared.
-            if self.shard(seen).clear(nothing).is_ok() {
-                next = self.directory.end(seen);
-            }
+        for seen in self.directory.shards() {
+            let site = self.site(seen);
+            let Ok(()) = site.shard().clear(|| site.surplus_gauge().set(0));
         }
         void.limit(0);
     }

@@ -1,11 +1,11 @@
 //! Selects the atomics: the standard ones or a checker's.
 //!
-//! What the models check names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle` nowhere else. (Journals and
-//! files, which no checker runs, use the standard ones.) Each of the three versions of this module (std, loom, shuttle)
+//! What the models check names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle` nowhere else. (Files,
+//! which no checker runs, use the standard ones.) Each of the three versions of this module (std, loom, shuttle)
 //! provides [`AtomicBool`], [`AtomicPtr`], [`AtomicU16`], [`AtomicU32`], [`AtomicU64`], a [`Mutex`] and an [`RwLock`]
 //! that cannot be poisoned, a [`Backoff`], [`nap`], and
 //!
-//! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Under loom the load is not an
+//! * `read_owned(word)`: a plain load of a word that nobody else writes meanwhile. Under loom the load is not an
 //!   event, because an ordinary load right before a store of the same word would hide other threads' reads from loom. A
 //!   model fails if the lock does not order the load.
 
@@ -222,7 +222,7 @@ mod imp {
 mod owned {
     use super::*;
 
-    /// Loads a word that only the holder of a lock writes. The caller is that holder.
+    /// Loads a word that only the holder of a lock writes. The caller is that holder, or keeps others from writing.
     #[inline]
     pub fn read_owned(word: &AtomicU64) -> u64 {
         word.load(Ordering::Relaxed)

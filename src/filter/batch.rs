@@ -207,7 +207,7 @@ fn look_up(backend: &Backend, hashes: &[Prehashed], found: &mut [bool]) {
     on_shards!(backend, shards => have(shards, hashes, found));
 }
 
-/// The number of items of a lot of lookups, whose memory is requested at once. Twice as many are in flight then.
+/// The size of a lot: the number of lookups whose memory is requested at once. Those of two lots are in flight.
 const LOT: usize = 16;
 
 /// Looks for all items of a batch, lot by lot: the memory of each is requested before the previous one is looked at.
@@ -251,7 +251,7 @@ fn in_order<'a, S: Shards<'a>, O: Operation>(
     operation: O,
 ) {
     let items = hashes.iter().map(|hash| Mixed::of(hash.0)).zip(answers);
-    // So few items are done before their first prefetch would be.
+    // So few items would be done before their first prefetch is.
     let few = if shards.bucket_count() <= CACHED_BUCKETS { 16 } else { 4 };
     if hashes.len() < few {
         items.for_each(|(hash, answer)| *answer = operation.perform(shards, shards.locate(hash)));

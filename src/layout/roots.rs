@@ -17,8 +17,8 @@
 //!
 //! Its slope falls from 4/3 to 2/3. So a shard at the high end gets twice the items of one at the low end, and is split
 //! when the filter holds half as many items: at any size, some shards have just been split, and others are about to be.
-//! With many shards, the memory is 1.39 to 1.50 times that of a fixed filter, instead of 1 to 2 times
-//! (`benches/README.md` has the curve).
+//! With many shards, the memory is 1.46 times that of a fixed filter on average, and 1.64 times at most, instead of 1
+//! to 2 times (`benches/README.md` has the curve).
 //!
 //! The function is increasing, so a range of hashes is a range of positions.
 

@@ -96,17 +96,17 @@ pub struct Halves {
 
 /// The share of some lanes in the figures of their shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
+pub struct Share {
     pub void: u64,
     /// Their [match weight](Shrinking::match_weight) minus the number of those that are not void.
     pub surplus: u64,
 }
 
-impl Add for Lost {
-    type Output = Lost;
+impl Add for Share {
+    type Output = Share;
 
-    fn add(self, other: Lost) -> Lost {
-        Lost { void: self.void + other.void, surplus: self.surplus + other.surplus }
+    fn add(self, other: Share) -> Share {
+        Share { void: self.void + other.void, surplus: self.surplus + other.surplus }
     }
 }
 
@@ -416,10 +416,10 @@ impl Shrinking {
     }
 
     /// Returns the share of the lanes of a bucket in the figures of its shard, which the shard loses with these lanes.
-    pub fn lost(&self, words: Words) -> Lost {
+    pub fn share(&self, words: Words) -> Share {
         let lanes = self.lanes.taken(words.heads).len() as u64;
         let void = self.void_lanes(words).len() as u64;
-        Lost { void, surplus: self.match_weight(words) + void - lanes }
+        Share { void, surplus: self.match_weight(words) + void - lanes }
     }
 
     pub fn lanes(&self) -> Lanes {

@@ -24,8 +24,8 @@ pub const STAMPS: usize = MAX_TICKS as usize + 2;
 /// A number for each stamp. In a filter that does not forget, all lanes have the stamp 0.
 pub type ByStamp = [usize; STAMPS];
 
-/// The time in a filter that forgets: the number of its tick, whether that tick is passing, and which items it lets
-/// expire.
+/// The time in a filter that forgets. Bit 0: its tick is passing. Bit 1: all items from before this tick expire. The
+/// rest is the number of the tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment(u64);
 
@@ -66,7 +66,8 @@ impl Moment {
         self.0 & 2 == 2
     }
 
-    /// A mark that distinguishes this tick from the previous one and the next one. It is never 0.
+    /// A mark that tells this tick from the one before, by which every stripe was swept. It is never 0, and the same
+    /// again after 256 ticks.
     #[inline]
     pub fn mark(self) -> u16 {
         1 << 8 | u16::from(self.tick() as u8)
@@ -180,7 +181,8 @@ impl Lanes {
     /// Returns the precomputed masks that find the lanes whose items have expired. A filter that does not forget has no
     /// such lanes.
     ///
-    /// Between two ticks no lane has an expired stamp, so the masks may be used at any moment.
+    /// Once a tick has passed, no lane has an expired stamp. While a tick passes that ends all, the masks may be used
+    /// only once for each stripe: a union may bring older lanes after that, which stay.
     pub fn expiry(self, now: Moment) -> Expiry {
         let oldest = now.tick().wrapping_sub(u64::from(self.remembers) + 1);
         let (flipped, least) = match now.ends_all() {

@@ -27,7 +27,7 @@
 //! L3  read the other word
 //! L4  x found? Then the answer is yes: one word that held x is proof enough.
 //! L5  read that version again. Even at L1 and unchanged? Then the answer is no. Otherwise start
-//!     over at L1, and after 17 to 19 attempts look under the locks.
+//!     over at L1, and after 17 or 18 attempts look under the locks.
 //! ```
 //!
 //! (In a fixed filter with narrow buckets, L2 to L4 come once before L1, too: most lookups of an item that is there
@@ -136,8 +136,9 @@ use crate::shard::{Answer, Lease, Refusal, Shard};
 use crate::table::stripe::Locks;
 use arrayvec::ArrayVec;
 
-/// The most buckets that a path locks: the newcomer's two, one for each move, and the end.
-const MAX_BUCKETS: usize = MAX_MOVES + 3;
+/// The most buckets that a path locks: one for each move, the first of which is one of the newcomer's two, the other of
+/// these, and the end.
+const MAX_BUCKETS: usize = MAX_MOVES + 2;
 
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

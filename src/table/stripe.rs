@@ -204,7 +204,7 @@ impl<const N: usize> FromIterator<usize> for StripeSet<N> {
     fn from_iter<I: IntoIterator<Item = usize>>(stripes: I) -> Self {
         let mut ascending = ArrayVec::<usize, N>::new();
         for stripe in stripes {
-            // An insertion sort: there are hardly ever more than four stripes.
+            // An insertion sort: there are hardly ever more than four stripes, or they come in order.
             let mut at = ascending.len();
             while at > 0 && ascending[at - 1] > stripe {
                 at -= 1;

@@ -13,7 +13,7 @@
 //!                                                        4 give back, after a panic
 //! ```
 //!
-//! 1. *Begin*: `next` becomes 0, the number of the tick and `elapsed` advance, and the clock shows the new time, and
+//! 1. *Begin*: `next` becomes 0, the caller's number and `elapsed` advance, and the clock shows the new time, and
 //!    with it that the tick is passing. Only a resting filter begins a tick, so one tick passes after the other.
 //! 2. *Hand out*: a thread gets the segments from `next` on, up to a limit. `next` moves behind them, and `at_work` is
 //!    one more.
@@ -52,8 +52,9 @@ pub struct Time {
     pub number: Option<u64>,
 }
 
-/// The clock of a filter that forgets. The time and whether its tick is passing are one word: a thread that reads a new
-/// time, or acquires a lock after one that did, must not move an expired item into a segment that has been swept.
+/// The clock of a filter that forgets. It is one word, so a thread that reads a new time, or acquires a lock after one
+/// that did, also knows that its tick is passing. Otherwise it might move an expired item into a segment that has been
+/// swept.
 pub struct Clock(AtomicU64);
 
 impl Clock {
@@ -94,7 +95,7 @@ pub enum Goal {
 }
 
 pub struct Ticking {
-    /// Set under the lock of `progress`.
+    /// Set under the lock of `progress`, or while no other thread has the filter.
     clock: Clock,
     progress: Mutex<Progress>,
     /// The number of ticks for which items are remembered.

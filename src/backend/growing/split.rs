@@ -57,9 +57,9 @@
 //! the entry has changed, the item belongs elsewhere now, and the writer starts over. Otherwise the entry stays
 //! unchanged for as long as the lock is held, because a split needs all locks of the shard. The functions of a shard
 //! that lock it for an operation on items make this check (`Shard::lock`, for example), so no operation can forget it.
-//! (A sweep needs none: what has expired has expired in both halves.) The check gives `insert_if_absent` one winner and
-//! `remove` one taker on either side of a split; and of two writers that found the same shard full, the second finds it
-//! split.
+//! (The sweep of a stripe needs none while its shard is in use: what has expired has expired in both halves.) The check
+//! gives `insert_if_absent` one winner and `remove` one taker on either side of a split; and of two writers that found
+//! the same shard full, the second finds it split.
 //!
 //! # And if the directory is not deep enough?
 //!
@@ -80,6 +80,9 @@ use crate::layout::geometry::{Bucket, SHARD_STRIPES};
 use crate::layout::shrinking::{Halves, Shrinking};
 use crate::shard::{Lease, Permanent, Shard};
 use crate::table::stripe::{Locks, StripeSet};
+
+/// The number of words in a page of memory.
+const PAGE_WORDS: usize = 512;
 
 /// The changes that a split makes to the figures of a shard.
 #[doc(hidden)]
@@ -106,7 +109,7 @@ pub fn split<'a, L: Lease<'a>>(
     if !SMALL {
         // The system provides memory when it is first written, which may take milliseconds. Here, no lookup
         // has to wait for it.
-        for bucket in upper.own_stripes().filter_map(|stripe| upper.buckets_of(stripe).next()) {
+        for bucket in upper.buckets().step_by(PAGE_WORDS / shrinking.lanes().words()) {
             upper.write(upper_locked, bucket, Words::default());
         }
     }

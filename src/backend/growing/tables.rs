@@ -18,7 +18,7 @@
 
 use crate::error::FullKind;
 use crate::layout::geometry::Geometry;
-use crate::layout::shrinking::{GROWING_BUCKETS, Lost, Shrinking};
+use crate::layout::shrinking::{GROWING_BUCKETS, Share, Shrinking};
 use crate::layout::stamps::Moment;
 use crate::shard::whole::fill;
 use crate::shard::{Permanent, Shard};
@@ -475,13 +475,13 @@ impl Site {
         if self.surplus() == 0 {
             return 0;
         }
-        let (lanes, mut lost) = (shrinking.lanes(), Lost::default());
+        let (lanes, mut gone) = (shrinking.lanes(), Share::default());
         let expiry = lanes.expiry(now);
         lanes.for_each(words, |bucket| {
-            lost = lost + shrinking.lost(lanes.only(bucket, expiry.expired(bucket)));
+            gone = gone + shrinking.share(lanes.only(bucket, expiry.expired(bucket)));
         });
-        self.surplus_gauge().take(lost.surplus);
-        lost.void as i32
+        self.surplus_gauge().take(gone.surplus);
+        gone.void as i32
     }
 
     /// Whether the shard may have void lanes: each adds `1 << suffix_bits` to the surplus.

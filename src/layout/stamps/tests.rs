@@ -9,9 +9,10 @@ fn forgetful() -> impl Iterator<Item = Lanes> {
 }
 
 fn moments() -> impl Iterator<Item = Moment> {
-    [0, 1, 5, 62, 63, 64, 1_000, (u64::MAX >> 1) - 1]
-        .into_iter()
-        .flat_map(|tick| [Moment::of_word(tick << 1), Moment::of_word(tick << 1 | 1)])
+    [0, 1, 5, 62, 63, 64, 1_000, (u64::MAX >> 2) - 1].into_iter().flat_map(|tick| {
+        let before = Moment::of_tick(tick.wrapping_sub(1));
+        [Moment::of_tick(tick), before.next(false), before.next(true)]
+    })
 }
 
 /// Buckets with random fingerprints of random ages up to one tick more than is remembered.
@@ -97,7 +98,7 @@ fn exactly_the_lanes_that_are_too_old_expire() {
 #[test]
 fn fingerprints_are_compared_without_their_stamps() {
     for lanes in forgetful() {
-        let now = Moment::of_word(38);
+        let now = Moment::of_tick(19);
         for (words, _) in buckets(lanes, now) {
             for lane in lanes.taken(words.heads) {
                 let plain = lanes.with_age(words, lane, now.tick(), now);

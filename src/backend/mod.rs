@@ -19,7 +19,7 @@
 //!    the shard and the two buckets: by arithmetic, or [through the directory](growing).
 //! 3. [`Shards::insert`] calls the shard, which looks for room, locks and fills a lane (`shard/write.rs`).
 //! 4. If both buckets are full, items are [kicked](mod@crate::shard::kick) along a path. If there is no path,
-//!    the shard is split, or the item is refused. If the shard has been split meanwhile, the operation is
+//!    the shard is split, or the item is refused. If the shard has been split or joined meanwhile, the operation is
 //!    retried in the shard that owns the item now.
 
 pub mod fixed;

@@ -21,7 +21,7 @@ use crate::shard::{Answer, Lease, Refusal, Shard};
 use crate::table::Table;
 use crate::table::ticking::Time;
 
-/// Retries in the item's present shard, after the shard with this lease was split.
+/// Retries in the item's present shard, after the shard with this lease was split or joined.
 #[cold]
 #[inline(never)]
 fn ask_again<'a, S: Shards<'a>, A>(
@@ -39,7 +39,7 @@ fn ask_again<'a, S: Shards<'a>, A>(
     }
 }
 
-/// Retries placing the item, after its shard was split or had no room.
+/// Retries placing the item, after its shard was split or joined, or had no room.
 #[cold]
 #[inline(never)]
 fn place_again<'a, S: Shards<'a>, A>(
@@ -77,7 +77,7 @@ pub trait Shards<'a>: Copy + Send + Sync {
     /// Whether a tick is passing, so that expired lanes may be left.
     fn is_ticking(self) -> bool;
 
-    /// Erases the expired lanes in the stripes of an item.
+    /// Erases the expired lanes in the stripes of an item, for a caller that has found that a tick is passing.
     #[cold]
     #[inline(never)]
     fn sweep_for(self, hash: Mixed) {

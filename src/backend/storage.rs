@@ -75,12 +75,12 @@ pub trait Storage: Send + Sync {
     /// Erases the expired lanes of these segments, except where a writer has done so.
     fn sweep(&self, segments: Range<usize>, now: Moment);
 
-    /// Keeps shards from being split until the result is dropped.
+    /// Keeps shards from being split and joined, and unions from going on, until the result is dropped.
     fn keep_from_splitting(&self) -> Option<RwLockWriteGuard<'_>> {
         None
     }
 
-    /// Does what is to be done as a tick begins, while no shard is split.
+    /// Does what is to be done as a tick begins, while no shard is split or joined.
     fn tick_begins(&self, _now: Moment) {}
 
     // Growth.

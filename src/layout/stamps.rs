@@ -66,8 +66,8 @@ impl Moment {
         self.0 & 2 == 2
     }
 
-    /// A mark that tells this tick from the one before, by which every stripe was swept. It is never 0, and the same
-    /// again after 256 ticks.
+    /// A mark that tells this tick from the one before, which is the mark of every stripe that has one. It is never 0,
+    /// and the same again after 256 ticks.
     #[inline]
     pub fn mark(self) -> u16 {
         1 << 8 | u16::from(self.tick() as u8)

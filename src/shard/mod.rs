@@ -278,8 +278,8 @@ pub trait Lease<'a>: Copy {
     /// only under all locks of the shard, so the caller's lock orders a plain load.
     fn check_alone(self) -> Result<(), Self::Lapsed>;
 
-    /// Returns the clock, if the filter forgets. A caller that holds a lock of the shard reads a time no
-    /// earlier than that of any thread that held the lock before.
+    /// Returns the clock, if the filter forgets (and not for a [`Permanent`] lease in a growing one). A caller that
+    /// holds a lock of the shard reads a time no earlier than that of any thread that held the lock before.
     fn clock(&self) -> Option<&'a Clock>;
 
     // What the lanes mean.

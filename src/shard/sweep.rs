@@ -6,7 +6,7 @@
 //! A filter that forgets has a *clock*: the number of the present tick, and whether it is passing. Each lane has a
 //! *stamp*, the low bits of the number of the tick in which it was filled (see `layout/stamps.rs`). Items that are
 //! remembered for `n` ticks have one of `n + 1` stamps, and when the clock advances, those with the oldest have
-//! expired: they are *dead*. (A tick that makes up for more than `n` others *ends all*: every stamp but its own is
+//! expired: they are *dead*. (A tick that makes up for more than `n` ticks *ends all*: every stamp but its own is
 //! dead.)
 //!
 //! # What does a tick do?

@@ -20,8 +20,9 @@ use crate::sync::{AtomicU64, Ordering, RwLock};
 
 pub struct VoidItems {
     number: AtomicU64,
-    /// Held for reading while lanes may become void, and for writing while the number is set. Locked before any lock of
-    /// a shard.
+    /// Held for reading by splits, joins and unions, in which lanes may become void or move to another shard; and for
+    /// writing while a tick begins, and by a clear, which set the number. Locked before `copying`, and before any lock
+    /// of a shard.
     pub splits: RwLock<()>,
 }
 

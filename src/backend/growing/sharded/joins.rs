@@ -110,13 +110,14 @@ impl Sharded {
             *whole = Whole::new(self.layout.geometry.buckets() as usize);
         }
         let Some(whole) = whole else { return false };
+        // No tick begins between the locks of the halves. If one did, only the upper half would have been swept for it,
+        // and a union might have brought it items since that are older than the tick and stay.
+        let _like_a_split = self.shared.void.splits.read();
+        // Second, so that no copy waits while this waits for the end of a clear.
         let no_copy = self.copying.try_write();
         if no_copy.is_none() {
             return false;
         }
-        // No tick begins between the locks of the halves. If one did, only the upper half would have been swept for it,
-        // and a union might have brought it items since that are older than the tick and stay.
-        let _like_a_split = self.shared.void.splits.read();
         let (Ok(lower_locked), Ok(upper_locked)) = (in_lower.lock_all(), in_upper.lock_all())
         else {
             return false;

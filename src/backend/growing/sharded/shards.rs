@@ -11,9 +11,10 @@
 //! its items were swept before the split, and a union may have added others since, which are older than a tick that
 //! expired everything and stay nevertheless.
 //!
-//! A shard may also move to a place where the pass has been: a split takes the place of a shard that has been joined
-//! to another, and a join moves what the upper half has. So the pass also marks the stripes of unused shards, a thread
-//! that locks all stripes of a shard sweeps those that the pass has not reached, and no tick begins during a split or a join.
+//! A shard may also move to a place where the pass has been: a split takes the place of a shard that has been joined to
+//! another, and a join moves what the upper half has. So the pass also marks the stripes of unused shards, a thread
+//! that locks all stripes of a shard to move or add items sweeps those that the pass has not reached, and no tick
+//! begins during a split or a join.
 
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::sharded::{Sharded, bytes_beside};

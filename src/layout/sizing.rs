@@ -194,6 +194,9 @@ impl Form {
             let fullest = mean + 6.0 * (mean * (1.0 - 1.0 / shards)).sqrt();
             let buckets = self.buckets_for(fullest);
             if buckets <= most {
+                // With 2^17 buckets in each shard, a lookup takes a sixth fewer instructions. From 100 shards on, that
+                // costs at most a hundredth of the memory.
+                let buckets = if 1.01 * buckets >= most { most } else { buckets };
                 return Some(Geometry::new(self.lanes, shards as usize, buckets as u32));
             }
             shards = (shards * 1.001).ceil();
@@ -335,6 +338,18 @@ fn rounded_up(rate: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::layout::geometry::Mixed;
+
+    #[test]
+    fn shards_of_large_tables_have_a_power_of_two_buckets() {
+        for form in &FORMS {
+            let in_a_shard = form.lanes.slots() as f64 * f64::from(SHARD_BUCKETS) * form.load;
+            for shards in (105..300).map(f64::from) {
+                let geometry = form.geometry((shards * in_a_shard) as usize).expect("a table");
+                assert_eq!(geometry.buckets(), SHARD_BUCKETS, "{shards} shards");
+                assert!(geometry.shards() as f64 <= 1.025 * shards + 1.0, "{shards} shards");
+            }
+        }
+    }
 
     #[test]
     fn fingerprints_of_a_huge_table_have_bits_in_common_and_no_more() {

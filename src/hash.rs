@@ -76,8 +76,8 @@ mod sealed {
 
 /// The default hasher of a filter: a fast hash with random keys.
 ///
-/// Nobody who chooses the items can choose where they go, and no other process has the same hashes. (It is ahash today,
-/// and may be another one in any version.)
+/// Nobody who chooses the items can choose where they go, and no other process has the same hashes, unless it was forked
+/// from this one. (It is ahash today, and may be another one in any version.)
 #[derive(Clone, Default)]
 pub struct RandomState(ahash::RandomState);
 
@@ -91,6 +91,14 @@ impl RandomState {
     pub fn new() -> Self {
         Self::default()
     }
+}
+
+/// Returns a random number that is not 0. The process and the time are a part of it, since forked processes have the
+/// keys of their parent.
+#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+pub(crate) fn random_number() -> u64 {
+    let own = (std::process::id(), std::time::SystemTime::now());
+    ahash::RandomState::new().hash_one(own).max(1)
 }
 
 impl BuildHasher for RandomState {

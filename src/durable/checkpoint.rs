@@ -26,15 +26,17 @@
 //! on, the next journal alone is the chain, by rule 1. If a checkpoint fails, the next journal stays in the chain.
 
 use crate::filter::ConcurrentCuckooFilter;
-use crate::hash::PersistentHasher;
+use crate::hash::{PersistentHasher, random_number};
 use crate::journal::format::{Header, PAGE_BYTES, StateId};
 use crate::journal::read::Reader;
 use crate::journal::streams::Streams;
 use crate::journal::write::{Journal, Writer, allocate};
 use crate::layout::geometry::Mixed;
-use crate::snapshot::error::SnapshotError;
+use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::header::Part;
-use crate::snapshot::replace::{copy_permissions, folder_of, if_there, replace, sync_folder_of};
+use crate::snapshot::replace::{
+    copy_permissions, folder_of, if_there, is_at, replace, sync_folder_of,
+};
 use crate::snapshot::write::UNCUT;
 use parking_lot::{Mutex, MutexGuard};
 use std::ffi::{OsStr, OsString};
@@ -134,7 +136,7 @@ impl Journals {
                 last.bytes() <= PAGE_BYTES && last.header().state == StateId::default()
             })
         {
-            let _ = fs::remove_file(last.path());
+            remove(&last);
         }
     }
 
@@ -149,6 +151,15 @@ impl Journals {
         let _copying = copying.lock();
         let written = self.written();
         let Some((last, earlier)) = written.split_last() else { return Ok(()) };
+        // Where the folder was emptied or replaced, another process may have the state there now.
+        if !is_at(last.file(), last.path())? {
+            let gone = format!(
+                "its journal {} is gone, or another file has its name: another process may use the state now, \
+                 so nothing was written",
+                last.path().display()
+            );
+            return Err(SnapshotError::new(SnapshotErrorKind::Io, gone).of_file(state));
+        }
         // A record in the next journal has the number of records of the last journal that precede it, but not of
         // earlier journals. So these must be safe first.
         for journal in earlier {
@@ -190,7 +201,7 @@ impl Journals {
         drop(chain);
         // If one cannot be removed, it is in no chain, and the next start removes it.
         old.left.iter().for_each(|(path, _)| drop(fs::remove_file(path)));
-        old.written.iter().for_each(|journal| drop(fs::remove_file(journal.path())));
+        old.written.iter().for_each(|journal| remove(journal));
         Ok(())
     }
 
@@ -201,8 +212,15 @@ impl Journals {
         let others = journals_of(&self.state).map_or(usize::MAX, |journals| journals.len());
         // It must outlive any older one: its header records that the state has the older journal's changes.
         if synced.is_ok() && others == 1 {
-            let _ = fs::remove_file(last.path());
+            remove(&last);
         }
+    }
+}
+
+/// Removes a journal, unless it is gone and another file has its name.
+fn remove(journal: &Journal) {
+    if is_at(journal.file(), journal.path()).is_ok_and(|it| it) {
+        let _ = fs::remove_file(journal.path());
     }
 }
 
@@ -228,7 +246,7 @@ impl Drop for EndOfCut<'_> {
 
 /// Creates the journal that follows another one.
 pub fn journal_after(state: &Path, previous: u64, number: u64) -> io::Result<Arc<Journal>> {
-    let key = ahash::RandomState::new().hash_one(number).max(1);
+    let key = random_number();
     let header = Header { key, previous, state: StateId::default(), number };
     let mut name = journals_begin(state.file_name().unwrap_or_default());
     name.push(number.to_string());

@@ -255,6 +255,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
             })?;
             passed += begun;
         }
+        // Another thread may have begun the tick, and not recorded it yet. It holds all streams.
+        self.shared.streams.until_free(Mixed(0));
         self.shared.wait()?;
         Ok(passed)
     }

@@ -26,6 +26,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
@@ -67,7 +68,8 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         let End { sums, bytes, .. } = SnapshotInfo::end(&path)?;
         let state = StateId { sums, bytes };
         let (chain, others) = chained(found, state);
-        // Replayed changes may be seen and built upon, so they have to survive a power failure.
+        // Replayed changes may be seen and built upon, so they have to survive a power failure. (After a sync that failed
+        // in another process, this may be in vain: the guide says so.)
         for journal in &chain {
             journal.sync().map_err(DurableError::journal("cannot sync it", &journal.path))?;
         }
@@ -233,7 +235,7 @@ fn replay_one<S: PersistentHasher + Sync>(
     reader: &Reader,
     streams: &mut [Replayed],
 ) -> io::Result<()> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(STREAMS);
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(STREAMS);
     loop {
         let of_all = Mutex::new(Ok(None));
         let next = Mutex::new(streams.iter_mut().enumerate());
@@ -246,7 +248,12 @@ fn replay_one<S: PersistentHasher + Sync>(
                 *of_all = change;
             }
         };
-        std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(run))));
+        thread::scope(|scope| {
+            // If the system refuses another thread, fewer threads do the work.
+            let others = (1..threads).map(|_| thread::Builder::new().spawn_scoped(scope, run));
+            let _ = others.take_while(Result::is_ok).count();
+            run();
+        });
         // By now, other streams have removed their items that were in the way.
         for Replayed { refused, .. } in &mut *streams {
             refused.retain(|(hash, _)| !filter.backend().insert_exhaustively(*hash));

@@ -2,6 +2,8 @@
 
 use crate::backend::Backend;
 use crate::error::NoMemory;
+#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+use crate::hash::random_number;
 use crate::hash::{PersistentHasher, StableHash, file_probes};
 use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS, near_block};
 use crate::layout::shrinking::GROWING_BUCKETS;
@@ -44,7 +46,7 @@ impl Part {
     /// The whole filter, as a file that differs from every other one, also from one with the same contents.
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     pub fn state() -> Part {
-        Part { state: ahash::RandomState::new().hash_one("koel").max(1), ..Part::FILE }
+        Part { state: random_number(), ..Part::FILE }
     }
 }
 

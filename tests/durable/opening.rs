@@ -312,6 +312,66 @@ fn changes_of_several_processes_are_made_again_in_their_order() {
     }
 }
 
+/// Where somebody has emptied the folder, another process may have begun anew.
+#[test]
+fn a_folder_that_was_emptied_is_left_to_its_present_user() {
+    for has_changes in [false, true] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        let builder = &builders()[2];
+        let old = open(&path, builder);
+        for entry in std::fs::read_dir(folder.path()).expect("a folder") {
+            std::fs::remove_file(entry.expect("a file").path()).expect("a file");
+        }
+        let new = open(&path, builder);
+        assert!(new.insert_if_absent(&2u64).expect("room"));
+        if has_changes {
+            assert!(old.insert_if_absent(&1u64).expect("room"));
+            let error = old.checkpoint().expect_err("its files are gone").to_string();
+            assert!(error.contains("another process may use the state"), "{error}");
+        }
+        assert_eq!(old.close().is_err(), has_changes);
+        drop(new);
+        let again = open(&path, builder);
+        assert!(again.contains(&2u64) && !again.contains(&1u64));
+    }
+}
+
+/// Forks two children, which make filters alike.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "a child process of the test below"]
+fn forker() {
+    let Some(task) = crate::process::task() else { return };
+    // It has drawn its keys before it forks.
+    drop(ConcurrentCuckooFilter::with_capacity(1));
+    for name in ["a.koel", "b.koel"] {
+        // SAFETY: no other thread of this process runs.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            drop(open(&Path::new(&task[0]).join(name), &builders()[2]));
+            // SAFETY: it ends the child.
+            unsafe { libc::_exit(0) };
+        }
+        // SAFETY: it is a child of this process.
+        assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+    }
+}
+
+/// A journal of one would otherwise pass for one of the other.
+#[cfg(target_os = "linux")]
+#[test]
+fn forked_processes_draw_numbers_of_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = [folder.path().to_str().expect("text")];
+    let status = crate::process::again("opening::forker", &words).status().expect("a process");
+    assert!(status.success());
+    let bytes = |name: &str| std::fs::read(folder.path().join(name)).expect("a file");
+    let key = |name: &str| bytes(name)[16..24].to_vec();
+    assert_ne!(key("a.koel.journal.1"), key("b.koel.journal.1"));
+    assert_ne!(bytes("a.koel"), bytes("b.koel"));
+}
+
 /// A child has the mappings of its parent, and must not write there.
 #[cfg(target_os = "linux")]
 #[test]

@@ -1,6 +1,6 @@
 //! The backend of a filter of fixed size: one table that never grows.
 
-use crate::backend::incoming::{IncomingShard, MergeReport};
+use crate::backend::incoming::{IncomingShard, MergeReport, Progress};
 use crate::backend::shards::{Block, Loaded, Located, Memory, Shards};
 use crate::backend::storage::Storage;
 use crate::error::{BuildError, Full, FullKind, NoMemory, UnionError};
@@ -140,11 +140,11 @@ impl Storage for Fixed {
     ) -> Result<(), UnionError> {
         let (index, _) = incoming.start.scaled(self.geometry().shards());
         let shard = Shard::new(&self.table, index);
-        let mut next = 0;
-        while next < incoming.end() {
+        let mut progress = Progress::default();
+        while !incoming.is_merged(progress) {
             let Ok(locked) = shard.lock_all();
             let shift = incoming.shift(shard, &locked);
-            let unplaced = incoming.merge(&mut next, shard, shift, |place, _| {
+            let unplaced = incoming.merge(&mut progress, shard, shift, |place, _| {
                 let merged = shard.merge_entry(&locked, place, shift.now, true);
                 report.added += usize::from(matches!(merged, Merged::Added));
                 merged
@@ -152,7 +152,7 @@ impl Storage for Fixed {
             drop(locked);
             if let Some(unplaced) = unplaced {
                 unplaced.refuse(Full::new(FullKind::NoRoomNearby), report)?;
-                next += 1;
+                progress.skip_bucket();
             }
         }
         Ok(())

@@ -103,6 +103,23 @@ impl Unplaced {
     }
 }
 
+/// How far a copy has been merged.
+#[doc(hidden)]
+#[derive(Clone, Copy, Default)]
+pub struct Progress {
+    /// The number of buckets that are merged.
+    buckets: usize,
+    /// The top bits of the lanes of the next bucket that are merged, too.
+    lanes: u64,
+}
+
+impl Progress {
+    /// Leaves the rest of a bucket out.
+    pub fn skip_bucket(&mut self) {
+        *self = Progress { buckets: self.buckets + 1, lanes: 0 };
+    }
+}
+
 impl IncomingShard<'_> {
     /// Returns the shift to the present time, to a caller that holds all locks of a shard here.
     pub fn shift<'a, L: Lease<'a>>(&self, shard: Shard<L>, locked: &impl Locks) -> AgeShift {
@@ -129,25 +146,32 @@ impl IncomingShard<'_> {
         stripes.next_power_of_two() * STRIPE_BUCKETS as usize
     }
 
-    /// Merges the entries of some buckets into a shard. The caller holds all locks of the shard. `next` is
-    /// the number of buckets that have been merged, before and after the call. `merge_entry` adds an entry;
-    /// it also gets the top bit of the entry's lane. Stops after `CHUNK` entries, or at a bucket that has
-    /// entries for which there is no room. That bucket may be merged again, since its other entries are
-    /// covered then.
+    pub fn is_merged(&self, progress: Progress) -> bool {
+        progress.buckets >= self.end()
+    }
+
+    /// Merges the entries of some buckets into a shard. The caller holds all locks of the shard. `merge_entry` adds an
+    /// entry; it also gets the top bit of the entry's lane. Stops after `CHUNK` entries, or at a bucket that has
+    /// entries for which there is no room. A later call goes on with these, and with no other of that bucket: another
+    /// thread may have removed an item that was merged, which must not come back.
     #[inline]
     pub fn merge<'a, L: Lease<'a>>(
         &self,
-        next: &mut usize,
+        progress: &mut Progress,
         shard: Shard<L>,
         shift: AgeShift,
         mut merge_entry: impl FnMut(Place, u64) -> Merged,
     ) -> Option<Unplaced> {
         let mut merged = 0;
-        while merged < CHUNK && *next < self.end() {
-            let (bucket, words) = self.bucket(*next);
+        while merged < CHUNK && !self.is_merged(*progress) {
+            let (bucket, words) = self.bucket(progress.buckets);
             let taken = self.lanes.taken(words.heads);
             let mut unplaced = None;
             for lane in taken {
+                let top = taken.only(lane).tops();
+                if progress.lanes & top != 0 {
+                    continue;
+                }
                 let aged = match self.ages {
                     Some(_) => shift.aged(self.lanes, words, lane),
                     None => Some(words),
@@ -156,16 +180,18 @@ impl IncomingShard<'_> {
                     continue;
                 };
                 let place = Place { first: bucket, second: shard.alternate(bucket, fp), fp };
-                if let Merged::NoRoom = merge_entry(place, taken.only(lane).tops()) {
+                if let Merged::NoRoom = merge_entry(place, top) {
                     let count = unplaced.map_or(1, |Unplaced { count, .. }| count + 1);
                     unplaced = Some(Unplaced { place, count });
+                } else {
+                    progress.lanes |= top;
                 }
                 merged += 1;
             }
             if unplaced.is_some() {
                 return unplaced;
             }
-            *next += 1;
+            progress.skip_bucket();
         }
         None
     }
@@ -229,6 +255,29 @@ impl MergeReport {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::layout::geometry::Geometry;
+    use crate::table::Table;
+
+    #[test]
+    fn an_entry_is_not_merged_again_with_one_that_had_no_room() {
+        let lanes = Lanes::of_bits(16);
+        let table = Table::new(Geometry::new(lanes, 1, 2)).expect("memory");
+        let shard = Shard::new(&table, 0);
+        let Ok(locked) = shard.lock_all();
+        let words = [0x0003_0002_0001, 0x0004];
+        let (start, depth) = (Mixed(0), 0);
+        let copy = IncomingShard { start, depth, words: &words, lanes, ages: None };
+        let (mut progress, mut offered) = (Progress::default(), Vec::new());
+        let mut merge = |refused| {
+            copy.merge(&mut progress, shard, copy.shift(shard, &locked), |place, _| {
+                offered.push(place.fp.head());
+                if place.fp.head() == refused { Merged::NoRoom } else { Merged::Added }
+            })
+        };
+        assert!(merge(2).is_some() && merge(2).is_some() && merge(0).is_none());
+        assert_eq!(offered, [1, 2, 3, 2, 2, 4]);
+        assert!(copy.is_merged(progress));
+    }
 
     #[test]
     fn each_bucket_comes_once_and_the_stripes_take_turns() {

@@ -82,7 +82,7 @@ pub trait Shards<'a>: Copy + Send + Sync {
     #[inline(never)]
     fn sweep_for(self, hash: Mixed) {
         let (shard, place) = self.locate(hash);
-        // If the shard has been split or joined since, that has swept it: no tick begins meanwhile.
+        // If the shard has been split or joined since, that has swept it.
         _ = shard.sweep_both(place);
     }
 

@@ -5,8 +5,8 @@
 //! shard of the other is locked, so two filters may be merged into each other at the same time. In a fixed filter, a
 //! copy belongs to one shard. In a growing filter, copies and shards are split until their depths agree (see
 //! `backend/growing/sharded/merge.rs`). Filters that divide the hashes at different places are refused. No shard of the
-//! other filter is joined meanwhile, so that each copy begins where the one before it ended. (If shards here are
-//! joined, some entries are merged twice, which changes nothing.)
+//! other filter is joined meanwhile, so that each copy begins where the one before it ended, and no shard here while a
+//! copy is merged, so that each entry is merged once.
 //!
 //! Each copy has its time, and an entry is added with the age that it has then. Where both filters number their
 //! ticks, the difference of the numbers is added to its age here; a filter that is behind the other catches up first.

@@ -407,7 +407,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// Adds the entries of the other filter that are not here, and returns how many were added.
     ///
     /// Everything that was in the other filter when the call began is in this one when it returns, except for
-    /// items that other threads remove meanwhile. Both filters may be in use, and two threads may merge two filters
+    /// items that other threads remove meanwhile. In growing filters, nothing [shrinks](Self::shrink) here while a
+    /// shard of the other is added. Both filters may be in use, and two threads may merge two filters
     /// into each other. The other filter's shards are copied one after the other; this takes the memory of one more
     /// shard, or of three if the filters grow. All locks of a shard here are held for some thousand entries at a time,
     /// which is some ten microseconds. Lookups do not wait for them.

@@ -69,8 +69,8 @@ use std::panic::RefUnwindSafe;
 ///
 /// # Locks
 ///
-/// [`contains`](Self::contains) takes no lock, unless items move in the segment of its second bucket
-/// at every attempt. The other operations lock one or two of the filter's segments, of 512 buckets
+/// [`contains`](Self::contains) takes no lock, unless items move or expire in the segment of its second
+/// bucket at every attempt. The other operations lock one or two of the filter's segments, of 512 buckets
 /// each, for some nanoseconds. If items have to move, they lock the segments of the whole path.
 /// `clear` and [`save`](Self::save) lock a shard (up to 2 MiB) for some hundred microseconds.
 /// `insert_if_absent` of an item that is present changes nothing: it is a lookup.

@@ -393,8 +393,8 @@ impl<S> ConcurrentCuckooFilter<S> {
 /// expires some ticks after it was *first* seen. These let it expire some ticks after it was *last*
 /// seen. In a filter that does not forget, they are `contains` and `insert_if_absent`.
 ///
-/// In a growing filter that is far larger than planned, some entries are in two shards. If other items
-/// refresh the one that is not an item's own, `len` may count the item after it has expired, until they have, too.
+/// In a growing filter that is far larger than planned, some entries are in two shards, or stand for several items.
+/// There, `len` may count an item after it has expired, until the others have, too.
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// Returns how many ticks ago the item was inserted, or refreshed last. Of several copies this is the one
     /// that [`remove`](Self::remove) would take, the oldest.

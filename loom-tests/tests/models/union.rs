@@ -5,6 +5,8 @@ use crate::toy::{Kick, Model, NOT_ONCE, Toy, look};
 use koel_under_loom::internals::{
     Bucket, Fingerprint, IncomingShard, Lease, MergeReport, Mixed, Place, Storage,
 };
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Takes over a copy of a shard of depth 0 that has this item. Returns how many entries were counted.
 fn adopt(grove: &Grove, Place { first, fp, .. }: Place) -> usize {
@@ -48,6 +50,31 @@ fn an_entry_that_belongs_to_both_halves_of_a_split_is_in_both() {
         }
         assert_eq!(grove.room.items(), 1, "an entry does not count as one item");
     });
+}
+
+/// The copy is of both halves, so it would be merged again with the whole.
+#[test]
+fn an_item_that_is_removed_does_not_come_back_by_a_join() {
+    let in_halves: fn(&Grove, u64) -> (Mixed, Arc<AtomicBool>) = |grove, half| {
+        split_root(grove, &into_whole(grove, half));
+        (item(half, 1), Arc::default())
+    };
+    Model::blocking(180, 3).run_each(
+        [0],
+        in_halves,
+        &[
+            |grove, (item, _)| _ = adopt(grove, place(*item, 0)),
+            |grove, (item, is_gone)| {
+                is_gone.store(grove.remove(*item), Relaxed);
+                grove.room.join_halves(*item);
+            },
+        ],
+        |grove, (item, is_gone)| {
+            let left = usize::from(!is_gone.load(Relaxed));
+            assert_eq!(grove.copies(*item), left, "a removed item is there");
+            assert_eq!(grove.room.items(), left, "a removed item is counted");
+        },
+    );
 }
 
 #[test]

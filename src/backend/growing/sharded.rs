@@ -49,8 +49,8 @@ pub struct Sharded {
     growth: Mutex<()>,
     /// Held by the thread that joins shards.
     joins: Mutex<()>,
-    /// Held for reading while the filter is copied shard by shard, and for writing by a join: no shard may begin or end
-    /// where a copy does not expect it.
+    /// Held for reading while the filter is copied shard by shard, or a copy is merged into it, and for writing by a
+    /// join: no shard may begin or end where a copy does not expect it.
     copying: RwLock<()>,
     max_bytes: Gauge,
     /// The layout of the new filter. Its limit may have changed since. (In a box, since a fixed filter takes as much

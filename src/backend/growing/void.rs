@@ -21,8 +21,8 @@ use crate::sync::{AtomicU64, Ordering, RwLock};
 pub struct VoidItems {
     number: AtomicU64,
     /// Held for reading by splits, joins and unions, in which lanes may become void or move to another shard; and for
-    /// writing while a tick begins, and by a clear, which set the number. Locked before `copying`, and before any lock
-    /// of a shard.
+    /// writing while a tick begins, and by a clear, which set the number. Locked before any lock of a shard. (Nobody
+    /// waits to lock `copying` for writing, so it may be locked before or after.)
     pub splits: RwLock<()>,
 }
 

@@ -110,8 +110,7 @@ impl Sharded {
             *whole = Whole::new(self.layout.geometry.buckets() as usize);
         }
         let Some(whole) = whole else { return false };
-        // No tick begins between the locks of the halves. If one did, only the upper half would have been swept for it,
-        // and a union might have brought it items since that are older than the tick and stay.
+        // No clear and no tick begins between the locks of the halves, which would have passed only one of them.
         let _like_a_split = self.shared.void.splits.read();
         // Second, so that no copy waits while this waits for the end of a clear.
         let no_copy = self.copying.try_write();

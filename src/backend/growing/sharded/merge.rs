@@ -11,7 +11,8 @@
 //!
 //! A lane that goes to both halves of a split copy becomes several entries of one item; only the first of them adds to
 //! the number of [void items](crate::backend::growing::void). Of lanes that are void in the copy, no more are counted
-//! than the other filter has void items; if it has none, they are left out. Every lane keeps its place in its bucket,
+//! than the other filter has void items; if it has none, they are left out. (Where the shard here is less deep, such a
+//! lane gets a bit back, and counts as an item for each of its values: it cannot be told which was its own.) Every lane keeps its place in its bucket,
 //! so one bit per lane of the copy is enough to record whether the lane has been counted.
 //!
 //! An entry counts as an item unless it was covered in each of its shards. If one of the shards has no room
@@ -20,7 +21,8 @@
 
 use crate::backend::growing::sharded::{Leased, Sharded};
 use crate::backend::growing::until_split::{Shared, WasSplit};
-use crate::backend::incoming::{IncomingShard, MergeReport, Unplaced};
+use crate::backend::incoming::{IncomingShard, MergeReport, Progress, Unplaced};
+use crate::backend::storage::Storage;
 use crate::error::{UnionError, zeros};
 use crate::layout::geometry::Mixed;
 use crate::shard::merge::Merged;
@@ -44,10 +46,13 @@ impl Sharded {
     ) -> Result<(), UnionError> {
         let (changed, counted) = (zeros(copy.words.len())?, zeros(copy.buckets())?);
         let mut merge = Merge { copy, changed, counted, report };
-        self.merge_range(&mut merge, (copy.start, copy.depth), 0)
+        // In a whole, the entries of a half would be merged a second time, and those that another thread has removed
+        // since would come back.
+        let _no_joins = self.keep_shards();
+        self.merge_range(&mut merge, (copy.start, copy.depth), Progress::default())
     }
 
-    /// Merges the buckets of the copy from `next` on into the shards of the range of this depth that begins
+    /// Merges the rest of the copy into the shards of the range of this depth that begins
     /// with this hash.
     ///
     /// Each round of the outer loop looks up the first shard of the range, and does one of these:
@@ -56,13 +61,13 @@ impl Sharded {
     ///   the upper half becomes the range.
     /// * Fewer shards could not hold the entries: the shard is split, and the next round finds its lower half.
     /// * Otherwise the copy is converted to the depth of the shard, and its buckets are merged. If the shard has to be
-    ///   split for them, or has been split or joined meanwhile, the next round goes on with the same bucket in the
-    ///   shards that there are then.
+    ///   split for them, or has been split meanwhile, the next round goes on with the same bucket in the shards that
+    ///   there are then.
     fn merge_range(
         &self,
         merge: &mut Merge<'_>,
         (mut start, mut depth): (Mixed, u32),
-        mut next: usize,
+        mut progress: Progress,
     ) -> Result<(), UnionError> {
         let mut may_grow = true;
         'shards: loop {
@@ -70,7 +75,7 @@ impl Sharded {
             let seen = self.directory.look_up_at(start, position);
             if seen.depth() > depth {
                 depth += 1;
-                self.merge_range(merge, (start, depth), next)?;
+                self.merge_range(merge, (start, depth), progress)?;
                 let upper = self.directory.roots.first_hash(position.range(depth) + 1, depth);
                 let Some(upper) = upper else { return Ok(()) };
                 start = upper;
@@ -89,14 +94,14 @@ impl Sharded {
                 self.shared.shrinking.bring_to_depth(changed, depths, position.in_root);
                 incoming.words = changed;
             }
-            while next < incoming.end() {
-                match self.merge_some((copy, &incoming), shard, &mut next, counted, report) {
+            while !incoming.is_merged(progress) {
+                match self.merge_some((copy, &incoming), shard, &mut progress, counted, report) {
                     Ok(None) => {}
                     Ok(Some(unplaced)) => match self.split(shard, unplaced.place) {
                         Ok(()) => continue 'shards,
                         Err(full) => {
                             unplaced.refuse(full, report)?;
-                            next += 1;
+                            progress.skip_bucket();
                         }
                     },
                     Err(WasSplit) => {
@@ -114,7 +119,7 @@ impl Sharded {
         &self,
         (copy, incoming): (&IncomingShard<'_>, &IncomingShard<'_>),
         shard: Leased<'_>,
-        next: &mut usize,
+        progress: &mut Progress,
         counted: &mut [u64],
         report: &mut MergeReport,
     ) -> Result<Option<Unplaced>, WasSplit> {
@@ -124,7 +129,7 @@ impl Sharded {
         let site = self.site(shard.seen);
         let (mut surplus, mut newly_void) = (0i64, 0);
         let shift = incoming.shift(shard, &locked);
-        let unplaced = incoming.merge(next, shard, shift, |place, top| {
+        let unplaced = incoming.merge(progress, shard, shift, |place, top| {
             let counted = &mut counted[place.first.0 as usize];
             let is_first = *counted & top == 0;
             let lost = shrinking.lost_by(place.fp);

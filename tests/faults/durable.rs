@@ -341,6 +341,12 @@ fn whatever_fails() {
             scene.check(&what);
         }
     }
+    // What the calling thread can do alone, it does.
+    let no_threads = "clone3:error=EAGAIN:when=1+";
+    let (scene, run) = with_fault(no_threads, |run| !run.injected().is_empty());
+    let said = run.outcome.clone().unwrap_or_default();
+    assert!(said.starts_with("cannot open") && said.contains("cannot start a thread"), "{said}");
+    scene.check(no_threads);
     println!(
         "checked: {failures} failing calls of a filter with a journal, {reported} of them reported: 0 answers lost"
     );

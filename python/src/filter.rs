@@ -205,7 +205,7 @@ impl Filter {
     /// Gives back the memory that the filter has grown to and does not need any more, and returns how many bytes.
     ///
     /// This is for a filter from which most items were removed. All others stay in it. Other threads go on meanwhile.
-    /// While one of them copies the filter (saves, copies or pickles it, or merges it into another one), and during a
+    /// While one of them copies the filter (saves, copies or pickles it, or merges it with another one), and during a
     /// checkpoint, nothing is given back. Its file gets smaller with the next `save`.
     fn compact(&self, py: Python<'_>) -> PyResult<usize> {
         self.place.change_at_length(py, |kept| Ok(kept.set().compact()))

@@ -345,8 +345,8 @@ impl Place {
     }
 
     /// Adds what another filter has. If this one is in a file, nobody else uses it until a checkpoint is made: what
-    /// comes is not on record, and nobody may see it before it is in the file. If the checkpoint fails, the filter is
-    /// closed: the file does not have what came.
+    /// comes is not on record, and nobody may see it before it is in the file. (If the checkpoint fails, it is seen, and
+    /// the error says so: it gets on record with the next one.)
     pub fn merge(&self, py: Python<'_>, other: &Place) -> PyResult<usize> {
         attached(py, || self.check_change())?;
         detached(py, || {
@@ -354,7 +354,7 @@ impl Place {
             // Always in the same order, so that no two wait for each other.
             let is_first = std::ptr::from_ref(self) < std::ptr::from_ref(other);
             let before = if is_same || is_first { None } else { Some(other.shared()?) };
-            let mut own = self.alone()?;
+            let own = self.alone()?;
             let after = if is_first { Some(other.shared()?) } else { None };
             let kept = own.kept()?;
             let other = before.as_ref().or(after.as_ref()).map_or(Ok(kept), Held::kept)?;
@@ -363,14 +363,10 @@ impl Place {
             kept.check_merge(other)?;
             let merged = kept.filter().union(other.filter());
             let merged = merged.map_err(|error| errors::of_union(&error));
-            let saved = match self {
-                Place::File(opened) if kept.journaled().is_some() => opened.save(kept),
-                _ => Ok(()),
-            };
-            if let (Err(_), Held::Alone(kept)) = (&saved, &mut own) {
-                drop(kept.take());
+            match self {
+                Place::File(opened) if kept.journaled().is_some() => opened.save(kept).and(merged),
+                _ => merged,
             }
-            saved.and(merged)
         })
     }
 

@@ -395,22 +395,6 @@ def test_a_merge_is_in_the_file_before_anybody_sees_it(file, tmp_path):
             assert all(seen.contains_many(map(str, range(300_000))))
 
 
-def test_a_merge_that_cannot_be_saved_closes_the_filter(file):
-    other = Filter(seed=5)
-    other.add("a")
-    seen = Filter(file, seed=5)
-    seen.add("b")
-    in_the_way = file.with_name(f".{file.name}.koel-saving")
-    in_the_way.mkdir()
-    with pytest.raises(OSError):
-        seen.merge(other)
-    with pytest.raises(ValueError, match="closed"):
-        assert "a" not in seen
-    in_the_way.rmdir()
-    with Filter(file) as seen:
-        assert "b" in seen and "a" not in seen
-
-
 def test_filters_merge_with_themselves_and_with_each_other_at_once(file):
     a, b = Filter(file, seed=1), Filter(file.with_name("b"), seed=1)
     a.add("a")

@@ -102,13 +102,14 @@ pub trait Storage: Send + Sync {
         0
     }
 
-    /// Keeps shards from being joined until the result is dropped, for a copy of one shard after the other.
+    /// Keeps shards from being joined until the result is dropped, while one after the other is copied, or while a copy
+    /// of another filter's is merged.
     fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
         None
     }
 
     /// Visits up to `most` shards from this cursor on, 0 at first, and joins those that leave enough room. Returns the
-    /// cursor of the next part, if there is one. If the filter is being copied, no shard is joined.
+    /// cursor of the next part, if there is one. If shards are [kept](Self::keep_shards), none is joined.
     fn join_from(&self, _cursor: u64, _most: usize) -> Option<u64> {
         None
     }

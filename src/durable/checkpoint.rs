@@ -25,6 +25,7 @@
 //! journal names a state that does not exist yet. So a journal belongs to the chain if *either* rule says so.) From C4
 //! on, the next journal alone is the chain, by rule 1. If a checkpoint fails, the next journal stays in the chain.
 
+use crate::durable::claim::Mark;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::hash::{PersistentHasher, random_number};
 use crate::journal::format::{Header, PAGE_BYTES, StateId};
@@ -32,7 +33,7 @@ use crate::journal::read::Reader;
 use crate::journal::streams::Streams;
 use crate::journal::write::{Journal, Writer, allocate};
 use crate::layout::geometry::Mixed;
-use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
+use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Part;
 use crate::snapshot::replace::{
     copy_permissions, folder_of, if_there, is_at, replace, sync_folder_of,
@@ -52,6 +53,7 @@ const LEAST: u64 = 32 << 20;
 /// The journals of a state.
 pub struct Journals {
     state: PathBuf,
+    claim: Mark,
     chain: Mutex<Chain>,
     /// Held while a checkpoint copies the filter.
     copying: Mutex<()>,
@@ -78,8 +80,13 @@ impl Chain {
 }
 
 impl Journals {
-    pub fn new(state: PathBuf, chain: Chain) -> Self {
-        Journals { state, chain: Mutex::new(chain), copying: Mutex::default() }
+    pub fn new(state: PathBuf, claim: Mark, chain: Chain) -> Self {
+        Journals { state, claim, chain: Mutex::new(chain), copying: Mutex::default() }
+    }
+
+    /// Fails if the claim of the state is gone, as where its folder was emptied.
+    pub fn check_claim(&self) -> Result<(), SnapshotError> {
+        self.claim.check().map_err(|error| error.of_file(&self.state))
     }
 
     /// Returns the path of the state.
@@ -147,19 +154,11 @@ impl Journals {
         streams: &Streams<Writer>,
         most: u64,
     ) -> Result<(), SnapshotError> {
-        let Journals { state, chain, copying } = self;
+        let Journals { state, chain, copying, .. } = self;
         let _copying = copying.lock();
         let written = self.written();
         let Some((last, earlier)) = written.split_last() else { return Ok(()) };
-        // Where the folder was emptied or replaced, another process may have the state there now.
-        if !is_at(last.file(), last.path())? {
-            let gone = format!(
-                "its journal {} is gone, or another file has its name: another process may use the state now, \
-                 so nothing was written",
-                last.path().display()
-            );
-            return Err(SnapshotError::new(SnapshotErrorKind::Io, gone).of_file(state));
-        }
+        self.check_claim()?;
         // A record in the next journal has the number of records of the last journal that precede it, but not of
         // earlier journals. So these must be safe first.
         for journal in earlier {

@@ -108,10 +108,39 @@ impl Claim {
         self.state.clone()
     }
 
+    /// Returns what tells whether the claim is still there.
+    pub(super) fn mark(&self) -> io::Result<Mark> {
+        let about = self.file.metadata()?;
+        Ok(Mark { path: self.path.clone(), device: about.dev(), inode: about.ino() })
+    }
+
     /// Returns `true` if this process made the claim, and is not a child of the one that did.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.process == process::id()
+    }
+}
+
+/// The identity of a claim's file.
+pub struct Mark {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Mark {
+    /// Fails if the file is gone, or another one has its name: then another process may have claimed the state.
+    pub fn check(&self) -> Result<(), SnapshotError> {
+        let is_it = |about: fs::Metadata| (about.dev(), about.ino()) == (self.device, self.inode);
+        if fs::symlink_metadata(&self.path).is_ok_and(is_it) {
+            return Ok(());
+        }
+        let gone = format!(
+            "its lock file {} is gone, or another file has its name: another process may use the state now, so \
+             nothing was written",
+            self.path.display()
+        );
+        Err(SnapshotError::new(SnapshotErrorKind::Io, gone))
     }
 }
 

@@ -255,8 +255,10 @@ impl<S: PersistentHasher> DurableFilter<S> {
             })?;
             passed += begun;
         }
-        // Another thread may have begun the tick, and not recorded it yet. It holds all streams.
-        self.shared.streams.until_free(Mixed(0));
+        if self.forgets {
+            // Another thread may have begun the tick, and not recorded it yet. It holds all streams.
+            self.shared.streams.until_free(Mixed(0));
+        }
         self.shared.wait()?;
         Ok(passed)
     }
@@ -334,10 +336,11 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the state cannot be replaced. The journals have all changes then.
+    /// Returns an error if the state cannot be replaced, or if its lock file is gone. The journals have all changes then.
     pub fn close(mut self) -> Result<(), DurableError> {
         self.shared.check_process()?;
         self.threads.end(&self.shared);
+        self.shared.journals.check_claim()?;
         if !self.shared.journals.is_empty() {
             self.shared.checkpoint(u64::MAX)?;
         }

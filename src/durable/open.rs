@@ -104,7 +104,8 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
             }
             writer
         });
-        let journals = Journals::new(path.clone(), Chain { left, written: vec![journal] });
+        let mark = claim.mark().map_err(failed("cannot inspect its lock file"))?;
+        let journals = Journals::new(path.clone(), mark, Chain { left, written: vec![journal] });
         let forgets = filter.remembers().is_some();
         let shared = Journaled::new(filter, streams, journals, policy);
         let shared = Arc::new(shared.map_err(failed("cannot tell its forks"))?);

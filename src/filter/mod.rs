@@ -69,8 +69,8 @@ use std::panic::RefUnwindSafe;
 ///
 /// # Locks
 ///
-/// [`contains`](Self::contains) takes no lock, unless items move or expire in the segment of its second
-/// bucket at every attempt. The other operations lock one or two of the filter's segments, of 512 buckets
+/// [`contains`](Self::contains) takes no lock, unless items move, expire or are cleared at every attempt where it
+/// looks. The other operations lock one or two of the filter's segments, of 512 buckets
 /// each, for some nanoseconds. If items have to move, they lock the segments of the whole path.
 /// `clear` and [`save`](Self::save) lock a shard (up to 2 MiB) for some hundred microseconds.
 /// `insert_if_absent` of an item that is present changes nothing: it is a lookup.
@@ -362,7 +362,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// [`size_in_bytes`](Self::size_in_bytes) is less than before.
     ///
     /// This visits all shards, which takes a few milliseconds for each gigabyte, and some two hundred microseconds for
-    /// each shard that it gives back. While another thread copies the filter (saves it, clones it, or merges it into
+    /// each shard that it gives back. While another thread copies the filter (saves it, clones it, or merges it with
     /// another one), shards stay as they are, and this gives nothing back: `stats().shards` tells what it has. While
     /// others insert, the number of bytes is a rough one. Memory goes back on Linux only; elsewhere, it waits for the
     /// next splits.

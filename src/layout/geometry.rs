@@ -1,7 +1,7 @@
 //! Maps the hash of an item to a shard, two buckets and a fingerprint.
 //!
-//! This is pure arithmetic on numbers that are fixed when a filter is built. The numbers of shards and buckets are
-//! never rounded to a power of two. Instead, part of the hash is multiplied by such a number. The high half of the
+//! This is pure arithmetic on numbers that are fixed when a filter is built. The numbers of shards and buckets need
+//! not be powers of two. Instead, part of the hash is multiplied by such a number. The high half of the
 //! product is the index, and the low half is the randomness left for the next index.
 //!
 //! # The alternate bucket

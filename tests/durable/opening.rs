@@ -330,7 +330,7 @@ fn a_folder_that_was_emptied_is_left_to_its_present_user() {
             let error = old.checkpoint().expect_err("its files are gone").to_string();
             assert!(error.contains("another process may use the state"), "{error}");
         }
-        assert_eq!(old.close().is_err(), has_changes);
+        assert!(old.close().is_err());
         drop(new);
         let again = open(&path, builder);
         assert!(again.contains(&2u64) && !again.contains(&1u64));

@@ -12,7 +12,7 @@
 
 use crate::journal::read::flags_in_shared_folder;
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
-use crate::snapshot::replace::{beside, folder_of, follow, is_at};
+use crate::snapshot::replace::{beside, folder_of, follow, id_of, is_at};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -110,8 +110,7 @@ impl Claim {
 
     /// Returns what tells whether the claim is still there.
     pub(super) fn mark(&self) -> io::Result<Mark> {
-        let about = self.file.metadata()?;
-        Ok(Mark { path: self.path.clone(), device: about.dev(), inode: about.ino() })
+        Ok(Mark { path: self.path.clone(), id: id_of(&self.file.metadata()?) })
     }
 
     /// Returns `true` if this process made the claim, and is not a child of the one that did.
@@ -124,15 +123,13 @@ impl Claim {
 /// The identity of a claim's file.
 pub struct Mark {
     path: PathBuf,
-    device: u64,
-    inode: u64,
+    id: (u64, u64),
 }
 
 impl Mark {
     /// Fails if the file is gone, or another one has its name: then another process may have claimed the state.
     pub fn check(&self) -> Result<(), SnapshotError> {
-        let is_it = |about: fs::Metadata| (about.dev(), about.ino()) == (self.device, self.inode);
-        if fs::symlink_metadata(&self.path).is_ok_and(is_it) {
+        if fs::symlink_metadata(&self.path).is_ok_and(|about| id_of(&about) == self.id) {
             return Ok(());
         }
         let gone = format!(

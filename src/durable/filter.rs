@@ -336,7 +336,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the state cannot be replaced, or if its lock file is gone. The journals have all changes then.
+    /// Returns an error if the state cannot be replaced, or if its lock file is gone. The changes are in the
+    /// journals then.
     pub fn close(mut self) -> Result<(), DurableError> {
         self.shared.check_process()?;
         self.threads.end(&self.shared);

@@ -68,8 +68,8 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         let End { sums, bytes, .. } = SnapshotInfo::end(&path)?;
         let state = StateId { sums, bytes };
         let (chain, others) = chained(found, state);
-        // Replayed changes may be seen and built upon, so they have to survive a power failure. (After a sync that failed
-        // in another process, this may be in vain: the guide says so.)
+        // Replayed changes may be seen and built upon, so they have to survive a power failure. (After a sync that
+        // failed in another process, this may be in vain: the guide says so.)
         for journal in &chain {
             journal.sync().map_err(DurableError::journal("cannot sync it", &journal.path))?;
         }

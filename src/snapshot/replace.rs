@@ -263,13 +263,18 @@ pub fn beside(path: &Path, suffix: &str) -> Option<PathBuf> {
 /// Returns whether this file is still at the path, and the path is not a symbolic link.
 #[cfg(unix)]
 pub fn is_at(file: &File, path: &Path) -> Result<bool, SnapshotError> {
-    use std::os::unix::fs::MetadataExt;
-    let id = |about: fs::Metadata| (about.dev(), about.ino());
     let is_it = if_there(fs::symlink_metadata(path)).and_then(|there| match there {
-        Some(there) => Ok(id(there) == id(file.metadata()?)),
+        Some(there) => Ok(id_of(&there) == id_of(&file.metadata()?)),
         None => Ok(false),
     });
     is_it.map_err(SnapshotError::unfinished("cannot inspect", path))
+}
+
+/// Returns what no other file of the system has, as long as this one is open.
+#[cfg(unix)]
+pub fn id_of(file: &fs::Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (file.dev(), file.ino())
 }
 
 /// Returns whether there is any file at the path, because this system does not tell which.

@@ -20,7 +20,8 @@
 //! 3. *Done*: `at_work` is one less.
 //! 4. *Give back*: the same, and `next` goes back to the portion's first segment, so some segments may be swept twice.
 //! 5. *End*: nothing is left and no thread is at work, so no lane is left that has expired. The filter may have got
-//!    segments meanwhile, and may get more: a split sweeps its shard first, and marks the new one. The clock then shows that no tick is passing.
+//!    segments meanwhile, and may get more: a split sweeps its shard first, and marks the new one. The clock then shows
+//!    that no tick is passing.
 //!
 //! The lock of `progress`, under which all transitions happen, is the last that a thread acquires, and no thread waits
 //! for anything while holding it. So reading the time never blocks for long, whatever a tick has to wait for as it

@@ -337,6 +337,30 @@ fn a_folder_that_was_emptied_is_left_to_its_present_user() {
     }
 }
 
+/// A filter that is dropped leaves no empty journal at the end of its chain.
+#[test]
+fn an_empty_journal_of_the_present_user_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let builder = &builders()[2];
+    let with_two_journals = |item: u64| {
+        let seen = open(&path, builder);
+        assert!(seen.insert_if_absent(&item).expect("room"));
+        seen.fail_checkpoint(0).expect_err("no byte may be written");
+        seen
+    };
+    let old = with_two_journals(1);
+    for entry in std::fs::read_dir(folder.path()).expect("a folder") {
+        std::fs::remove_file(entry.expect("a file").path()).expect("a file");
+    }
+    let new = with_two_journals(2);
+    drop(old);
+    assert!(new.insert_if_absent(&3u64).expect("room"));
+    drop(new);
+    let again = open(&path, builder);
+    assert!(again.contains(&2u64) && again.contains(&3u64) && !again.contains(&1u64));
+}
+
 /// Forks two children, which make filters alike.
 #[cfg(target_os = "linux")]
 #[test]

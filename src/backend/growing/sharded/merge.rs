@@ -12,8 +12,9 @@
 //! A lane that goes to both halves of a split copy becomes several entries of one item; only the first of them adds to
 //! the number of [void items](crate::backend::growing::void). Of lanes that are void in the copy, no more are counted
 //! than the other filter has void items; if it has none, they are left out. (Where the shard here is less deep, such a
-//! lane gets a bit back, and counts as an item for each of its values: it cannot be told which was its own.) Every lane keeps its place in its bucket,
-//! so one bit per lane of the copy is enough to record whether the lane has been counted.
+//! lane gets a bit back, and counts as an item for each of its values: it cannot be told which was its own.) Every lane
+//! keeps its place in its bucket, so one bit per lane of the copy is enough to record whether the lane has been
+//! counted.
 //!
 //! An entry counts as an item unless it was covered in each of its shards. If one of the shards has no room
 //! for it, the entry is refused, and the lanes that were added stay: another thread may have relied on them

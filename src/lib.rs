@@ -213,8 +213,9 @@ pub use stats::Stats;
 #[doc(hidden)]
 pub mod files {
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    pub use crate::durable::{Claim, has_changes, journals_of};
+    pub use crate::durable::{Claim, has_changes};
     pub use crate::filter::files::replace_state;
+    pub use crate::snapshot::journals::{Unread, journals_of};
     pub use crate::snapshot::replace::NewFile;
     #[cfg(unix)]
     pub use crate::snapshot::replace::copy_permissions;

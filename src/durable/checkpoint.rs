@@ -35,17 +35,14 @@ use crate::journal::write::{Journal, Writer, allocate};
 use crate::layout::geometry::Mixed;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Part;
-use crate::snapshot::replace::{
-    copy_permissions, folder_of, if_there, is_at, replace, sync_folder_of,
-};
+use crate::snapshot::journals::{journals_begin, journals_of};
+use crate::snapshot::replace::{copy_permissions, is_at, replace, sync_folder_of};
 use crate::snapshot::write::UNCUT;
 use parking_lot::{Mutex, MutexGuard};
-use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// The number of bytes of journals that call for a checkpoint, however small the state is.
 const LEAST: u64 = 32 << 20;
@@ -257,32 +254,6 @@ pub fn journal_after(state: &Path, previous: u64, number: u64) -> io::Result<Arc
         .and_then(|()| sync_folder_of(state));
     made.inspect_err(|_| drop(fs::remove_file(journal.path())))?;
     Ok(Arc::new(journal))
-}
-
-/// Returns the beginning of the names of a state's journals. A long name of a state is replaced by its hash.
-fn journals_begin(state: &OsStr) -> OsString {
-    let mut start = match state.len() {
-        ..=110 => state.to_os_string(),
-        _ => format!("{:016x}", xxh3_64(state.as_encoded_bytes())).into(),
-    };
-    start.push(".journal.");
-    start
-}
-
-/// Returns the journals beside a state.
-pub fn journals_of(state: &Path) -> io::Result<Vec<PathBuf>> {
-    let Some(name) = state.file_name() else { return Ok(Vec::new()) };
-    let (folder, start) = (folder_of(state), journals_begin(name));
-    let mut found = Vec::new();
-    let Some(entries) = if_there(fs::read_dir(folder))? else { return Ok(found) };
-    for entry in entries {
-        let name = entry?.file_name();
-        let rest = name.as_encoded_bytes().strip_prefix(start.as_encoded_bytes());
-        if rest.is_some_and(|rest| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit)) {
-            found.push(folder.join(name));
-        }
-    }
-    Ok(found)
 }
 
 /// Returns whether a journal has changes. `None` if it has no header yet: then it is empty.

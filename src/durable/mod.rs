@@ -12,7 +12,7 @@ mod filter;
 mod keeper;
 mod open;
 
-pub use checkpoint::{has_changes, journals_of};
+pub use checkpoint::has_changes;
 pub use claim::Claim;
 pub use error::{DurableError, DurableErrorKind};
 pub use filter::DurableFilter;

@@ -2,7 +2,7 @@
 //! and how.
 
 use crate::backend::shards::{Insert, Refresh, Remove};
-use crate::durable::checkpoint::{Chain, Journals, journal_after, journals_of, save_state};
+use crate::durable::checkpoint::{Chain, Journals, journal_after, save_state};
 use crate::durable::claim::Claim;
 use crate::durable::error::{DurableError, DurableErrorKind};
 use crate::durable::filter::DurableFilter;
@@ -18,6 +18,7 @@ use crate::journal::write::Writer;
 use crate::layout::geometry::Mixed;
 use crate::snapshot::error::SnapshotErrorKind;
 use crate::snapshot::format::End;
+use crate::snapshot::journals::journals_of;
 use crate::snapshot::load::SnapshotInfo;
 use crate::snapshot::replace::sync_folder_of;
 use crate::sync::Mutex;

@@ -56,6 +56,9 @@ pub enum SnapshotErrorKind {
     NotSynced,
     /// Another save to the same file is in progress.
     Busy,
+    /// A journal beside the file has changes that the file lacks: the `DurableFilter` that wrote it is open, or was not
+    /// closed. A load would leave them out, and a save would make them useless.
+    HasJournal,
     /// The file does not begin like one that koel has saved.
     NotASnapshot,
     /// The file has a version of the format that this version of koel does not know.

@@ -17,6 +17,7 @@ use crate::snapshot::format::{
     END_WORDS, End, HEADER_WORDS, MAGIC, TIME_WORDS, block_bytes, buckets_in, bytes_of,
 };
 use crate::snapshot::header::{Header, is_snapshot};
+use crate::snapshot::journals::Unread;
 use crate::snapshot::read::{Gathered, read, table_of};
 use crate::stats::Stats;
 use crate::sync::Mutex;
@@ -226,6 +227,11 @@ pub struct SnapshotInfo {
     /// The number of the [tick](crate::ConcurrentCuckooFilter::tick_to) in which the filter was saved, if it forgets
     /// and ticks have numbers.
     pub present_tick: Option<u64>,
+    /// The number of bytes of changes that the file lacks, because they are in journals beside it. It is more than 0 if
+    /// a `DurableFilter` of this file is open, or was not closed.
+    ///
+    /// `DurableFilter::open` takes them in. The journals of a folder that this process may not list are not counted.
+    pub journal_bytes: u64,
 }
 
 impl SnapshotInfo {
@@ -264,7 +270,9 @@ impl SnapshotInfo {
     /// unknown version of the format; or if its beginning or its end is damaged.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        let info = outlined(path).and_then(|(file, outline)| Self::describe(&file, &outline));
+        let unread = Unread::beside(path);
+        let info =
+            outlined(path).and_then(|(file, outline)| Self::describe(&file, &outline, unread?));
         info.map_err(|error| error.of_file(path))
     }
 
@@ -274,8 +282,12 @@ impl SnapshotInfo {
         Ok(outlined(path).map_err(|error| error.of_file(path))?.1.end)
     }
 
-    /// Describes the filter in an open file with this outline.
-    pub(super) fn describe(file: &File, outline: &Outline) -> Result<Self, SnapshotError> {
+    /// Describes the filter in an open file with this outline, and these journals beside it.
+    pub(super) fn describe(
+        file: &File,
+        outline: &Outline,
+        unread: Unread,
+    ) -> Result<Self, SnapshotError> {
         let Outline { header, end, length, .. } = outline;
         let (layout, lanes) = (&header.layout, header.layout.lanes());
         let stats = layout.stats(end.blocks as usize, end.all_items());
@@ -283,7 +295,8 @@ impl SnapshotInfo {
         let present_tick = number_in(file, lanes, *length)?;
         let stats =
             Stats { size_in_bytes: usize::try_from(*length).unwrap_or(usize::MAX), ..stats };
-        Ok(SnapshotInfo { stats, hasher: header.hasher_name(), remembers, present_tick })
+        let (hasher, journal_bytes) = (header.hasher_name(), unread.bytes);
+        Ok(SnapshotInfo { stats, hasher, remembers, present_tick, journal_bytes })
     }
 }
 

@@ -20,6 +20,7 @@ use crate::snapshot::block::{BlockReader, Totals, UNITS, age_shift};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{BLOCK_HEAD, End, TIME_WORDS};
 use crate::snapshot::header::Header;
+use crate::snapshot::journals::Unread;
 use crate::snapshot::load::{Outline, SnapshotInfo, read_at};
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 use crate::table::memory::prefetch;
@@ -114,11 +115,12 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
             return Err(SnapshotError::no_file_to_look_up());
         }
+        let unread = Unread::beside(path);
         let file = File::open(path).map_err(SnapshotError::opening)?;
         let outline = Outline::read(&file)?;
         let mut outline = outline.ok_or_else(SnapshotError::no_file_to_look_up)?;
         let hasher = outline.header.hasher()?;
-        let info = SnapshotInfo::describe(&file, &outline)?;
+        let info = SnapshotInfo::describe(&file, &outline, unread?)?;
         let Outline { header, end, length, .. } = outline;
         let mapping = Mapping::of_file(&file, length);
         let mapping =

@@ -8,6 +8,7 @@
 //! * [`load`] makes a filter of a file, on all cores, or reads only the description of the filter.
 //! * [`lookup`] answers from a file that is not loaded, and that all processes share.
 //! * [`replace`] replaces an old file with a new one, atomically.
+//! * [`journals`] finds the changes that a file lacks, beside it.
 //! * [`error`] has the error of all of these.
 //!
 //! The types that backends and files share are in [`backend::shards`](crate::backend::shards).
@@ -16,6 +17,7 @@ pub mod block;
 pub mod error;
 pub mod format;
 pub mod header;
+pub mod journals;
 pub mod load;
 pub mod lookup;
 pub mod read;

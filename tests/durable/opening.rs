@@ -3,7 +3,8 @@
 use crate::common::rounds;
 use crate::process::names;
 use koel::{
-    ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, StableHash, SyncPolicy,
+    ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, SnapshotFile,
+    SnapshotInfo, StableHash, SyncPolicy,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -236,6 +237,33 @@ fn a_filter_that_is_closed_leaves_one_file_and_one_that_is_dropped_its_journal()
         assert_eq!(std::fs::metadata(&path).expect("a file").modified().expect("a time"), before);
         assert_eq!(names(folder.path()), ["seen.koel"]);
     }
+}
+
+#[test]
+fn the_description_of_a_file_has_the_bytes_that_only_its_journals_have() {
+    let builder = &builders()[2];
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("seen.koel", &link).expect("a link");
+    let unread = |name: &Path| {
+        let opened = SnapshotFile::<StableHash>::open(name).expect("a file").info().journal_bytes;
+        assert_eq!(SnapshotInfo::read(name).expect("a file").journal_bytes, opened);
+        opened
+    };
+    let seen = open(&path, builder);
+    assert_eq!(unread(&path), 0, "a journal without changes");
+    assert!(seen.insert_if_absent(&1u64).expect("room"));
+    let bytes = seen.journal_bytes();
+    assert_eq!([unread(&path), unread(&link)], [bytes; 2], "while the filter is open");
+    drop(seen);
+    assert_eq!([unread(&path), unread(&link)], [bytes; 2], "while nobody has it open");
+    // Nobody can tell what is in a journal that cannot be read.
+    std::fs::write(folder.path().join("seen.koel.journal.9"), [7; 100]).expect("a file");
+    assert_eq!(unread(&path), bytes + 100);
+    std::fs::remove_file(folder.path().join("seen.koel.journal.9")).expect("a file");
+    open(&path, builder).close().expect("a state");
+    assert_eq!(unread(&path), 0, "a filter that was closed");
 }
 
 #[test]

@@ -1,0 +1,99 @@
+//! The journals beside a file: how they are named, and whether they have changes.
+//!
+//! A file whose `DurableFilter` was not closed lacks the changes that only its journals have. So a load refuses it, and
+//! a save does not replace it.
+
+use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
+use crate::snapshot::replace::{folder_of, follow, if_there};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
+
+#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+use crate::journal::read::Reader;
+
+/// Returns the beginning of the names of a state's journals. A long name of a state is replaced by its hash.
+pub fn journals_begin(state: &OsStr) -> OsString {
+    let mut start = match state.len() {
+        ..=110 => state.to_os_string(),
+        _ => format!("{:016x}", xxh3_64(state.as_encoded_bytes())).into(),
+    };
+    start.push(".journal.");
+    start
+}
+
+/// Returns the journals beside a state.
+pub fn journals_of(state: &Path) -> io::Result<Vec<PathBuf>> {
+    let Some(name) = state.file_name() else { return Ok(Vec::new()) };
+    let (folder, start) = (folder_of(state), journals_begin(name));
+    let mut found = Vec::new();
+    let Some(entries) = if_there(fs::read_dir(folder))? else { return Ok(found) };
+    for entry in entries {
+        let name = entry?.file_name();
+        let rest = name.as_encoded_bytes().strip_prefix(start.as_encoded_bytes());
+        if rest.is_some_and(|rest| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit)) {
+            found.push(folder.join(name));
+        }
+    }
+    Ok(found)
+}
+
+/// The journals with changes beside a file.
+#[derive(Clone, Debug, Default)]
+pub struct Unread {
+    /// One of them, if there are any.
+    pub journal: Option<PathBuf>,
+    /// The number of bytes that are in use in all of them.
+    pub bytes: u64,
+}
+
+impl Unread {
+    /// Finds the journals with changes beside the file at a path, which need not exist. To miss none, look for them
+    /// before the file is opened: a checkpoint replaces the file, and then removes its journals.
+    ///
+    /// The journals of a folder that this process may not list count as none.
+    pub fn beside(path: &Path) -> Result<Self, SnapshotError> {
+        let mut unread = Unread::default();
+        // A path that cannot be followed cannot be opened either, and that is the better error.
+        let Ok(state) = follow(path) else { return Ok(unread) };
+        let journals = match journals_of(&state) {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(Vec::new()),
+            journals => journals.map_err(SnapshotError::io("cannot list its journals")),
+        };
+        for journal in journals? {
+            // A journal that is gone by now is that of an older file.
+            let bytes = if_there(bytes_of_changes(&journal));
+            let bytes = bytes.map_err(SnapshotError::io("cannot inspect its journal"))?;
+            if let Some(bytes @ 1..) = bytes {
+                unread.bytes += bytes;
+                unread.journal.get_or_insert(journal);
+            }
+        }
+        Ok(unread)
+    }
+
+    /// Fails if there are such journals. `advice` says why that matters, and what to do.
+    pub fn refuse(&self, advice: &str) -> Result<(), SnapshotError> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let text = format!("newer changes are in its journal {}{advice}", journal.display());
+        Err(SnapshotError::new(SnapshotErrorKind::HasJournal, text))
+    }
+}
+
+/// Returns the number of bytes in use in a journal, or 0 if it has no changes. A journal that cannot be read may have
+/// changes in all of its bytes.
+#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+fn bytes_of_changes(journal: &Path) -> io::Result<u64> {
+    match Reader::open(journal) {
+        Ok(Some(reader)) if !reader.is_empty() => Ok(reader.bytes()),
+        Ok(_) => Ok(0),
+        Err(_) => Ok(journal.symlink_metadata()?.len()),
+    }
+}
+
+#[cfg(not(all(unix, feature = "durable", not(any(loom, shuttle)))))]
+fn bytes_of_changes(journal: &Path) -> io::Result<u64> {
+    Ok(journal.symlink_metadata()?.len())
+}

@@ -70,9 +70,11 @@ use std::sync::Arc;
 /// thread of the filter's own does that while others go on: a change of an item waits while the shard of its item is
 /// copied, ticks and [`clear`](Self::clear) until all is written.
 ///
-/// Move the state and its journals together. A state without its journals is as old as the last checkpoint, and so is
-/// what [`ConcurrentCuckooFilter::load`] makes of it. Journals with changes whose state is not beside them are refused.
-/// Only one process at a time may open a state.
+/// Move the state and its journals together. A state without its journals is as old as the last checkpoint. As long as
+/// a journal beside it has changes, [`ConcurrentCuckooFilter::load`] refuses the state, and
+/// [`save`](ConcurrentCuckooFilter::save) does not replace it. A [`SnapshotFile`](crate::SnapshotFile) reads the state
+/// alone, and [tells](crate::SnapshotInfo::journal_bytes) how much it lacks. Journals with changes whose state is not
+/// beside them are refused. Only one process at a time may open a state.
 ///
 /// # Which changes
 ///

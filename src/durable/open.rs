@@ -57,7 +57,7 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         let failed = |doing| DurableError::journal(doing, &path);
         let found = all_journals(&path)?;
         let number = found.iter().map(number_of).max().unwrap_or(0);
-        let filter = match ConcurrentCuckooFilter::load(&path) {
+        let filter = match ConcurrentCuckooFilter::load_state(&path) {
             Err(error) if error.kind() == SnapshotErrorKind::NotFound => {
                 other_state(&found)?;
                 let filter = make()?;
@@ -207,8 +207,8 @@ fn replay<S: PersistentHasher + Sync>(
     if let Some((_, full)) = streams.iter().find_map(|stream| stream.refused.first()) {
         let text = format!(
             "the filter was so full that not all of its items fit when the changes in its journals are made \
-             again ({full}); load the state alone, which is as old as the last checkpoint, or build a larger \
-             filter"
+             again ({full}); load the state alone, with `SnapshotFile`, which is as old as the last checkpoint, or \
+             build a larger filter"
         );
         return Err(DurableError::new(DurableErrorKind::TooFull, text));
     }

@@ -8,6 +8,7 @@ use crate::hash::{PersistentHasher, hashers_agree};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::End;
 use crate::snapshot::header::Part;
+use crate::snapshot::journals::Unread;
 use crate::snapshot::load::load;
 use crate::snapshot::lookup::SnapshotFile;
 use crate::snapshot::read::{PieceLoader, read};
@@ -50,11 +51,15 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// processes. A second one is refused as [`Busy`](crate::SnapshotErrorKind::Busy). This takes
     /// file locks: on a file system without them, a save fails before it writes anything.
     ///
+    /// A `DurableFilter` keeps its newest changes in a journal beside its file, and they belong to that file alone. As
+    /// long as there are any, the file is not replaced
+    /// ([`HasJournal`](crate::SnapshotErrorKind::HasJournal)).
+    ///
     /// # Errors
     ///
-    /// Returns an error if the system refuses any step. The unfinished file is then removed, and
-    /// the old one is unchanged. Only if the very last step fails is the new file already in place,
-    /// and [`SnapshotError::is_in_place`] returns `true`.
+    /// Returns an error if the system refuses any step, or if a journal beside the file has changes. The unfinished
+    /// file is then removed, and the old one is unchanged. Only if the very last step fails is the new file already in
+    /// place, and [`SnapshotError::is_in_place`] returns `true`.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -123,6 +128,11 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Loads a filter that was [saved](Self::save).
     ///
+    /// A file of a `DurableFilter` that is open, or was not closed, is not all of that filter, and is refused
+    /// ([`HasJournal`](crate::SnapshotErrorKind::HasJournal)): `DurableFilter::open` takes the newest changes in, from
+    /// the journal beside the file. [`SnapshotFile`] reads the file alone. In a folder that this process may not list, no
+    /// journal is found.
+    ///
     /// The type of the hasher has to be named: `load` does not detect which one the filter had.
     /// ([`SnapshotInfo`](crate::SnapshotInfo) tells what a file has.) The loaded filter is identical to the saved one
     /// in its size, rate, hasher and contents, and one that [grows](Self::grows) continues to grow. (Only memory that
@@ -134,8 +144,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read; if the filter has another hasher, or the format another version; or
-    /// if it is damaged, or only a piece of a filter. Every field is validated before it is used: no file causes a
+    /// Returns an error if the file cannot be read; if the filter has another hasher, or the format another version; if
+    /// it is damaged, or only a piece of a filter; or if a journal beside it has changes. Every field is validated before it is used: no file causes a
     /// panic, or takes more memory than its own length, a thirtieth of that, what the threads take, and ten megabytes
     /// if it claims that its shards were split very often. (This does not protect against forgery: the author of a
     /// forged file decides what the filter contains.)
@@ -165,9 +175,20 @@ impl<S> ConcurrentCuckooFilter<S> {
         S: PersistentHasher,
     {
         let path = path.as_ref();
+        let unread = Unread::to_read(path);
         let file = File::open(path).map_err(SnapshotError::opening);
-        let filter = file.and_then(Self::of_file);
-        filter.map_err(|error| error.of_file(path))
+        let whole = file.and_then(|file| unread?.refuse(LEFT_OUT).map(|()| file));
+        whole.and_then(Self::of_file).map_err(|error| error.of_file(path))
+    }
+
+    /// Loads the file of a durable filter, without the changes in its journals.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    pub(crate) fn load_state(path: &Path) -> Result<Self, SnapshotError>
+    where
+        S: PersistentHasher,
+    {
+        let file = File::open(path).map_err(SnapshotError::opening);
+        file.and_then(Self::of_file).map_err(|error| error.of_file(path))
     }
 
     /// Reads a filter that [`write_to`](Self::write_to) or [`save`](Self::save) has written, and
@@ -232,6 +253,7 @@ pub fn replace_state<S: PersistentHasher>(
     last: impl FnOnce() -> io::Result<()>,
 ) -> Result<SaveReport, SnapshotError> {
     let save = |file: &mut File| {
+        Unread::beside(path)?.refuse(ORPHANED)?;
         let write_all = |bytes: &[u8]| goes_on().and_then(|()| file.write_all(bytes));
         let end = filter.write_part(Part::FILE, UNCUT, write_all)?;
         last().map_err(SnapshotError::io("cannot write"))?;
@@ -240,12 +262,18 @@ pub fn replace_state<S: PersistentHasher>(
     replace(path, save).map_err(|error| error.of_file(path))
 }
 
+const LEFT_OUT: &str = ", and a load would leave them out: open it with `DurableFilter::open`, which takes them in, or \
+                        read it without them, with `SnapshotFile`";
+const ORPHANED: &str = ", and could not be read any more if another filter took its place: open it with \
+                        `DurableFilter::open`, and close it, or save to another path";
+
 impl<S: PersistentHasher> SnapshotFile<S> {
-    /// Loads the filter of this file, as it was when the file was opened.
+    /// Loads the filter of this file, as it was when the file was opened. Changes in a
+    /// [journal](crate::SnapshotInfo::journal_bytes) are left out.
     ///
     /// # Errors
     ///
-    /// Returns an error in the same cases as [`ConcurrentCuckooFilter::load`].
+    /// Returns an error if the file cannot be read, or is damaged, or if there is no memory for the filter.
     pub fn load(&self) -> Result<ConcurrentCuckooFilter<S>, SnapshotError> {
         let file = self.file.try_clone().map_err(SnapshotError::io("cannot read"));
         let loaded = file.and_then(ConcurrentCuckooFilter::of_file);

@@ -29,7 +29,13 @@ pub fn journals_of(state: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(name) = state.file_name() else { return Ok(Vec::new()) };
     let (folder, start) = (folder_of(state), journals_begin(name));
     let mut found = Vec::new();
-    let Some(entries) = if_there(fs::read_dir(folder))? else { return Ok(found) };
+    let entries = loop {
+        match fs::read_dir(folder) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            entries => break if_there(entries)?,
+        }
+    };
+    let Some(entries) = entries else { return Ok(found) };
     for entry in entries {
         let name = entry?.file_name();
         let rest = name.as_encoded_bytes().strip_prefix(start.as_encoded_bytes());
@@ -50,19 +56,11 @@ pub struct Unread {
 }
 
 impl Unread {
-    /// Finds the journals with changes beside the file at a path, which need not exist. To miss none, look for them
-    /// before the file is opened: a checkpoint replaces the file, and then removes its journals.
-    ///
-    /// The journals of a folder that this process may not list count as none.
+    /// Finds the journals with changes beside the file at a path, which need not exist.
     pub fn beside(path: &Path) -> Result<Self, SnapshotError> {
         let mut unread = Unread::default();
-        // A path that cannot be followed cannot be opened either, and that is the better error.
-        let Ok(state) = follow(path) else { return Ok(unread) };
-        let journals = match journals_of(&state) {
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(Vec::new()),
-            journals => journals.map_err(SnapshotError::io("cannot list its journals")),
-        };
-        for journal in journals? {
+        let journals = journals_of(&follow(path)?);
+        for journal in journals.map_err(SnapshotError::io("cannot open its folder"))? {
             // A journal that is gone by now is that of an older file.
             let bytes = if_there(bytes_of_changes(&journal));
             let bytes = bytes.map_err(SnapshotError::io("cannot inspect its journal"))?;
@@ -72,6 +70,17 @@ impl Unread {
             }
         }
         Ok(unread)
+    }
+
+    /// The same for a file that is to be read. The journals of a folder that this process may not list count as none.
+    ///
+    /// To miss none, look for them before the file is opened: a checkpoint replaces the file, and then removes its
+    /// journals.
+    pub fn to_read(path: &Path) -> Result<Self, SnapshotError> {
+        Self::beside(path).or_else(|error| match error.io_error().map(io::Error::kind) {
+            Some(ErrorKind::PermissionDenied) => Ok(Unread::default()),
+            _ => Err(error),
+        })
     }
 
     /// Fails if there are such journals. `advice` says why that matters, and what to do.

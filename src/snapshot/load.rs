@@ -270,7 +270,7 @@ impl SnapshotInfo {
     /// unknown version of the format; or if its beginning or its end is damaged.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        let unread = Unread::beside(path);
+        let unread = Unread::to_read(path);
         let info =
             outlined(path).and_then(|(file, outline)| Self::describe(&file, &outline, unread?));
         info.map_err(|error| error.of_file(path))

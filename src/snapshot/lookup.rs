@@ -115,7 +115,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
             return Err(SnapshotError::no_file_to_look_up());
         }
-        let unread = Unread::beside(path);
+        let unread = Unread::to_read(path);
         let file = File::open(path).map_err(SnapshotError::opening)?;
         let outline = Outline::read(&file)?;
         let mut outline = outline.ok_or_else(SnapshotError::no_file_to_look_up)?;

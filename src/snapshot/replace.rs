@@ -139,7 +139,7 @@ fn old(target: &Path) -> Result<Option<Metadata>, SnapshotError> {
     }
 }
 
-const CANNOT_INSPECT: &str = "cannot inspect the old file";
+const CANNOT_INSPECT: &str = "cannot inspect it";
 
 /// Returns `None` in the place of the error that there is no such file.
 pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {

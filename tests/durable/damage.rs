@@ -1,7 +1,9 @@
 //! A journal of which a power failure took a part, or that is damaged.
 
 use crate::common::{SplitMix, rounds};
-use koel::{ConcurrentCuckooFilter, DurableErrorKind, DurableFilter, StableHash, SyncPolicy};
+use koel::{
+    ConcurrentCuckooFilter, DurableErrorKind, DurableFilter, SnapshotFile, StableHash, SyncPolicy,
+};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -322,7 +324,8 @@ fn a_journal_of_another_state_is_refused() {
     drop(seen);
     let other = builder().build().expect("a filter");
     other.insert(&2u64).expect("room");
-    other.save(&path).expect("a file");
+    fs::remove_file(&path).expect("a file");
+    other.write_to(File::create(&path).expect("a file")).expect("a state");
     assert_eq!(open(&path).expect_err("another state").kind(), DurableErrorKind::OtherState);
     fs::remove_file(&path).expect("a file");
     let error = open(&path).expect_err("a journal without its state");
@@ -415,7 +418,7 @@ fn a_journal_of_a_filter_that_was_made_alike_is_refused() {
         assert!(open(&copied).expect("a filter").contains(&1u64));
         assert!(open(&one).expect("a filter").contains(&1u64));
         // It is a file of a filter as any other.
-        let alone = ConcurrentCuckooFilter::<StableHash>::load(&other).expect("a filter");
-        assert!(alone.is_empty());
+        let alone = SnapshotFile::<StableHash>::open(&other).expect("a file");
+        assert!(alone.load().expect("a filter").is_empty());
     }
 }

@@ -3,8 +3,8 @@
 use crate::common::rounds;
 use crate::process::names;
 use koel::{
-    ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, SnapshotFile,
-    SnapshotInfo, StableHash, SyncPolicy,
+    ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, SnapshotError,
+    SnapshotErrorKind, SnapshotFile, SnapshotInfo, StableHash, SyncPolicy,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -264,6 +264,50 @@ fn the_description_of_a_file_has_the_bytes_that_only_its_journals_have() {
     std::fs::remove_file(folder.path().join("seen.koel.journal.9")).expect("a file");
     open(&path, builder).close().expect("a state");
     assert_eq!(unread(&path), 0, "a filter that was closed");
+}
+
+/// Neither a load nor a save knows what the journal has.
+#[test]
+fn a_load_leaves_no_change_out_and_a_save_orphans_none() {
+    for builder in &builders() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("seen.koel", &link).expect("a link");
+        let load = |name: &Path| ConcurrentCuckooFilter::<StableHash>::load(name);
+        let other = builder.clone().build().expect("a filter");
+        let is_refused = |error: SnapshotError| {
+            assert_eq!(error.kind(), SnapshotErrorKind::HasJournal);
+            let text = error.to_string();
+            assert!(text.contains("seen.koel.journal.1"), "{text}");
+            assert!(text.contains("open it with `DurableFilter::open`"), "{text}");
+        };
+        let seen = open(&path, builder);
+        load(&path).expect("a state without changes in its journal");
+        assert!(seen.insert_if_absent(&1u64).expect("room"));
+        let copy = seen.try_clone().expect("memory");
+        copy.save(folder.path().join("copy")).expect("another path");
+        assert!(load(&folder.path().join("copy")).expect("a copy").contains(&1u64));
+        let mut seen = Some(seen);
+        let before = std::fs::read(&path).expect("a file");
+        // While the filter is open, and after it was dropped.
+        for _ in 0..2 {
+            for name in [&path, &link] {
+                is_refused(load(name).expect_err("changes are in the journal"));
+                is_refused(other.save(name).expect_err("changes are in the journal"));
+                is_refused(copy.save(name).expect_err("changes are in the journal"));
+            }
+            assert!(std::fs::read(&path).expect("a file") == before);
+            // A file that is opened to be read can be loaded without the changes.
+            let file = SnapshotFile::<StableHash>::open(&path).expect("a file");
+            assert!(file.load().expect("a filter").is_empty());
+            drop(seen.take());
+        }
+        open(&path, builder).close().expect("a state");
+        assert!(load(&path).expect("a state with all changes").contains(&1u64));
+        other.save(&path).expect("nothing is orphaned");
+        assert!(!load(&path).expect("another state").contains(&1u64));
+    }
 }
 
 #[test]

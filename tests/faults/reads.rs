@@ -14,10 +14,16 @@ pub const TESTS: &[(&str, fn())] = &[
     }),
 ];
 
-const REFUSALS: [(&str, &[&str], &str); 3] = [
-    ("open", &["EACCES", "EMFILE", "EIO"], "cannot open it: "),
-    ("statx", &["EIO", "EOVERFLOW"], "cannot read: "),
-    ("pread64", &["EIO", "ENOMEM"], "cannot read: "),
+/// The system calls of a load, a part of their arguments, the errors that they may return, and how the error message
+/// begins.
+const REFUSALS: [(&str, &str, &[&str], &str); 6] = [
+    // To look for a journal.
+    ("statx", "NOFOLLOW", &["EIO", "EOVERFLOW"], "cannot inspect it: "),
+    ("open", "O_DIRECTORY", &["EMFILE", "EIO"], "cannot open its folder: "),
+    ("getdents", "", &["EIO"], "cannot open its folder: "),
+    ("open", NAME, &["EACCES", "EMFILE", "EIO"], "cannot open it: "),
+    ("statx", "EMPTY_PATH", &["EIO", "EOVERFLOW"], "cannot read: "),
+    ("pread64", "", &["EIO", "ENOMEM"], "cannot read: "),
 ];
 
 /// Returns the offset and the length of a read: `pread64(3</…>, "…"..., 152, 0) = 152`.
@@ -45,9 +51,10 @@ fn refuse_everything<K: Kind>() {
         refused += 1;
     };
     // The other calls ask for the number of cores.
-    for call in whole.calls().iter().filter(|call| call.text.contains(NAME)) {
-        for (name, errors, words) in REFUSALS {
-            for error in errors.iter().filter(|_| call.is(name)) {
+    let folder = scene.folder().display().to_string();
+    for call in whole.calls().iter().filter(|call| call.text.contains(&folder)) {
+        for (name, part, errors, words) in REFUSALS {
+            for error in errors.iter().filter(|_| call.is(name) && call.text.contains(part)) {
                 let begin = format!("Io, in place: false: {path}: {words}");
                 check(call, &format!("error={error}"), &begin);
             }

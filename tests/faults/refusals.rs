@@ -44,7 +44,7 @@ fn words_for(call: &Call) -> Option<&'static str> {
     let beside = call.text.contains(BESIDE);
     Some(match &*call.name {
         name if name.starts_with("readlink") => "cannot read the symbolic link: ",
-        "statx" => "cannot inspect the old file: ",
+        "statx" => "cannot inspect it: ",
         name if name.starts_with("open") && beside => "cannot create ",
         name if name.starts_with("open") => "cannot open its folder: ",
         "flock" => "cannot lock ",
@@ -63,7 +63,10 @@ fn refuse_everything<K: Kind>(old: Option<&[u8]>) {
     let whole = watch(&saving::<K>(&scene.path), &[]);
     assert_eq!(whole.outcome.as_deref(), Some("done"));
     let mut refused = 0;
-    for call in whole.calls() {
+    // The standard library panics if the folder that it lists cannot be closed, which no file system does.
+    let folder = format!("<{}>", scene.folder().canonicalize().expect("a folder").display());
+    let closes_folder = |call: &&Call| call.is("close") && call.text.contains(&folder);
+    for call in whole.calls().iter().filter(|call| !closes_folder(call)) {
         let errors = REFUSALS.iter().filter(|(name, _)| call.is(name)).flat_map(|(_, all)| *all);
         // A short run tries one error per call, and not always the first.
         let one_of = |all: usize| (call.nth % all)..=(call.nth % all);

@@ -1,7 +1,7 @@
 //! A loaded filter is identical to the saved one.
 
 use crate::common::{layouts, rounds};
-use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
+use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, SnapshotFile, SnapshotInfo, StableHash};
 use std::hash::BuildHasher;
 
 type Filter = ConcurrentCuckooFilter<StableHash>;
@@ -146,6 +146,44 @@ fn a_hasher_that_comes_back_with_another_seed_is_refused() {
 }
 
 /// A growing filter that lost most of its items is loaded as a small one.
+/// Whatever is in a journal, and whether this build can read it or not.
+#[test]
+fn a_file_with_a_journal_is_neither_loaded_nor_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["seen.koel".into(), "long".repeat(40)] {
+        let path = folder.path().join(&name);
+        // The name of a journal has at most 110 bytes of the file's.
+        let begin = if name.len() > 110 {
+            format!("{:016x}", xxhash_rust::xxh3::xxh3_64(name.as_bytes()))
+        } else {
+            name
+        };
+        let beside = |end: &str| folder.path().join(format!("{begin}.journal.{end}"));
+        let filter = Filter::with_capacity_and_hasher(9, HASH);
+        filter.save(&path).expect("a file");
+        std::fs::write(beside("7"), "").expect("a journal that has nothing");
+        std::fs::write(beside("7.txt"), "something else").expect("a file");
+        std::fs::write(beside(""), "something else").expect("a file");
+        Filter::load(&path).expect("all of the filter");
+        filter.save(&path).expect("nothing is lost");
+        assert_eq!(SnapshotInfo::read(&path).expect("a file").journal_bytes, 0);
+        std::fs::write(beside("7"), "unknown").expect("a journal");
+        let refused =
+            [Filter::load(&path).map(drop), filter.save(&path).map(drop)].map(Result::unwrap_err);
+        for error in refused {
+            assert_eq!(error.kind(), SnapshotErrorKind::HasJournal, "{error}");
+            assert!(error.to_string().contains(&*beside("7").to_string_lossy()), "{error}");
+        }
+        let file = SnapshotFile::<StableHash>::open(&path).expect("a file");
+        assert_eq!((file.info().journal_bytes, file.contains(&1u64)), (7, Ok(false)));
+        // Nor does a new file take the place of one that is gone.
+        std::fs::remove_file(&path).expect("the file");
+        let error = filter.save(&path).expect_err("a journal without its state");
+        assert_eq!(error.kind(), SnapshotErrorKind::HasJournal);
+        assert_eq!(Filter::load(&path).expect_err("no file").kind(), SnapshotErrorKind::NotFound);
+    }
+}
+
 #[test]
 fn a_file_that_is_mostly_empty_makes_a_small_filter() {
     let folder = std::env::temp_dir().join(format!("koel-mostly-empty-{}", std::process::id()));

@@ -53,7 +53,7 @@ impl Keeper {
     /// Loads the state, or creates it if it does not exist. Also returns what the options ask for in
     /// vain.
     pub fn load_or_make(&mut self, making: &Making) -> Result<(Seen, Option<String>), Failure> {
-        let loaded = load_if_there(&self.path, making)?;
+        let loaded = load_if_there(&self.path, making, |path: &Path| Seen::load(path))?;
         if !self.path.exists() {
             // A state that cannot be saved is reported before any line is written.
             self.save(&loaded.0)?;
@@ -147,11 +147,12 @@ fn assembled(path: &Path) -> Result<Seen, Failure> {
     loader.finish().map_err(refused)
 }
 
-/// Loads a state that is only read, without claiming it. If it does not exist, builds an empty filter.
-/// Also returns what should be known about that.
+/// Loads a state that is only read, without claiming it, and without newer changes that are beside it. If it does not
+/// exist, builds an empty filter. Also returns what should be known about that.
 pub fn load_to_read(path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
     check_path(path)?;
-    let (seen, note) = load_if_there(path, making)?;
+    let load = |path: &Path| SnapshotFile::open(path)?.load();
+    let (seen, note) = load_if_there(path, making, load)?;
     let missing = || Some(format!("{}: {NO_STATE} (this run does without)", path.display()));
     let note = if path.exists() { note } else { missing() };
     Ok((seen, note))
@@ -159,9 +160,13 @@ pub fn load_to_read(path: &Path, making: &Making) -> Result<(Seen, Option<String
 
 /// Loads a state. If it does not exist, builds an empty filter. Also returns what the options ask for in
 /// vain.
-fn load_if_there(path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
+fn load_if_there(
+    path: &Path,
+    making: &Making,
+    load: impl FnOnce(&Path) -> Result<Seen, SnapshotError>,
+) -> Result<(Seen, Option<String>), Failure> {
     check_grows(path)?;
-    match Seen::load(path) {
+    match load(path) {
         Ok(seen) => {
             let notes = making.ignored(&seen).into_iter().chain(ahead(&seen));
             let notes: Vec<String> = notes.collect();
@@ -288,6 +293,12 @@ pub fn cannot_use(path: &Path, error: &SnapshotError) -> Failure {
             "{path}: it was not saved by this command, and its items were hashed in another way than \
              lines are; use a state saved by dedup or add"
         ),
+        // Another program has begun it just now.
+        SnapshotErrorKind::HasJournal => {
+            format!(
+                "{path}: newer changes are in a journal that another program has begun; try again"
+            )
+        }
         SnapshotErrorKind::NotASnapshot if is_empty => {
             format!("{path}: it is empty; remove it, and dedup makes one")
         }

@@ -11,7 +11,7 @@ use crate::failure::{Failure, without_numbers};
 use crate::state::comparison::{Comparison, LineHash};
 use crate::state::keeper::{Keeper, check_grows};
 use indicatif::{BinaryBytes, HumanCount};
-use koel::files::{has_changes, journals_of};
+use koel::files::{Unread, has_changes, journals_of};
 use koel::{ConcurrentCuckooFilter, DurableFilter};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,11 +80,8 @@ pub fn waiting(path: &Path) -> Option<(PathBuf, u64)> {
     // Opening a pipe would wait for another process.
     let real = fs::canonicalize(path).ok().filter(|real| real.is_file())?;
     let in_journals = || {
-        let mut journals = journals_of(&real).ok()?;
-        journals.retain(|journal| matches!(has_changes(journal), Ok(Some(true))));
-        let first = path.with_file_name(journals.first()?.file_name()?);
-        let bytes = journals.iter().filter_map(|journal| journal.metadata().ok());
-        Some((first, bytes.map(|about| about.len()).sum()))
+        let Unread { journal, bytes } = Unread::beside(&real).ok()?;
+        Some((path.with_file_name(journal?.file_name()?), bytes))
     };
     in_journals().or_else(|| output::waiting(&real))
 }
@@ -93,8 +90,8 @@ pub fn waiting(path: &Path) -> Option<(PathBuf, u64)> {
 pub fn note(path: &Path) -> Option<String> {
     let (file, bytes) = waiting(path)?;
     Some(format!(
-        "{}: newer changes, {} of them, are in {}, and not read here: another run is using the state, or was killed; \
-         the next command that changes the state takes in what a killed one has left",
+        "{}: newer changes, {} of them, are in {}, and not read here: another run is using the state, or was killed \
+         or not closed; the next command that changes the state takes in what such a run has left",
         path.display(),
         BinaryBytes(bytes),
         file.display()
@@ -106,7 +103,7 @@ pub fn check_whole(path: &Path) -> Result<(), Failure> {
     let Some((file, _)) = waiting(path) else { return Ok(()) };
     Err(Failure::new(format!(
         "{}: newer changes are in {}, and would be left out; wait for the run that is using the state, or take in what \
-         a killed one has left: koel add {0} < /dev/null",
+         one that was killed or not closed has left: koel add {0} < /dev/null",
         path.display(),
         file.display()
     )))

@@ -290,7 +290,16 @@ fn the_command_takes_in_what_the_library_has_left() {
                 filter.insert(line.as_bytes()).unwrap();
             }
         }
-        place.row("query seen.koel", all, 1, "", "newer changes");
+        for words in ["query seen.koel", "dedup --count -s seen.koel"] {
+            let ran = place.koel_on(words, all);
+            ran.has("seen.koel: newer changes, 12.00 KiB of them, are in ");
+            ran.has("seen.koel.journal.1, and not read here");
+            ran.has("another run is using the state, or was killed or not closed");
+        }
+        place.make_state("other.koel");
+        let said = "take in what one that was killed or not closed has left: koel add seen.koel";
+        place.row("merge other.koel seen.koel", "", 2, "", said);
+        fs::remove_file(place.path("other.koel")).unwrap();
         let ran = place.koel_on(words, b"three\n");
         assert!(matches!(ran.code, Some(0 | 1)), "{words}: {}", ran.stderr);
         let known = if words.starts_with("forget") { &b"one\ntwo\n"[..] } else { all };

@@ -40,7 +40,7 @@ impl Repair {
         let (header, rest) = words.split_at_checked(HEADER_WORDS)?;
         let mut header = header.to_vec();
         header[0] = u64::from_le_bytes(*b"\x89koel\r\n\x1a");
-        header[1] = 3;
+        header[1] = 4;
         header[2] &= 1;
         // The near block of so few buckets as fit into an input.
         header[5] = if header[2] == 0 { 2 } else { 0 };
@@ -251,7 +251,12 @@ pub fn sealed(mut header: Vec<u64>, mut blocks: Vec<Vec<u64>>) -> Vec<u8> {
     let mut place = header[OF_PIECES.start];
     for (number, block) in (0..).zip(&mut blocks) {
         block[0] = number;
-        sums.push(seal(block));
+        let sum = seal(block);
+        let others = &block[..block.len() - 1];
+        let time = if header[TICKS] == 0 { 0 } else { TIME_WORDS };
+        sums.extend(others.iter().skip(1).take(2));
+        sums.extend(&others[others.len().saturating_sub(time)..]);
+        sums.push(sum);
         let depth = block.get(1).map_or(0, |depth| depth % 64);
         place = place.wrapping_add((1 << 31) >> depth);
     }

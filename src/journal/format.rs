@@ -14,7 +14,7 @@
 //! | 1 | the version of the format, 1 |
 //! | 2 | a random number, the *key* of the journal |
 //! | 3 | the key of the journal before it, or 0 |
-//! | 4 and 5 | the state on which the changes are to be replayed: the checksum of its checksums, and its length in bytes. Both are 0 as long as there is none |
+//! | 4 and 5 | the state on which the changes are to be replayed: word 6 of its end, and its length in bytes. Both are 0 as long as there is none |
 //! | 6 | the number of the journal, which its name has, too |
 //! | 7 | the XXH3 of the words before |
 //!
@@ -80,7 +80,7 @@ const MAGIC: [u8; 8] = *b"\x89koelj\r\n";
 const VERSION: u64 = 1;
 const WORDS: usize = 8;
 
-/// The identity of a state: the checksum of its checksums, and its length.
+/// The identity of a state: the checksum of its blocks' figures and checksums, and its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateId {
     pub sums: u64,

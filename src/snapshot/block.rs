@@ -1,7 +1,7 @@
 //! Blocks: each by itself, and all blocks of a part together.
 //!
 //! A [`BlockReader`] validates one block. A [`Totals`] checks that the blocks of a part are consecutive, in place and
-//! in time, and that the part's end has their number, their items and their checksums.
+//! in time, and that the part's end has their number, their items, and the checksum of their figures and checksums.
 //!
 //! Blocks come in the order of the hashes that lead to their shards. A block of depth `d` covers 2^(-d) of its root, so
 //! the place where it begins is a whole number of [`UNITS`]. A place is also the cursor of a
@@ -14,6 +14,7 @@
 use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
 use crate::backend::shards::Block;
 use crate::layout::bucket::Lanes;
+use crate::layout::geometry::Geometry;
 use crate::layout::shrinking::Shrinking;
 use crate::layout::sizing::Layout;
 use crate::layout::stamps::{AgeShift, Moment};
@@ -164,6 +165,7 @@ pub const UNITS: u64 = 1 << (MAX_LEVELS - 1);
 
 /// Adds up the blocks of a filter, part by part, and checks that they continue one another.
 pub struct Totals {
+    lanes: Lanes,
     roots: u64,
     /// The place where the next block begins.
     pub place: u64,
@@ -178,15 +180,16 @@ pub struct Totals {
     pub blocks: u64,
     /// Their items.
     items: i64,
-    /// The checksum of their checksums.
+    /// The checksum of their heads, times and checksums.
     sums: Box<Xxh3>,
 }
 
 impl Totals {
-    /// Begins at this place of a filter with `roots` roots.
-    pub fn new(roots: usize, place: u64) -> Self {
+    /// Begins at this place of a filter.
+    pub fn new(geometry: &Geometry, place: u64) -> Self {
         Totals {
-            roots: roots as u64,
+            lanes: geometry.lanes(),
+            roots: geometry.shards() as u64,
             place,
             in_all_parts: 0,
             deepest: 0,
@@ -206,7 +209,7 @@ impl Totals {
     }
 
     /// Adds the next block. Returns `None` if it does not continue where the previous one ended.
-    pub fn add(&mut self, depth: u32, items: i64, sum: u64) -> Option<()> {
+    pub fn add(&mut self, &Block { depth, items, sum, time, .. }: &Block) -> Option<()> {
         let units = UNITS >> depth;
         if self.is_complete() || !self.place.is_multiple_of(units) {
             return None;
@@ -216,7 +219,10 @@ impl Totals {
         self.in_all_parts += 1;
         self.blocks += 1;
         self.items = self.items.wrapping_add(items);
-        self.sums.update(&sum.to_le_bytes());
+        let mut update = |word: u64| self.sums.update(&word.to_le_bytes());
+        [depth.into(), items.cast_unsigned()].into_iter().for_each(&mut update);
+        time.into_iter().flat_map(|time| words_of(self.lanes, time)).for_each(&mut update);
+        update(sum);
         Some(())
     }
 
@@ -224,7 +230,7 @@ impl Totals {
     /// than the one before it, or the same count with another tick.
     pub fn add_read(&mut self, reader: &BlockReader, block: &Block) -> Result<(), SnapshotError> {
         let number = self.blocks;
-        self.add(block.depth, block.items, block.sum).ok_or_else(|| {
+        self.add(block).ok_or_else(|| {
             let what = "the block does not continue where the previous one ended";
             SnapshotError::damaged(reader.offset(number) + 8, what)
         })?;
@@ -328,20 +334,28 @@ pub fn age_shift(time: Option<Time>, last: Option<Time>) -> Option<AgeShift> {
 mod tests {
     use super::*;
 
+    fn geometry(roots: usize) -> Geometry {
+        Geometry::new(Lanes::of_bits(16), roots, 8_192)
+    }
+
+    fn of_depth(depth: u32) -> Block {
+        Block { depth, ..Block::EMPTY }
+    }
+
     #[test]
     fn a_deep_shard_needs_others_before_the_end_is_believed() {
         for (depth, is_fine) in [(20, true), (21, false), (31, false)] {
-            let mut totals = Totals::new(1, 0);
+            let mut totals = Totals::new(&geometry(1), 0);
             let chain = (1..=depth).chain([depth]);
-            chain.for_each(|depth| totals.add(depth, 0, 0).expect("the next block"));
+            chain.for_each(|depth| totals.add(&of_depth(depth)).expect("the next block"));
             let end = totals.end(0, 0);
             assert_eq!(totals.finish(end, 0).is_ok(), is_fine);
         }
     }
 
     fn totals(roots: usize, depths: &[u32]) -> (Totals, bool) {
-        let mut totals = Totals::new(roots, 0);
-        let right = depths.iter().all(|depth| totals.add(*depth, 0, 0).is_some());
+        let mut totals = Totals::new(&geometry(roots), 0);
+        let right = depths.iter().all(|depth| totals.add(&of_depth(*depth)).is_some());
         let complete = totals.is_complete();
         (totals, right && complete)
     }

@@ -18,7 +18,7 @@
 //! | word | at byte | contents |
 //! |---|---|---|
 //! | 0 | 0 | in a file, the bytes `89 6B 6F 65 6C 0D 0A 1A`: `koel`, between bytes that a program changes if it takes the file for text. In a piece, `89 6B 6F 65 6C 70 0D 0A`: `koelp` |
-//! | 1 | 8 | the version of the format: 3 |
+//! | 1 | 8 | the version of the format: 4 |
 //! | 2 | 16 | the kind of filter: 0 for a fixed filter, 1 for a growing one |
 //! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in narrow buckets; 18, 20, 24 or 32 in wide ones |
 //! | 4 | 32 | `buckets`, the number of buckets in a shard: 2 to 131,072, and a multiple of 512 if there is more than one shard. 8,192 in a growing filter |
@@ -72,7 +72,7 @@
 //! | 3 | the number of items that the void lanes of the filter stand for: 0 in a fixed filter. koel reads a greater number than that of the void lanes as that of the void lanes |
 //! | 4 | the length of the part in bytes |
 //! | 5 | the [place](#places) where the last block ends |
-//! | 6 | the checksum of the checksums: of the header's checksum, followed by the checksums of all blocks in order |
+//! | 6 | the checksum of the header's checksum, followed by some words of each block in order: its words 1 and 2, the 3 words of its time if the filter forgets, and its checksum. So these words can be believed before the buckets are read |
 //! | 7 | the checksum of words 0 to 6 |
 //!
 //! # Places
@@ -215,7 +215,7 @@
 //!
 //! # Versions
 //!
-//! This is the third version of the format; no release has written the others. A later version will have another number
+//! This is the fourth version of the format; no release has written the others. A later version will have another number
 //! in word 1, and everything else may be different. koel will continue to read every version that a release has
 //! written.
 
@@ -234,7 +234,7 @@ pub(crate) const TIME_WORDS: usize = 3;
 pub(crate) const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
 pub(crate) const PIECE_MAGIC: [u8; 8] = *b"\x89koelp\r\n";
 const END: [u8; 8] = *b"koel end";
-pub(crate) const VERSION: u64 = 3;
+pub(crate) const VERSION: u64 = 4;
 
 /// The words of a block that are its buckets.
 pub(crate) fn buckets_in(layout: &Layout) -> Range<usize> {
@@ -282,7 +282,7 @@ pub(crate) struct End {
     pub bytes: u64,
     /// The place where its last block ends.
     pub place: u64,
-    /// The checksum of the checksums.
+    /// The checksum of the heads, times and checksums of the blocks.
     pub sums: u64,
 }
 

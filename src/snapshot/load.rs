@@ -9,18 +9,18 @@ use crate::backend::Backend;
 use crate::backend::shards::Block;
 use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::PersistentHasher;
-use crate::layout::bucket::Lanes;
 use crate::shard::whole::fill;
-use crate::snapshot::block::{BlockReader, Totals, UNITS, time_in};
+use crate::snapshot::block::{BlockReader, Totals, UNITS};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{
-    END_WORDS, End, HEADER_WORDS, MAGIC, TIME_WORDS, block_bytes, buckets_in, bytes_of,
+    END_WORDS, End, HEADER_WORDS, MAGIC, block_bytes, buckets_in, bytes_of,
 };
 use crate::snapshot::header::{Header, is_snapshot};
 use crate::snapshot::journals::Unread;
 use crate::snapshot::read::{Gathered, read, table_of};
 use crate::stats::Stats;
 use crate::sync::Mutex;
+use crate::table::ticking::Time;
 use std::fs::File;
 use std::io::ErrorKind;
 #[cfg(not(unix))]
@@ -105,7 +105,7 @@ pub fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), SnapshotErr
         fill(&table, number, &words[buckets_in(layout)], block.items);
         Ok(block)
     })?;
-    let mut totals = Totals::new(layout.geometry.shards(), 0);
+    let mut totals = Totals::new(&layout.geometry, 0);
     totals.begin_part(header.sum(), true);
     blocks.iter().try_for_each(|block| totals.add_read(&reader, block))?;
     totals.finish(end, end_at)?;
@@ -194,7 +194,8 @@ fn in_turns(
 /// The description of a filter, read from the first and the last bytes of its file, without loading it.
 ///
 /// The filter may be of any kind and have any hasher. The length of the file shows whether it is complete; only loading
-/// it shows whether its shards are undamaged.
+/// it shows whether its shards are undamaged. If the filter forgets, its last shard, which has the present tick, is read
+/// and checked, too.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotInfo, StableHash};
@@ -267,12 +268,14 @@ impl SnapshotInfo {
     /// # Errors
     ///
     /// Returns an error if the file cannot be read, or is not a regular file; if koel has not written it, or in an
-    /// unknown version of the format; or if its beginning or its end is damaged.
+    /// unknown version of the format; or if its beginning or its end is damaged, or the last shard of a filter that
+    /// forgets.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
         let unread = Unread::to_read(path);
-        let info =
-            outlined(path).and_then(|(file, outline)| Self::describe(&file, &outline, unread?));
+        let info = outlined(path).and_then(|(file, outline)| {
+            Ok(Self::describe(&outline, last_time(&file, &outline)?, unread?))
+        });
         info.map_err(|error| error.of_file(path))
     }
 
@@ -282,21 +285,17 @@ impl SnapshotInfo {
         Ok(outlined(path).map_err(|error| error.of_file(path))?.1.end)
     }
 
-    /// Describes the filter in an open file with this outline, and these journals beside it.
-    pub(super) fn describe(
-        file: &File,
-        outline: &Outline,
-        unread: Unread,
-    ) -> Result<Self, SnapshotError> {
+    /// Describes the filter in a file with this outline, and these journals beside it, whose last block is of this time.
+    pub(super) fn describe(outline: &Outline, time: Option<Time>, unread: Unread) -> Self {
         let Outline { header, end, length, .. } = outline;
         let (layout, lanes) = (&header.layout, header.layout.lanes());
         let stats = layout.stats(end.blocks as usize, end.all_items());
         let remembers = lanes.forgets().then(|| lanes.remembers().into());
-        let present_tick = number_in(file, lanes, *length)?;
+        let present_tick = time.and_then(|time| time.number);
         let stats =
             Stats { size_in_bytes: usize::try_from(*length).unwrap_or(usize::MAX), ..stats };
         let (hasher, journal_bytes) = (header.hasher_name(), unread.bytes);
-        Ok(SnapshotInfo { stats, hasher, remembers, present_tick, journal_bytes })
+        SnapshotInfo { stats, hasher, remembers, present_tick, journal_bytes }
     }
 }
 
@@ -307,14 +306,14 @@ fn outlined(path: &Path) -> Result<(File, Outline), SnapshotError> {
     Ok((file, outline.ok_or_else(SnapshotError::not_a_file)?))
 }
 
-/// Returns the number of the last block's tick, in a file of this length.
-fn number_in(file: &File, lanes: Lanes, length: u64) -> Result<Option<u64>, SnapshotError> {
-    if !lanes.forgets() {
+/// Returns the time of the last block, after checking the block as a whole. `None` if the filter does not forget.
+fn last_time(file: &File, outline: &Outline) -> Result<Option<Time>, SnapshotError> {
+    let Outline { header, end, .. } = outline;
+    if !header.layout.lanes().forgets() {
         return Ok(None);
     }
-    let mut words = [0; TIME_WORDS];
-    let at = length - 8 * (TIME_WORDS + 1 + END_WORDS) as u64;
-    read_at(file, &mut words, at)?;
-    let time = time_in(lanes, words.map(u64::from_le), at)?;
-    Ok(time.and_then(|time| time.number))
+    let (reader, last) = (BlockReader::new(&header.layout), end.blocks - 1);
+    let mut words = zeros(reader.block_words())?;
+    read_at(file, &mut words, reader.offset(last))?;
+    Ok(reader.read(last, &mut words)?.time)
 }

@@ -24,6 +24,7 @@ use crate::snapshot::journals::Unread;
 use crate::snapshot::load::{Outline, SnapshotInfo, read_at};
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 use crate::table::memory::prefetch;
+use crate::table::ticking::Time;
 use arrayvec::ArrayVec;
 use std::fmt;
 use std::fs::{self, File};
@@ -120,14 +121,14 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let outline = Outline::read(&file)?;
         let mut outline = outline.ok_or_else(SnapshotError::no_file_to_look_up)?;
         let hasher = outline.header.hasher()?;
-        let info = SnapshotInfo::describe(&file, &outline, unread?)?;
-        let Outline { header, end, length, .. } = outline;
-        let mapping = Mapping::of_file(&file, length);
+        let Outline { header, end, length, .. } = &outline;
+        let mapping = Mapping::of_file(&file, *length);
         let mapping =
             mapping.map_err(SnapshotError::io("cannot map it into memory, or read it"))?;
         let reader = BlockReader::new(&header.layout);
-        let index = BlockIndex::read(&file, &mapping, &header, &reader, end)?;
-        let layout = header.layout;
+        let (index, time) = BlockIndex::read(&file, &mapping, header, &reader, *end)?;
+        let info = SnapshotInfo::describe(&outline, time, unread?);
+        let layout = outline.header.layout;
         let checked = (0..info.stats.shards.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let path = path.to_path_buf();
         Ok(SnapshotFile { path, file, mapping, layout, hasher, info, index, reader, checked })
@@ -257,7 +258,8 @@ impl<S> SnapshotFile<S> {
             }
             read_at(&self.file, words, at)?;
             // An undamaged block may belong to another file.
-            match self.reader.read(number, words)?.sum == self.index.sums[block] {
+            let Block { sum, depth, .. } = self.reader.read(number, words)?;
+            match (sum, depth) == (self.index.sums[block], self.index.depths[block].into()) {
                 true => Ok(()),
                 false => Err(SnapshotError::damaged(at, format!("block {block} has changed"))),
             }
@@ -419,21 +421,22 @@ const FROM_DISK: Duration = Duration::from_micros(40);
 const ASKED: u64 = 1_024;
 
 impl BlockIndex {
-    /// Reads the heads and checksums of all blocks, and checks that together they match the header and the `end`.
+    /// Reads the heads, times and checksums of all blocks, and checks that together they match the header and the `end`,
+    /// which has a checksum of them. Also returns the time of the last block.
     fn read(
         file: &File,
         mapping: &Mapping,
         header: &Header,
         reader: &BlockReader,
         end: End,
-    ) -> Result<Self, SnapshotError> {
+    ) -> Result<(Self, Option<Time>), SnapshotError> {
         let (layout, geometry) = (&header.layout, &header.layout.geometry);
         // No file system has room for more.
         let count = u32::try_from(end.blocks).map_err(|_| NoMemory(usize::MAX))? as usize;
         let (mut sums, mut depths) = (room_for(count)?, room_for(count)?);
         let mut starts = room_for(if layout.grows { count + 1 } else { 0 })?;
         let mut times = room_for(if geometry.lanes().forgets() { count } else { 0 })?;
-        let mut totals = Totals::new(geometry.shards(), 0);
+        let mut totals = Totals::new(geometry, 0);
         totals.begin_part(header.sum(), true);
         let mut around = read_around(file, reader, 0)?;
         // The first block for whose head the disk has not been asked.
@@ -465,7 +468,8 @@ impl BlockIndex {
         let (part, parts) = parts_of(&starts, totals.deepest)?;
         let shifts = times.into_iter().map(|time| age_shift(Some(time), totals.time)).collect();
         let growth = layout.grows.then(|| (layout.shrinking(), layout.roots()));
-        Ok(BlockIndex { growth, sums, starts, depths, parts, part, shifts })
+        let index = BlockIndex { growth, sums, starts, depths, parts, part, shifts };
+        Ok((index, totals.time))
     }
 
     /// Finds the block that covers this position. Returns its number and depth.

@@ -252,7 +252,7 @@ impl<S> Begun<S> {
     fn begin(header: Header, hasher: S) -> Result<Self, SnapshotError> {
         let layout = &header.layout;
         let (reader, gathered) = (BlockReader::new(layout), Gathered::begin(layout, 0)?);
-        let totals = Totals::new(layout.geometry.shards(), 0);
+        let totals = Totals::new(&layout.geometry, 0);
         Ok(Begun { header, hasher, reader, totals, void: 0, gathered })
     }
 

@@ -97,17 +97,17 @@ pub fn write<S: PersistentHasher>(
     let first = shard_at(&layout, start).ok_or_else(no_such_piece)?;
     let reader = BlockReader::new(&layout);
     let mut block = zeros(reader.block_words())?;
-    let mut totals = Totals::new(layout.geometry.shards(), start);
+    let mut totals = Totals::new(&layout.geometry, start);
     totals.begin_part(write_sealed(&mut header(&layout, hasher, part))?, is_file);
     let mut next = Some(first);
     let most = most_blocks(&layout, part.most_bytes);
     while totals.blocks < most
-        && let Some((depth, items)) =
+        && let Some(copied) =
             copy_block((backend, &layout), &mut next, totals.blocks, cut, &mut block)
     {
         let sum = write_sealed(&mut block)?;
         // An error means that the part would begin inside a shard.
-        totals.add(depth, items, sum).ok_or_else(no_such_piece)?;
+        totals.add(&Block { sum, ..copied }).ok_or_else(no_such_piece)?;
     }
     let end = totals.end(backend.void_items(), reader.offset(totals.blocks));
     if is_file && !(totals.is_complete() && totals.is_balanced()) {
@@ -127,15 +127,15 @@ fn shard_at(layout: &Layout, place: u64) -> Option<u64> {
     layout.roots().first_from(Position { root, in_root }).map(|hash| hash.0)
 }
 
-/// Copies the next shard into a block with this number, and fills in everything but the checksum. Returns the depth and
-/// the items of the shard, or `None` if there are no more shards.
+/// Copies the next shard into a block with this number, and fills in everything but the checksum. Returns the figures of
+/// the shard, or `None` if there are no more shards.
 fn copy_block(
     (backend, layout): (&Backend, &Layout),
     next: &mut Option<u64>,
     number: u64,
     cut: Cut<'_>,
     block: &mut [u64],
-) -> Option<(u32, i64)> {
+) -> Option<Block> {
     let buckets = buckets_in(layout);
     let of_time = buckets.end..block.len() - 1;
     let hash_at = |next: u64| backend.hash_in(next);
@@ -145,12 +145,13 @@ fn copy_block(
         copied = backend.copy_shard(next, &mut block[buckets.clone()]);
         next.map(hash_at)
     });
-    let Block { depth, items, time, .. } = copied?;
+    let copied = copied?;
+    let Block { depth, items, time, .. } = copied;
     block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
     if let Some(time) = time {
         block[of_time].copy_from_slice(&words_of(layout.lanes(), time));
     }
-    Some((depth, items))
+    Some(copied)
 }
 
 /// The number of bytes before and after the blocks.

@@ -185,8 +185,15 @@ impl FilterFile {
     }
 
     fn sum_of_sums(&self) -> u64 {
-        let parts = [&self.header].into_iter().chain(&self.blocks);
-        sum_of(&parts.filter_map(|words| words.last().copied()).collect::<Vec<u64>>())
+        let mut words: Vec<u64> = self.header.last().copied().into_iter().collect();
+        for block in &self.blocks {
+            let Some((sum, others)) = block.split_last() else { continue };
+            let time = if self.ticks() == 0 { 0 } else { TIME };
+            words.extend(others.iter().skip(1).take(2));
+            words.extend(&others[others.len().saturating_sub(time)..]);
+            words.push(*sum);
+        }
+        sum_of(&words)
     }
 
     pub fn bits(&self) -> u32 {
@@ -358,7 +365,7 @@ impl FilterFile {
         let header = &self.header;
         let piece = [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x70, 0x0D, 0x0A];
         ensure!([MAGIC, piece].contains(&header[0].to_le_bytes()));
-        ensure!(header[1] == 3);
+        ensure!(header[1] == 4);
         ensure!(is_sealed(header));
         let is_piece = header[0].to_le_bytes() == piece;
         ensure!(is_piece || header[word::START] == 0);

@@ -263,15 +263,15 @@ fn foreign_files_and_other_versions_are_told_apart() {
             bytes[at..at + what.len()].copy_from_slice(what);
             bytes
         };
-        for version in [0, 1, 2, 4, 256, u64::MAX] {
+        for version in [0, 1, 2, 3, 5, 256, u64::MAX] {
             expect(&with(8, &version.to_le_bytes()), UnsupportedVersion);
         }
         // Also if nothing is wrong with it but the version.
-        let later = changed(&FilterFile::cut(&bytes), |file| file.header[1] = 4).bytes();
+        let later = changed(&FilterFile::cut(&bytes), |file| file.header[1] = 5).bytes();
         expect(&later, UnsupportedVersion);
         let error =
-            ConcurrentCuckooFilter::<StableHash>::read_from(&later[..]).expect_err("version 4");
-        let said = "it has version 4 of the format, and this version of koel reads only version 3: load it \
+            ConcurrentCuckooFilter::<StableHash>::read_from(&later[..]).expect_err("version 5");
+        let said = "it has version 5 of the format, and this version of koel reads only version 4: load it \
                     with the version of koel that saved it, or a later one";
         assert_eq!(error.to_string(), said);
         let words = bytes.as_chunks::<8>().0;

@@ -1,11 +1,13 @@
 //! Lookups in a file give the answers of the loaded filter, or an error.
 
 use crate::common::{LAYOUTS, SplitMix, layouts, prehashed, rounds, together};
-use crate::file::{END_WORDS, FilterFile, HEADER_WORDS};
+use crate::file::{END_WORDS, FilterFile, HEADER_WORDS, TIME, word};
 #[cfg(target_os = "linux")]
 use crate::process::{again, task};
 use koel::SnapshotErrorKind::{Damaged, Incomplete, NotAFile, NotASnapshot, NotFound, WrongHasher};
-use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotError, SnapshotFile, StableHash};
+use koel::{
+    ConcurrentCuckooFilter, Prehashed, SnapshotError, SnapshotFile, SnapshotInfo, StableHash,
+};
 use std::fs::{self, File};
 use std::hash::BuildHasher;
 use std::path::Path;
@@ -134,19 +136,27 @@ fn no_lookup_answers_from_a_damaged_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("filter");
     let mut random = SplitMix(5);
-    for whole in [file_of(&growing(16_000, 1e-3)), file_of(&LAYOUTS[3].filter_with(60, HASH))] {
+    let for_ever = [growing(16_000, 1e-3), LAYOUTS[3].filter_with(60, HASH)];
+    for whole in for_ever.iter().chain(&forgetful()).map(file_of) {
         let hashes: Vec<u64> =
             (0..rounds(2_000, 16_000u64)).map(|item| HASH.hash_one(item)).collect();
         fs::write(&path, &whole).expect("a file");
         let right = SnapshotFile::<StableHash>::open(&path).expect("a file");
         let right = right.contains_many(&prehashed(&hashes)).expect("answers");
-        let (block, all) = (FilterFile::cut(&whole).blocks[0].len() * 8, whole.len());
+        let cut = FilterFile::cut(&whole);
+        let (block, all) = (cut.blocks[0].len() * 8, whole.len());
+        // The words between the buckets of two blocks: the time and the checksum of one, and the head of the other.
+        let before = if cut.ticks() > 0 { 8 * (TIME + 1) } else { 8 };
         let edges =
             (0..HEADER).chain((HEADER..all - END).step_by(block).flat_map(|at| at..at + 24));
         let edges =
-            edges.chain((HEADER + block..=all - END).step_by(block).flat_map(|at| at - 8..at));
+            edges.chain((HEADER + block..=all - END).step_by(block).flat_map(|at| at - before..at));
         let others: Vec<usize> = (0..50).map(|_| random.next() as usize % all).collect();
-        for at in edges.chain(all - END..all).chain(others).step_by(rounds(3, 1)) {
+        for at in edges
+            .chain(all - END..all)
+            .chain(others)
+            .step_by(rounds(if all > 1 << 20 { 11 } else { 3 }, 1))
+        {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << (at % 8);
             fs::write(&path, &bytes).expect("a file");
@@ -163,13 +173,95 @@ fn no_lookup_answers_from_a_damaged_file() {
                 assert!(error.to_string().contains("byte") || at < HEADER, "byte {at}: {error}");
             }
         }
-        for length in (0..300).chain(all - 300..all).step_by(rounds(7, 1)) {
+        for length in
+            (0..300).chain(all - 300..all).step_by(rounds(if all > 1 << 20 { 37 } else { 7 }, 1))
+        {
             fs::write(&path, &whole[..length]).expect("a file");
             assert!(Opened::open(&path).is_err(), "{length} bytes");
         }
         fs::write(&path, &whole).expect("a file");
         let again = SnapshotFile::<StableHash>::open(&path).expect("a file");
         assert_eq!(again.contains_many(&prehashed(&hashes)).expect("answers"), right);
+    }
+}
+
+/// Returns filters that forget, of several shards each: fixed and growing, with narrow and with wide buckets.
+fn forgetful() -> Vec<ConcurrentCuckooFilter<StableHash>> {
+    let builder = || ConcurrentCuckooFilter::builder().hasher(HASH).remembers(6);
+    let builders = [
+        (1, builder().capacity(1).growing().false_positive_rate(1e-2)),
+        (2, builder().capacity(1).growing().false_positive_rate(1e-6)),
+        (1, builder().capacity(800_000).false_positive_rate(1e-2)),
+        (2, builder().capacity(900_000).false_positive_rate(1e-6)),
+    ];
+    let filled = |(words, builder): (usize, koel::Builder<StableHash>)| {
+        let filter = builder.build().expect("a filter");
+        for tick in 0..8 {
+            filter.tick_to(2_000 + tick);
+            (tick..60_000).step_by(8).for_each(|item| filter.insert(&item).expect("room"));
+        }
+        let file = FilterFile::cut(&file_of(&filter));
+        assert!(file.words() == words && file.blocks.len() > 1, "{:?}", filter.stats());
+        filter
+    };
+    builders.into_iter().map(filled).collect()
+}
+
+/// The time of the last block decides about the items of all others, which have no error of their own.
+#[test]
+fn no_flipped_bit_of_a_time_makes_an_item_absent() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
+    for filter in forgetful() {
+        let whole = file_of(&filter);
+        let all: Vec<u64> = (0..60_000).filter(|item| filter.contains(item)).collect();
+        let end = whole.len() - END - 8;
+        for bit in (0..8 * 8 * TIME).step_by(rounds(5, 1)) {
+            let mut bytes = whole.clone();
+            bytes[end - 8 * TIME + bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &bytes).expect("a file");
+            match Opened::open(&path) {
+                Err(error) => assert_eq!(error.kind(), Damaged, "bit {bit}: {error}"),
+                Ok(file) => {
+                    let absent =
+                        all.iter().filter(|item| matches!(file.contains(*item), Ok(false)));
+                    panic!(
+                        "bit {bit} of the time is believed: {} items are absent",
+                        absent.count()
+                    );
+                }
+            }
+            let told = SnapshotInfo::read(&path).map(|info| info.present_tick);
+            assert_eq!(told.expect_err("a damaged tick").kind(), Damaged, "bit {bit}");
+        }
+    }
+}
+
+/// Blocks whose depths are exchanged cover all hashes as well.
+#[test]
+fn depths_that_fit_each_other_are_not_believed_for_that() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
+    let builder = ConcurrentCuckooFilter::builder().capacity(30_000).hasher(HASH).growing();
+    let filter = builder.build().expect("a filter");
+    let items = (0u64..).take_while(|item| {
+        filter.insert(item).expect("memory");
+        filter.stats().splits < 1
+    });
+    let items: Vec<u64> = items.collect();
+    let mut file = FilterFile::cut(&file_of(&filter));
+    let depths: Vec<u64> = file.depths().map(u64::from).collect();
+    let mut reversed = depths.clone();
+    reversed.reverse();
+    assert!(depths.len() == 3 && depths != reversed, "{depths:?}");
+    file.blocks.iter_mut().zip(reversed).for_each(|(block, depth)| block[word::DEPTH] = depth);
+    fs::write(&path, file.bytes()).expect("a file");
+    match Opened::open(&path) {
+        Err(error) => assert_eq!(error.kind(), Damaged),
+        Ok(file) => {
+            let absent = items.iter().filter(|item| matches!(file.contains(*item), Ok(false)));
+            panic!("the depths are believed: {} items are absent", absent.count());
+        }
     }
 }
 
@@ -287,7 +379,7 @@ fn what_is_no_file_of_a_filter_is_refused_and_nothing_waits() {
         (b"", NotASnapshot),
         (b"GIF89a\x01", NotASnapshot),
         (&[b' '; 1 << 12], NotASnapshot),
-        (&koel::SnapshotInfo::MAGIC, Incomplete),
+        (&SnapshotInfo::MAGIC, Incomplete),
     ];
     let error_of = |path: &Path| Opened::open(path).expect_err("no filter");
     for (bytes, kind) in cases {

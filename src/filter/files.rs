@@ -130,8 +130,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     ///
     /// A file of a `DurableFilter` that is open, or was not closed, is not all of that filter, and is refused
     /// ([`HasJournal`](crate::SnapshotErrorKind::HasJournal)): `DurableFilter::open` takes the newest changes in, from
-    /// the journal beside the file. [`SnapshotFile`] reads the file alone. In a folder that this process may not list, no
-    /// journal is found.
+    /// the journal beside the file. [`SnapshotFile`] reads the file alone. In a folder that this process may not list,
+    /// no journal is found.
     ///
     /// The type of the hasher has to be named: `load` does not detect which one the filter had.
     /// ([`SnapshotInfo`](crate::SnapshotInfo) tells what a file has.) The loaded filter is identical to the saved one
@@ -145,10 +145,10 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Errors
     ///
     /// Returns an error if the file cannot be read; if the filter has another hasher, or the format another version; if
-    /// it is damaged, or only a piece of a filter; or if a journal beside it has changes. Every field is validated before it is used: no file causes a
-    /// panic, or takes more memory than its own length, a thirtieth of that, what the threads take, and ten megabytes
-    /// if it claims that its shards were split very often. (This does not protect against forgery: the author of a
-    /// forged file decides what the filter contains.)
+    /// it is damaged, or only a piece of a filter; or if a journal beside it has changes. Every field is validated
+    /// before it is used: no file causes a panic, or takes more memory than its own length, a thirtieth of that, what
+    /// the threads take, and ten megabytes if it claims that its shards were split very often. (This does not protect
+    /// against forgery: the author of a forged file decides what the filter contains.)
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};

@@ -240,6 +240,47 @@ impl SnapshotError {
     }
 }
 
+/// For functions that return the errors of the system. The error keeps its text, and the [`SnapshotError`] is its
+/// [inner error](io::Error::get_ref).
+///
+/// The kind is that of the [system's error](SnapshotError::io_error), if there is one.
+///
+/// ```
+/// use koel::{SnapshotError, SnapshotErrorKind, SnapshotFile};
+/// use std::io;
+///
+/// fn is_in(path: &str, item: &str) -> io::Result<bool> {
+///     Ok(SnapshotFile::open(path)?.contains(item)?)
+/// }
+/// let error = is_in("/no/such/file", "an item").unwrap_err();
+/// assert_eq!(error.kind(), io::ErrorKind::NotFound);
+/// let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<SnapshotError>());
+/// assert_eq!(inner.map(|inner| inner.kind()), Some(SnapshotErrorKind::NotFound));
+/// ```
+impl From<SnapshotError> for io::Error {
+    fn from(error: SnapshotError) -> Self {
+        let kind = match error.kind() {
+            SnapshotErrorKind::NotFound => ErrorKind::NotFound,
+            SnapshotErrorKind::NotAFile
+            | SnapshotErrorKind::NoSuchPiece
+            | SnapshotErrorKind::OutOfOrder => ErrorKind::InvalidInput,
+            SnapshotErrorKind::Busy => ErrorKind::ResourceBusy,
+            SnapshotErrorKind::NotASnapshot
+            | SnapshotErrorKind::WrongHasher
+            | SnapshotErrorKind::Incomplete
+            | SnapshotErrorKind::Damaged => ErrorKind::InvalidData,
+            SnapshotErrorKind::UnsupportedVersion => ErrorKind::Unsupported,
+            SnapshotErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
+            SnapshotErrorKind::Io
+            | SnapshotErrorKind::NotSynced
+            | SnapshotErrorKind::HasJournal
+            | SnapshotErrorKind::Outgrown => ErrorKind::Other,
+        };
+        let kind = error.io_error().map_or(kind, io::Error::kind);
+        io::Error::new(kind, error)
+    }
+}
+
 impl From<NoMemory> for SnapshotError {
     fn from(NoMemory(bytes): NoMemory) -> Self {
         let text = format!(

@@ -215,8 +215,8 @@
 //!
 //! # Versions
 //!
-//! This is the fourth version of the format; no release has written the others. A later version will have another number
-//! in word 1, and everything else may be different. koel will continue to read every version that a release has
+//! This is the fourth version of the format; no release has written the others. A later version will have another
+//! number in word 1, and everything else may be different. koel will continue to read every version that a release has
 //! written.
 
 use crate::layout::sizing::Layout;

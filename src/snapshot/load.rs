@@ -194,8 +194,8 @@ fn in_turns(
 /// The description of a filter, read from the first and the last bytes of its file, without loading it.
 ///
 /// The filter may be of any kind and have any hasher. The length of the file shows whether it is complete; only loading
-/// it shows whether its shards are undamaged. If the filter forgets, its last shard, which has the present tick, is read
-/// and checked, too.
+/// it shows whether its shards are undamaged. If the filter forgets, its last shard, which has the present tick, is
+/// read and checked, too.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotInfo, StableHash};
@@ -285,7 +285,8 @@ impl SnapshotInfo {
         Ok(outlined(path).map_err(|error| error.of_file(path))?.1.end)
     }
 
-    /// Describes the filter in a file with this outline, and these journals beside it, whose last block is of this time.
+    /// Describes the filter in a file with this outline, whose last block is of this time, and with these journals
+    /// beside it.
     pub(super) fn describe(outline: &Outline, time: Option<Time>, unread: Unread) -> Self {
         let Outline { header, end, length, .. } = outline;
         let (layout, lanes) = (&header.layout, header.layout.lanes());

@@ -7,7 +7,7 @@
 
 use crate::backend::shards::Block;
 use crate::error::{NoMemory, reserve, zeros};
-use crate::hash::{Key, PersistentHasher};
+use crate::hash::{Key, PersistentHasher, StableHash};
 use crate::layout::bucket::{Fingerprint, LaneSet, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place};
 use crate::layout::roots::{Position, Roots};
@@ -53,7 +53,7 @@ use std::time::{Duration, Instant};
 /// let seen = builder.growing().build()?;
 /// seen.insert("an item").expect("memory");
 /// seen.save(&path)?;
-/// let file = SnapshotFile::<StableHash>::open(&path)?;
+/// let file = SnapshotFile::open(&path)?;
 /// assert!(file.contains("an item")? && !file.contains("another")?);
 /// assert_eq!(file.info().stats.items, 1);
 /// # std::fs::remove_dir_all(&folder)?;
@@ -78,7 +78,7 @@ use std::time::{Duration, Instant};
 ///
 /// Likewise, if the system has dropped a part of the file from its cache, and the disk fails when that part is read
 /// again, the process is killed.
-pub struct SnapshotFile<S> {
+pub struct SnapshotFile<S = StableHash> {
     pub(crate) path: PathBuf,
     pub(crate) file: File,
     mapping: Mapping,
@@ -96,8 +96,8 @@ pub struct SnapshotFile<S> {
 /// The number of lookups of a batch whose memory is fetched at the same time.
 const AHEAD: usize = 32;
 
-impl<S: PersistentHasher> SnapshotFile<S> {
-    /// Opens a file that was [saved](crate::ConcurrentCuckooFilter::save).
+impl SnapshotFile {
+    /// Opens a file that was [saved](crate::ConcurrentCuckooFilter::save), of a filter with a [`StableHash`].
     ///
     /// Checks everything about the file except the contents of its shards. Each shard is checked when a lookup first
     /// leads to it, or by [`check`](Self::check): no lookup answers from a damaged one.
@@ -107,6 +107,18 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// Returns an error if the file cannot be read or mapped, or is not a regular file; if it has another
     /// hasher or another version; or if it is damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        Self::open_hashed_by(path)
+    }
+}
+
+impl<S: PersistentHasher> SnapshotFile<S> {
+    /// Opens a file of a filter with another hasher, as [`open`](SnapshotFile::open) does:
+    /// `SnapshotFile::<MyHasher>::open_hashed_by(path)`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`open`](SnapshotFile::open).
+    pub fn open_hashed_by(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
         Self::opened(path).map_err(|error| error.of_file(path))
     }
@@ -160,7 +172,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// # let path = folder.join("seen.koel");
     /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::random());
     /// builder.build()?.save(&path)?;
-    /// let file = SnapshotFile::<StableHash>::open(&path)?;
+    /// let file = SnapshotFile::open(&path)?;
     /// assert_eq!(file.contains_at_once("an item"), None);
     /// assert!(!file.contains("an item")?);
     /// assert_eq!(file.contains_at_once("an item"), Some(false));
@@ -421,8 +433,8 @@ const FROM_DISK: Duration = Duration::from_micros(40);
 const ASKED: u64 = 1_024;
 
 impl BlockIndex {
-    /// Reads the heads, times and checksums of all blocks, and checks that together they match the header and the `end`,
-    /// which has a checksum of them. Also returns the time of the last block.
+    /// Reads the heads, times and checksums of all blocks, and checks that together they match the header and the
+    /// `end`, which has a checksum of them. Also returns the time of the last block.
     fn read(
         file: &File,
         mapping: &Mapping,

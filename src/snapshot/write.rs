@@ -127,8 +127,8 @@ fn shard_at(layout: &Layout, place: u64) -> Option<u64> {
     layout.roots().first_from(Position { root, in_root }).map(|hash| hash.0)
 }
 
-/// Copies the next shard into a block with this number, and fills in everything but the checksum. Returns the figures of
-/// the shard, or `None` if there are no more shards.
+/// Copies the next shard into a block with this number, and fills in everything but the checksum. Returns the figures
+/// of the shard, or `None` if there are no more shards.
 fn copy_block(
     (backend, layout): (&Backend, &Layout),
     next: &mut Option<u64>,

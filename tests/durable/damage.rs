@@ -418,7 +418,7 @@ fn a_journal_of_a_filter_that_was_made_alike_is_refused() {
         assert!(open(&copied).expect("a filter").contains(&1u64));
         assert!(open(&one).expect("a filter").contains(&1u64));
         // It is a file of a filter as any other.
-        let alone = SnapshotFile::<StableHash>::open(&other).expect("a file");
+        let alone = SnapshotFile::open(&other).expect("a file");
         assert!(alone.load().expect("a filter").is_empty());
     }
 }

@@ -247,7 +247,7 @@ fn the_description_of_a_file_has_the_bytes_that_only_its_journals_have() {
     let link = folder.path().join("link");
     std::os::unix::fs::symlink("seen.koel", &link).expect("a link");
     let unread = |name: &Path| {
-        let opened = SnapshotFile::<StableHash>::open(name).expect("a file").info().journal_bytes;
+        let opened = SnapshotFile::open(name).expect("a file").info().journal_bytes;
         assert_eq!(SnapshotInfo::read(name).expect("a file").journal_bytes, opened);
         opened
     };
@@ -299,7 +299,7 @@ fn a_load_leaves_no_change_out_and_a_save_orphans_none() {
             }
             assert!(std::fs::read(&path).expect("a file") == before);
             // A file that is opened to be read can be loaded without the changes.
-            let file = SnapshotFile::<StableHash>::open(&path).expect("a file");
+            let file = SnapshotFile::open(&path).expect("a file");
             assert!(file.load().expect("a filter").is_empty());
             drop(seen.take());
         }

@@ -639,3 +639,34 @@ fn the_error_names_the_file() {
     assert_eq!(error.path(), Some(Path::new(&path)));
     assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
 }
+
+#[test]
+fn an_error_becomes_one_of_the_system_and_keeps_its_kind_text_and_cause() {
+    use std::io;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
+    let load = |path: &Path| -> io::Result<Filter> { Ok(Filter::load(path)?) };
+    let bytes = bytes_of(&fixed(50));
+    let damaged = [&bytes[..300], &[!bytes[300]], &bytes[301..]].concat();
+    for (bytes, kind, expected) in [
+        (&b"GIF89a"[..], NotASnapshot, io::ErrorKind::InvalidData),
+        (&bytes[..200], Incomplete, io::ErrorKind::InvalidData),
+        (&damaged, Damaged, io::ErrorKind::InvalidData),
+    ] {
+        std::fs::write(&path, bytes).expect("a file");
+        let error = load(&path).expect_err("no filter");
+        assert_eq!(error.kind(), expected);
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<SnapshotError>());
+        assert_eq!(inner.map(SnapshotError::kind), Some(kind));
+        assert_eq!(error.to_string(), Filter::load(&path).expect_err("no filter").to_string());
+    }
+    // The system's own kind is the best, and its error stays the source.
+    for (path, kind) in [(path.with_file_name("none"), NotFound), (folder.path().into(), Io)] {
+        let own = Filter::load(&path).expect_err("no file");
+        assert_eq!(own.kind(), kind);
+        let expected = own.io_error().expect("an error of the system").kind();
+        let error = load(&path).expect_err("no file");
+        assert_eq!(error.kind(), expected);
+        assert!(std::error::Error::source(&error).is_some());
+    }
+}

@@ -120,7 +120,7 @@ fn a_loaded_filter_ticks_on_as<K: Kind>(name: &str) {
                     filter.try_clone().expect("memory"),
                     in_pieces(&filter),
                 ];
-                let opened = SnapshotFile::<StableHash>::open(&on_disk.0).expect("a file");
+                let opened = SnapshotFile::open(&on_disk.0).expect("a file");
                 let asked: Vec<u64> = (0..20).map(|tick| hash_of(tick, tick % each)).collect();
                 let found: Vec<bool> =
                     asked.iter().map(|it| filter.contains(&Prehashed(*it))).collect();
@@ -205,7 +205,7 @@ fn ticks_pass_while_a_file_is_written_of<K: Kind>(layout: f64, step: u64) {
     let on_disk = InFile::of(&file, &format!("while-{step}-{}", K::GROWS));
     let copies =
         [Filter::read_from(&file[..]).expect("a file"), Filter::load(&on_disk.0).expect("a file")];
-    let opened = SnapshotFile::<StableHash>::open(&on_disk.0).expect("a file");
+    let opened = SnapshotFile::open(&on_disk.0).expect("a file");
     let told = (opened.info().remembers, opened.info().present_tick);
     assert_eq!(told, (Some(14), copies[0].present_tick()));
     // A tick has passed after the header, and after each block before the last one.
@@ -309,7 +309,7 @@ fn wrong_times_are_refused_of<K: Kind>(each: u64) {
         assert!(kinds.contains(&error.kind()), "{what}: {error}");
         let on_disk = InFile::of(&bytes, &format!("wrong-{}-{each}", K::GROWS));
         Filter::load(&on_disk.0).expect_err(what);
-        let looked_up = SnapshotFile::<StableHash>::open(&on_disk.0).and_then(|file| {
+        let looked_up = SnapshotFile::open(&on_disk.0).and_then(|file| {
             let hashes: Vec<u64> = (0..10_000).map(|item| hash_of(1, item)).collect();
             file.contains_many(&prehashed(&hashes))
         });

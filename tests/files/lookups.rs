@@ -110,7 +110,7 @@ fn a_lookup_reads_only_the_shard_that_it_needs() {
             bytes[HEADER + other * block + block / 2] ^= 1;
         }
         fs::write(&path, &bytes).expect("a file");
-        let file = SnapshotFile::<StableHash>::open(&path).expect("what it is read from is whole");
+        let file = SnapshotFile::open(&path).expect("what it is read from is whole");
         for hash in &all {
             match file.contains(&Prehashed(*hash)) {
                 Ok(found) => {
@@ -141,7 +141,7 @@ fn no_lookup_answers_from_a_damaged_file() {
         let hashes: Vec<u64> =
             (0..rounds(2_000, 16_000u64)).map(|item| HASH.hash_one(item)).collect();
         fs::write(&path, &whole).expect("a file");
-        let right = SnapshotFile::<StableHash>::open(&path).expect("a file");
+        let right = SnapshotFile::open(&path).expect("a file");
         let right = right.contains_many(&prehashed(&hashes)).expect("answers");
         let cut = FilterFile::cut(&whole);
         let (block, all) = (cut.blocks[0].len() * 8, whole.len());
@@ -180,7 +180,7 @@ fn no_lookup_answers_from_a_damaged_file() {
             assert!(Opened::open(&path).is_err(), "{length} bytes");
         }
         fs::write(&path, &whole).expect("a file");
-        let again = SnapshotFile::<StableHash>::open(&path).expect("a file");
+        let again = SnapshotFile::open(&path).expect("a file");
         assert_eq!(again.contains_many(&prehashed(&hashes)).expect("answers"), right);
     }
 }
@@ -280,12 +280,12 @@ fn a_shard_of_another_file_is_refused() {
     let (bytes, others) = (file_of(&filter), file_of(&other));
     assert_eq!(bytes.len(), others.len());
     fs::write(&path, &bytes).expect("a file");
-    let opened = SnapshotFile::<StableHash>::open(&path).expect("a file");
+    let opened = SnapshotFile::open(&path).expect("a file");
     let mixed = [&bytes[..HEADER], &others[HEADER..bytes.len() - END], &bytes[bytes.len() - END..]]
         .concat();
     fs::write(&path, mixed).expect("the same file with other contents");
     assert_eq!(opened.contains(&1u64).expect_err("another block").kind(), Damaged);
-    let error = SnapshotFile::<StableHash>::open(&path).expect_err("a block of another file");
+    let error = SnapshotFile::open(&path).expect_err("a block of another file");
     assert_eq!(error.kind(), Damaged);
     fs::write(&path, &bytes[..9_000]).expect("the same file, cut off");
     assert_eq!(opened.contains(&1u64).expect_err("a short file").kind(), Incomplete);
@@ -403,7 +403,7 @@ fn what_is_no_file_of_a_filter_is_refused_and_nothing_waits() {
 fn what_is_no_filter_with_this_hasher_is_not_opened() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("filter");
-    let open = || SnapshotFile::<StableHash>::open(&path).expect_err("nothing to open").kind();
+    let open = || SnapshotFile::open(&path).expect_err("nothing to open").kind();
     assert_eq!(open(), NotFound);
     let mut bytes = FilterFile::cut(&file_of(&growing(10, 1e-3)));
     bytes.header[15] = u64::from_le_bytes(*b"another\0");

@@ -31,7 +31,7 @@ fn all_ways(bytes: &[u8]) -> Result<Filter, SnapshotError> {
     std::fs::write(&path, bytes).expect("a file");
     let read = Filter::read_from(bytes);
     let loaded = Filter::load(&path);
-    let opened = SnapshotFile::<StableHash>::open(&path).and_then(|file| file.contains(&0u64));
+    let opened = SnapshotFile::open(&path).and_then(|file| file.contains(&0u64));
     match &read {
         Ok(_) => assert!(loaded.is_ok() && opened.is_ok()),
         Err(error) => {
@@ -76,7 +76,7 @@ fn lookups_in_a_small_file() {
     let path = folder.path().join("filter");
     let filter = filter(100);
     filter.save(&path).expect("a file");
-    let file = SnapshotFile::<StableHash>::open(&path).expect("the file");
+    let file = SnapshotFile::open(&path).expect("the file");
     assert!((0..100u64).all(|item| file.contains(&item).expect("an answer")));
     let items: Vec<u64> = (0..10_000).collect();
     assert_eq!(file.contains_many(&items).expect("answers"), filter.contains_many(&items));

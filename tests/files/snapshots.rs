@@ -174,7 +174,7 @@ fn a_file_with_a_journal_is_neither_loaded_nor_replaced() {
             assert_eq!(error.kind(), SnapshotErrorKind::HasJournal, "{error}");
             assert!(error.to_string().contains(&*beside("7").to_string_lossy()), "{error}");
         }
-        let file = SnapshotFile::<StableHash>::open(&path).expect("a file");
+        let file = SnapshotFile::open(&path).expect("a file");
         assert_eq!((file.info().journal_bytes, file.contains(&1u64)), (7, Ok(false)));
         // Nor does a new file take the place of one that is gone.
         std::fs::remove_file(&path).expect("the file");

@@ -151,7 +151,7 @@ fn assembled(path: &Path) -> Result<Seen, Failure> {
 /// exist, builds an empty filter. Also returns what should be known about that.
 pub fn load_to_read(path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
     check_path(path)?;
-    let load = |path: &Path| SnapshotFile::open(path)?.load();
+    let load = |path: &Path| SnapshotFile::open_hashed_by(path)?.load();
     let (seen, note) = load_if_there(path, making, load)?;
     let missing = || Some(format!("{}: {NO_STATE} (this run does without)", path.display()));
     let note = if path.exists() { note } else { missing() };
@@ -188,7 +188,7 @@ const FEW_SHARDS: usize = 16;
 pub fn open(path: &Path) -> Result<SnapshotFile<LineHash>, Failure> {
     check_path(path)?;
     let cannot_use = |error| cannot_use(path, &error);
-    let file = SnapshotFile::<LineHash>::open(path).map_err(cannot_use)?;
+    let file = SnapshotFile::<LineHash>::open_hashed_by(path).map_err(cannot_use)?;
     if file.info().stats.shards <= FEW_SHARDS {
         file.check().map_err(cannot_use)?;
     }

@@ -387,7 +387,7 @@ fn a_file_that_lacks_blocks_is_damaged_however_it_comes() {
         loader.push(&bytes).expect_err("a block is missing"),
         Filter::read_from(&bytes[..]).map(drop).expect_err("a block is missing"),
         Filter::load(&path).map(drop).expect_err("a block is missing"),
-        SnapshotFile::<StableHash>::open(&path).map(drop).expect_err("a block is missing"),
+        SnapshotFile::open(&path).map(drop).expect_err("a block is missing"),
     ];
     assert!(errors.iter().all(|error| error.kind() == Damaged), "{errors:?}");
     assert_eq!(loader.next(), Some(0));
@@ -421,7 +421,7 @@ fn a_file_is_a_piece_and_a_piece_may_be_a_file() {
         let loaded = Filter::load(&path).expect("all of it");
         assert!(bytes_of(&loaded) == file);
         assert_eq!(SnapshotInfo::read(&path).expect("all of it").stats.items, filter.len());
-        let opened = SnapshotFile::<StableHash>::open(&path).expect("all of it");
+        let opened = SnapshotFile::open(&path).expect("all of it");
         assert!(opened.contains(&1u64).expect("an answer"));
         std::fs::write(&path, [whole.as_bytes(), &[0; 8]].concat()).expect("a file");
         let error = Filter::load(&path).map(drop).expect_err("eight bytes too many");
@@ -434,7 +434,7 @@ fn a_file_is_a_piece_and_a_piece_may_be_a_file() {
             Filter::read_from(piece.as_bytes()).map(drop).map_err(|error| error.kind()),
             Filter::load(&path).map(drop).map_err(|error| error.kind()),
             SnapshotInfo::read(&path).map(drop).map_err(|error| error.kind()),
-            SnapshotFile::<StableHash>::open(&path).map(drop).map_err(|error| error.kind()),
+            SnapshotFile::open(&path).map(drop).map_err(|error| error.kind()),
         ];
         assert_eq!(kinds, [Err(Incomplete); 4]);
     }

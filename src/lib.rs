@@ -190,7 +190,7 @@ mod table;
 #[cfg(doc)]
 pub use backend::growing::{join, split};
 #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-pub use durable::{DurableError, DurableErrorKind, DurableFilter, SyncPolicy};
+pub use durable::{DurableError, DurableErrorKind, DurableFilter, DurableOptions, SyncPolicy};
 pub use error::{BuildError, BuildErrorKind, Error, Full, FullKind, UnionError, UnionErrorKind};
 pub use filter::ConcurrentCuckooFilter;
 pub use filter::builder::Builder;

@@ -17,7 +17,7 @@ use crate::kit::machine::about;
 use crate::kit::waits::{Waits, time, watch};
 use crate::kit::{ABSENT, scattered};
 use crate::snapshots::{Filter, fixed};
-use koel::{ConcurrentCuckooFilter, DurableFilter, Prehashed, StableHash, SyncPolicy};
+use koel::{ConcurrentCuckooFilter, DurableFilter, Prehashed, StableHash};
 use parking_lot::RwLock;
 use std::hint::black_box;
 use std::path::Path;
@@ -164,7 +164,7 @@ fn journal(folder: &Path, test: bool, pause: Duration) -> Result<String> {
     let save = || times(&|| Ok(memory.save(&path).map(drop)?));
     scene(format!("in memory, during {checkpoints} saves"), &add, &save)?;
     drop(memory);
-    let durable = DurableFilter::open_with(&path, SyncPolicy::default(), || builder.build())?;
+    let durable = DurableFilter::open(&path, builder)?;
     let add =
         |number| _ = black_box(durable.insert_if_absent(&item(number))).expect("room and disk");
     scene("with a journal, synced every second".into(), &add, &rest)?;

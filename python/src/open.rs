@@ -5,8 +5,8 @@ use crate::fork::detached;
 use crate::kept::{self, Kept};
 use crate::plan::{DEFAULT_RATE, Plan};
 use koel::{
-    DurableError, DurableErrorKind, DurableFilter, PersistentHasher, SnapshotFile, StableHash,
-    SyncPolicy,
+    DurableError, DurableErrorKind, DurableFilter, DurableOptions, PersistentHasher, SnapshotFile,
+    StableHash, SyncPolicy,
 };
 use koel_state::window::Window;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -96,7 +96,9 @@ impl Asked {
         } else {
             check_refresh(self.remembers.is_some(), self.refresh)?;
         }
-        Ok(DurableFilter::open_with(path, policy, || self.plan().build()))
+        // The caller waits, and looks for signals meanwhile.
+        let options = DurableOptions::default().sync(policy).wait(Duration::ZERO);
+        Ok(DurableFilter::open_or_make(path, options, || self.plan().build()))
     }
 
     /// Opens a file to read it, without loading it. Returns it with its window, if its ticks are counted here.

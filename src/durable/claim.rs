@@ -2,7 +2,10 @@
 //!
 //! A claim is a locked file next to the filter's, `.NAME.koel-claim`, which contains the process id.
 //! The system releases the lock when the process ends, however it ends. A claim file left by a
-//! killed process is therefore unlocked, and the next process takes it over.
+//! killed process is therefore unlocked, and the next process takes it over. The system takes back the memory of a
+//! killed process before it releases the lock, so the next process may have to wait. It waits for any process that has
+//! the lock: the number in the file may be that of a process in another container, so it does not show whether the
+//! owner is ending.
 //!
 //! Other users may write to the folder. Whatever else has the name of the claim, such as a link, is
 //! therefore in the way: it is neither followed nor changed.
@@ -23,6 +26,9 @@ use std::time::{Duration, Instant};
 
 /// The interval at which a waiting process checks whether the file is free.
 const PERIOD: Duration = Duration::from_millis(50);
+
+/// The longest wait: the clock has no time that is much later.
+const MOST_WAIT: Duration = Duration::from_secs(1 << 30);
 
 /// An upper bound of the number of bytes in a claim.
 const MOST: u64 = 32;
@@ -50,7 +56,7 @@ impl Claim {
     }
 
     fn beside(name: &Path, wait: Duration) -> Result<Claim, SnapshotError> {
-        let until = Instant::now() + wait;
+        let until = Instant::now() + wait.min(MOST_WAIT);
         let state = real_path_of(name)?;
         let path = beside(&state, ".koel-claim").ok_or_else(no_file_name)?;
         let cannot = |error| {

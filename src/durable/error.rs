@@ -1,5 +1,6 @@
 //! Why a durable filter did not change.
 
+use crate::durable::mismatch::Mismatch;
 use crate::error::{BuildError, BuildErrorKind, Error, Full, FullKind};
 use crate::snapshot::{SnapshotError, SnapshotErrorKind};
 use std::io;
@@ -27,6 +28,9 @@ pub enum DurableErrorKind {
     InUse,
     /// A journal cannot be read or created.
     Journal,
+    /// The builder asks for what the filter of the state does not have, and cannot get any more. Nothing was replayed or
+    /// removed.
+    OtherSettings,
     /// The filter was so full that not all of its items fit when its changes were made again.
     TooFull,
     /// This process was forked from the one that opened the filter, and must not write to the journal. Nothing has
@@ -67,6 +71,14 @@ impl DurableError {
         let text = "it has changes of a state that is not beside it; restore that state, or remove this file, and \
                     the changes with it";
         Self::new(DurableErrorKind::OtherState, text).of_file(journal)
+    }
+
+    /// The error of a state whose filter is not what was asked for.
+    pub(super) fn other_settings(mismatch: Mismatch) -> Self {
+        let text = format!(
+            "{mismatch}: a filter keeps what it was made with, so leave that setting out, or use another file"
+        );
+        Self::new(DurableErrorKind::OtherSettings, text)
     }
 
     /// The error of two journals with one key, both with changes.

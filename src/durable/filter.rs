@@ -74,7 +74,8 @@ use std::sync::Arc;
 /// a journal beside it has changes, [`ConcurrentCuckooFilter::load`] refuses the state, and
 /// [`save`](ConcurrentCuckooFilter::save) does not replace it. A [`SnapshotFile`](crate::SnapshotFile) reads the state
 /// alone, and [tells](crate::SnapshotInfo::journal_bytes) how much it lacks. Journals with changes whose state is not
-/// beside them are refused. Only one process at a time may open a state.
+/// beside them are refused. Only one process at a time may open a state. Another one
+/// [waits](crate::DurableOptions::wait) five seconds for it.
 ///
 /// # Which changes
 ///

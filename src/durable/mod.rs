@@ -10,6 +10,7 @@ mod claim;
 mod error;
 mod filter;
 mod keeper;
+mod mismatch;
 mod open;
 
 pub use checkpoint::has_changes;
@@ -17,3 +18,4 @@ pub use claim::Claim;
 pub use error::{DurableError, DurableErrorKind};
 pub use filter::DurableFilter;
 pub use keeper::SyncPolicy;
+pub use open::DurableOptions;

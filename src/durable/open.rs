@@ -7,9 +7,10 @@ use crate::durable::claim::Claim;
 use crate::durable::error::{DurableError, DurableErrorKind};
 use crate::durable::filter::DurableFilter;
 use crate::durable::keeper::{Journaled, SyncPolicy, Threads};
+use crate::durable::mismatch::check;
 use crate::error::{BuildError, Full};
 use crate::filter::ConcurrentCuckooFilter;
-use crate::filter::builder::Builder;
+use crate::filter::builder::{Builder, Settings};
 use crate::hash::PersistentHasher;
 use crate::journal::format::StateId;
 use crate::journal::read::{Cursor, Reader};
@@ -30,28 +31,139 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+/// The options of [`DurableFilter::open_with`].
+///
+/// ```
+/// use koel::{DurableOptions, SyncPolicy};
+/// use std::time::Duration;
+///
+/// let careful = DurableOptions::default().sync(SyncPolicy::Each);
+/// let impatient = DurableOptions::default().wait(Duration::ZERO);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "options do nothing until a filter is opened with them"]
+pub struct DurableOptions {
+    policy: SyncPolicy,
+    wait: Duration,
+}
+
+impl Default for DurableOptions {
+    /// Syncs changes every second, and waits five seconds for another process.
+    fn default() -> Self {
+        DurableOptions { policy: SyncPolicy::default(), wait: WAIT }
+    }
+}
+
+impl DurableOptions {
+    /// Sets when changes are made to survive a power failure.
+    pub fn sync(self, policy: SyncPolicy) -> Self {
+        DurableOptions { policy, ..self }
+    }
+
+    /// Sets the longest time to wait for another process that has the state open.
+    ///
+    /// A process that was killed has its state open until the system has taken back all of its memory, so a program
+    /// that is started again at once has to wait for it. While it waits, it cannot tell whether the other process ends
+    /// or goes on: the process may be one of another container. So the wait is short by default, because it delays the
+    /// error if the other process goes on. With [`Duration::ZERO`], that error comes at once.
+    pub fn wait(self, most: Duration) -> Self {
+        DurableOptions { wait: most, ..self }
+    }
+}
+
+/// The longest wait for another process by default: longer than the system takes to end one with tens of gigabytes.
+const WAIT: Duration = Duration::from_secs(5);
+
 impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
-    /// Opens the filter with this state, and syncs its changes every second. If there is no state, builds a filter, and
-    /// saves it.
+    /// Opens the filter with this state, syncs its changes every second, and waits up to five seconds for another
+    /// process that has the state open. If there is no state, builds a filter, and saves it.
+    ///
+    /// If there is a state, its filter keeps what it was made with. What the builder has set, and the filter does not
+    /// have, is then an error. What was not set does not matter.
+    ///
+    /// * [`growing`](Builder::growing) and [`expected_growth`](Builder::expected_growth) are refused if the filter has a
+    ///   fixed size, or was made for less growth.
+    /// * [`remembers`](Builder::remembers) is refused if the filter remembers items for another number of ticks, or for
+    ///   ever.
+    /// * [`false_positive_rate`](Builder::false_positive_rate) is refused if the filter was made for a higher rate.
+    /// * [`capacity`](Builder::capacity) is refused if the filter has a fixed size, and a smaller capacity.
+    /// * [`max_bytes`](Builder::max_bytes) replaces the limit of a filter that grows, as
+    ///   [`set_max_bytes`](Self::set_max_bytes) does. It is refused if the filter has a fixed size.
+    /// * [`hasher`](Builder::hasher) has to be of the same type. The filter keeps its own keys.
     ///
     /// # Errors
     ///
-    /// Returns an error if another process has the state open, or if the state or a journal cannot be read or written.
+    /// Returns an error if another process has the state open all that time, if the builder asks for another filter
+    /// ([`OtherSettings`](DurableErrorKind::OtherSettings)), or if the state or a journal cannot be read or written.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, DurableErrorKind, DurableFilter, StableHash};
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("koel-other-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// # let path = folder.join("seen.koel");
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::random());
+    /// DurableFilter::open(&path, builder.clone())?.close()?;
+    ///
+    /// let error = DurableFilter::open(&path, builder.growing()).unwrap_err();
+    /// assert_eq!(error.kind(), DurableErrorKind::OtherSettings);
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(path: impl AsRef<Path>, builder: Builder<S>) -> Result<Self, DurableError> {
-        Self::open_with(path, SyncPolicy::default(), || builder.build())
+        Self::open_with(path, DurableOptions::default(), builder)
     }
 
-    /// The same with another [`SyncPolicy`], and with the filter that `make` returns if there is no state.
+    /// The same with other [`DurableOptions`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`open`](Self::open).
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, DurableFilter, DurableOptions, StableHash, SyncPolicy};
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("koel-options-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// # let path = folder.join("seen.koel");
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::random());
+    /// let options = DurableOptions::default().sync(SyncPolicy::Each);
+    /// let paid = DurableFilter::open_with(&path, options, builder)?;
+    /// assert!(paid.insert_if_absent("invoice 1")?); // a power failure does not take it
+    /// # drop(paid);
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open_with(
+        path: impl AsRef<Path>,
+        options: DurableOptions,
+        builder: Builder<S>,
+    ) -> Result<Self, DurableError> {
+        let settings = builder.settings;
+        Self::open_as(path.as_ref(), options, settings, || builder.build())
+    }
+
+    /// The same with the filter that `make` returns if there is no state. Nothing contradicts a state.
     ///
     /// # Errors
     ///
     /// Returns an error in the same cases as [`open`](Self::open), and the error of `make`.
-    pub fn open_with(
+    #[doc(hidden)]
+    pub fn open_or_make(
         path: impl AsRef<Path>,
-        policy: SyncPolicy,
+        options: DurableOptions,
         make: impl FnOnce() -> Result<ConcurrentCuckooFilter<S>, BuildError>,
     ) -> Result<Self, DurableError> {
-        let claim = Claim::lay(path.as_ref(), Duration::ZERO).map_err(DurableError::of_claim)?;
+        Self::open_as(path.as_ref(), options, Settings::default(), make)
+    }
+
+    fn open_as(
+        path: &Path,
+        options: DurableOptions,
+        settings: Settings,
+        make: impl FnOnce() -> Result<ConcurrentCuckooFilter<S>, BuildError>,
+    ) -> Result<Self, DurableError> {
+        let claim = Claim::lay(path, options.wait).map_err(DurableError::of_claim)?;
         // The real path, which stays right if this process changes its folder.
         let path = claim.claimed();
         let failed = |doing| DurableError::journal(doing, &path);
@@ -64,7 +176,15 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
                 save_state(&filter, &path)?;
                 filter
             }
-            loaded => loaded?,
+            loaded => {
+                let filter = loaded?;
+                let checked = check(&settings, &filter.backend().layout());
+                checked.map_err(|error| DurableError::other_settings(error).of_file(&path))?;
+                if let Some(bytes) = settings.max_bytes {
+                    filter.set_max_bytes(bytes);
+                }
+                filter
+            }
         };
         let End { sums, bytes, .. } = SnapshotInfo::end(&path)?;
         let state = StateId { sums, bytes };
@@ -108,7 +228,7 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         let mark = claim.mark().map_err(failed("cannot inspect its lock file"))?;
         let journals = Journals::new(path.clone(), mark, Chain { left, written: vec![journal] });
         let forgets = filter.remembers().is_some();
-        let shared = Journaled::new(filter, streams, journals, policy);
+        let shared = Journaled::new(filter, streams, journals, options.policy);
         let shared = Arc::new(shared.map_err(failed("cannot tell its forks"))?);
         let (threads, claim) = (Threads::default(), Mutex::new(Some(claim)));
         let mut opened = DurableFilter { shared, threads, claim, forgets, lost };

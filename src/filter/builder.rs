@@ -95,18 +95,49 @@ const DEFAULT_GROWTH: f64 = 256.0;
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until .build() is called"]
 pub struct Builder<S = RandomState> {
-    settings: Settings,
+    pub(crate) settings: Settings,
     hasher: S,
 }
 
+/// What was set, and nothing else.
 #[derive(Clone, Copy, Debug, Default)]
-struct Settings {
-    capacity: Option<usize>,
-    false_positive_rate: Option<f64>,
-    remembers: Option<u32>,
-    grows: bool,
-    expected_growth: Option<f64>,
-    max_bytes: Option<usize>,
+pub struct Settings {
+    pub capacity: Option<usize>,
+    pub false_positive_rate: Option<f64>,
+    pub remembers: Option<u32>,
+    pub grows: bool,
+    pub expected_growth: Option<f64>,
+    pub max_bytes: Option<usize>,
+}
+
+impl Settings {
+    /// Returns the layout of a new filter, but for the size of its own fields.
+    pub fn layout(&self) -> Result<Layout, BuildError> {
+        let Settings { remembers, grows, expected_growth, max_bytes, .. } = *self;
+        let capacity = self.capacity.ok_or_else(|| {
+            let text = "no capacity was given: set the number of items with .capacity(n)";
+            BuildError::new(BuildErrorKind::NoCapacity, text)
+        })?;
+        let ticks = remembers.map_or(Ok(0), |ticks| {
+            let as_byte = u8::try_from(ticks).ok().filter(|ticks| (1..=MAX_TICKS).contains(ticks));
+            as_byte.ok_or_else(|| {
+                let text = format!("a filter remembers items for 1 to 62 ticks, not for {ticks}");
+                BuildError::new(BuildErrorKind::InvalidTicks, text)
+            })
+        })?;
+        if !grows && (expected_growth.is_some() || max_bytes.is_some()) {
+            let setting = if expected_growth.is_some() { "expected_growth" } else { "max_bytes" };
+            let text = format!(
+                ".{setting} is for a filter that grows, and this one does not: call .growing() as \
+                 well, or leave it out"
+            );
+            return Err(BuildError::new(BuildErrorKind::NotGrowing, text));
+        }
+        let rate = self.false_positive_rate.unwrap_or(DEFAULT_RATE);
+        let growth = grows.then(|| expected_growth.unwrap_or(DEFAULT_GROWTH));
+        let layout = layout_for(capacity, rate, ticks, growth)?;
+        Ok(Layout { max_bytes: max_bytes.unwrap_or(usize::MAX), ..layout })
+    }
 }
 
 impl<S> Builder<S> {
@@ -303,32 +334,9 @@ impl<S> Builder<S> {
     /// assert_eq!(error.kind(), BuildErrorKind::LimitTooSmall);
     /// ```
     pub fn build(self) -> Result<ConcurrentCuckooFilter<S>, BuildError> {
-        let Settings { remembers, grows, expected_growth, max_bytes, .. } = self.settings;
-        let capacity = self.settings.capacity.ok_or_else(|| {
-            let text = "no capacity was given: set the number of items with .capacity(n)";
-            BuildError::new(BuildErrorKind::NoCapacity, text)
-        })?;
-        let ticks = remembers.map_or(Ok(0), |ticks| {
-            let as_byte = u8::try_from(ticks).ok().filter(|ticks| (1..=MAX_TICKS).contains(ticks));
-            as_byte.ok_or_else(|| {
-                let text = format!("a filter remembers items for 1 to 62 ticks, not for {ticks}");
-                BuildError::new(BuildErrorKind::InvalidTicks, text)
-            })
-        })?;
-        if !grows && (expected_growth.is_some() || max_bytes.is_some()) {
-            let setting = if expected_growth.is_some() { "expected_growth" } else { "max_bytes" };
-            let text = format!(
-                ".{setting} is for a filter that grows, and this one does not: call .growing() as \
-                 well, or leave it out"
-            );
-            return Err(BuildError::new(BuildErrorKind::NotGrowing, text));
-        }
-        let rate = self.settings.false_positive_rate.unwrap_or(DEFAULT_RATE);
-        let growth = grows.then(|| expected_growth.unwrap_or(DEFAULT_GROWTH));
-        let layout = layout_for(capacity, rate, ticks, growth)?;
+        let layout = self.settings.layout()?;
         let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
-        let max_bytes = max_bytes.unwrap_or(usize::MAX);
-        let backend = Backend::new(Layout { own_bytes, max_bytes, ..layout })?;
+        let backend = Backend::new(Layout { own_bytes, ..layout })?;
         Ok(ConcurrentCuckooFilter::from_parts(backend, self.hasher))
     }
 }

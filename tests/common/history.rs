@@ -16,7 +16,8 @@
 #![allow(dead_code)]
 
 use koel::{
-    ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, StableHash, SyncPolicy,
+    ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, DurableOptions,
+    StableHash, SyncPolicy,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -64,7 +65,7 @@ impl Kind {
             false => builder.capacity(4 * self.items as usize + 1_000),
         };
         let builder = if self.forgets { builder.remembers(REMEMBERED as u32) } else { builder };
-        DurableFilter::open_with(path, policy, || builder.build())
+        DurableFilter::open_with(path, DurableOptions::default().sync(policy), builder)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::common::{SplitMix, rounds};
 use koel::{
-    ConcurrentCuckooFilter, DurableErrorKind, DurableFilter, SnapshotFile, StableHash, SyncPolicy,
+    ConcurrentCuckooFilter, DurableErrorKind, DurableFilter, DurableOptions, SnapshotFile,
+    StableHash, SyncPolicy,
 };
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,7 +17,7 @@ fn builder() -> Builder {
 }
 
 fn open(path: &Path) -> Result<DurableFilter, koel::DurableError> {
-    DurableFilter::open_with(path, SyncPolicy::Never, || builder().build())
+    DurableFilter::open_with(path, DurableOptions::default().sync(SyncPolicy::Never), builder())
 }
 
 /// The only journal in a folder.

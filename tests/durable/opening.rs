@@ -1,13 +1,15 @@
 //! What was changed is there again when the filter is opened again.
 
 use crate::common::rounds;
-use crate::process::names;
+use crate::process::{again, names};
 use koel::{
-    ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, SnapshotError,
-    SnapshotErrorKind, SnapshotFile, SnapshotInfo, StableHash, SyncPolicy,
+    ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, DurableOptions,
+    SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo, StableHash, SyncPolicy,
 };
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::time::Duration;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 type Builder = koel::Builder<StableHash>;
 
@@ -24,17 +26,26 @@ fn builders() -> [Builder; 4] {
     ]
 }
 
+/// Waits for no other process.
+fn options(policy: SyncPolicy) -> DurableOptions {
+    DurableOptions::default().sync(policy).wait(Duration::ZERO)
+}
+
+fn try_open(path: &Path, builder: &Builder) -> Result<DurableFilter, DurableError> {
+    DurableFilter::open_with(path, options(SyncPolicy::Never), builder.clone())
+}
+
 fn open(path: &Path, builder: &Builder) -> DurableFilter {
-    DurableFilter::open_with(path, SyncPolicy::Never, || builder.clone().build()).expect("a filter")
+    try_open(path, builder).expect("a filter")
 }
 
 #[test]
-fn an_interval_may_be_longer_than_the_clock_can_tell() {
+fn an_interval_and_a_wait_may_be_longer_than_the_clock_can_tell() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("seen.koel");
-    let policy = SyncPolicy::Every(Duration::MAX);
-    let seen = DurableFilter::open_with(&path, policy, || builders()[0].clone().build())
-        .expect("a filter");
+    let options = DurableOptions::default().sync(SyncPolicy::Every(Duration::MAX));
+    let options = options.wait(Duration::MAX);
+    let seen = DurableFilter::open_with(&path, options, builders()[0].clone()).expect("a filter");
     assert!(seen.insert_if_absent(&1u64).expect("room"));
     seen.close().expect("a state");
 }
@@ -339,13 +350,169 @@ fn to_open_a_filter_and_change_nothing_writes_no_state() {
 fn a_filter_is_open_once_at_a_time() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("seen.koel");
-    let make = || builders()[2].clone().build();
-    let seen = DurableFilter::open_with(&path, SyncPolicy::Never, make).expect("a filter");
-    let error = DurableFilter::open_with(&path, SyncPolicy::Never, make).expect_err("in use");
+    let builder = &builders()[2];
+    let seen = open(&path, builder);
+    let error = try_open(&path, builder).expect_err("in use");
     assert_eq!(error.kind(), DurableErrorKind::InUse);
     assert!(error.to_string().ends_with("this process is using it already"), "{error}");
     drop(seen);
-    drop(DurableFilter::open_with(&path, SyncPolicy::Never, make).expect("a filter"));
+    drop(open(&path, builder));
+}
+
+/// Has the state open until it is killed.
+#[test]
+#[ignore = "a child process of the tests below"]
+fn holder() {
+    let Some(task) = crate::process::task() else { return };
+    let seen = open(Path::new(&task[0]), &builders()[2]);
+    assert!(seen.insert_if_absent(&1u64).expect("room"));
+    println!("ready");
+    loop {
+        std::thread::sleep(Duration::from_secs(60));
+    }
+}
+
+/// Starts a process that has the state open.
+fn held(path: &Path) -> Child {
+    let mut again = again("opening::holder", &[path.to_str().expect("text")]);
+    let mut holder = again.stdout(Stdio::piped()).spawn().expect("a child");
+    let out = BufReader::new(holder.stdout.take().expect("its output"));
+    assert!(out.lines().any(|line| line.expect("text").ends_with("ready")), "it has ended");
+    holder
+}
+
+/// As after a kill, when the system has not taken back all memory of the process yet.
+#[test]
+fn opening_waits_for_a_process_that_is_ending() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let mut holder = held(&path);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(500));
+            holder.kill().expect("a child");
+            holder.wait().expect("a child");
+        });
+        let seen = DurableFilter::open(&path, builders()[2].clone()).expect("a filter");
+        assert!(seen.contains(&1u64));
+    });
+}
+
+#[test]
+fn opening_waits_as_long_as_the_options_say_and_no_longer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let mut holder = held(&path);
+    let number = format!("process {} is using it", holder.id());
+    for wait in [Duration::ZERO, Duration::from_millis(300)] {
+        let begin = Instant::now();
+        let options = options(SyncPolicy::Never).wait(wait);
+        let error = DurableFilter::open_with(&path, options, builders()[2].clone());
+        let error = error.expect_err("in use");
+        assert_eq!(error.kind(), DurableErrorKind::InUse);
+        assert!(error.to_string().contains(&number), "{error}");
+        assert!((wait..wait + Duration::from_secs(2)).contains(&begin.elapsed()), "{wait:?}");
+    }
+    holder.kill().expect("a child");
+    holder.wait().expect("a child");
+}
+
+#[test]
+fn what_a_program_asks_for_and_the_state_contradicts_is_refused() {
+    let fixed = || {
+        let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+        builder.capacity(1_000).false_positive_rate(1e-4)
+    };
+    let (growing, week) = (|| fixed().growing().expected_growth(100.0), || fixed().remembers(7));
+    let plain = || ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(8));
+    type Asked<'a> = (Builder, &'a str);
+    let states: [(Builder, Vec<Asked<'_>>); 3] = [
+        (
+            fixed(),
+            vec![
+                (fixed().growing(), "has a fixed size, and the program asks for .growing()"),
+                (plain().growing(), "has a fixed size, and the program asks for .growing()"),
+                (plain().max_bytes(1 << 30), "fixed size, and the program asks for .max_bytes()"),
+                (plain().expected_growth(2.0), "the program asks for .expected_growth()"),
+                (fixed().remembers(30), "for ever, and the program asks for .remembers(30)"),
+                (
+                    fixed().capacity(1_001),
+                    "for 1000 items, and the program asks for .capacity(1001)",
+                ),
+                (plain().false_positive_rate(1e-6), "asks for .false_positive_rate(1e-6)"),
+                (plain().false_positive_rate(f64::NAN), "asks for .false_positive_rate(NaN)"),
+                (plain(), ""),
+                (fixed(), ""),
+                (fixed().capacity(999).false_positive_rate(0.01), ""),
+            ],
+        ),
+        (
+            growing(),
+            vec![
+                (growing().remembers(1), "for ever, and the program asks for .remembers(1)"),
+                (growing().expected_growth(101.0), "a factor of 100, and the program asks for"),
+                (growing().false_positive_rate(1e-6), "asks for .false_positive_rate(1e-6)"),
+                (plain(), ""),
+                (fixed(), ""),
+                (growing(), ""),
+                (growing().capacity(1_000_000).expected_growth(1.0), ""),
+            ],
+        ),
+        (
+            week(),
+            vec![
+                (week().remembers(6), "for 7 ticks, and the program asks for .remembers(6)"),
+                (week().remembers(8), "for 7 ticks, and the program asks for .remembers(8)"),
+                (week().growing(), "the program asks for .growing()"),
+                (fixed(), ""),
+                (week(), ""),
+            ],
+        ),
+    ];
+    for (made, others) in states {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        let seen = open(&path, &made);
+        assert!(seen.insert_if_absent(&1u64).expect("room"));
+        drop(seen);
+        for (asked, said) in others {
+            let before = names(folder.path());
+            match try_open(&path, &asked) {
+                Ok(seen) => assert!(said.is_empty() && seen.contains(&1u64), "{said}"),
+                Err(error) => {
+                    assert_eq!(error.kind(), DurableErrorKind::OtherSettings, "{error}");
+                    let real = path.canonicalize().expect("a path");
+                    assert_eq!(error.path(), Some(&*real));
+                    let text = error.to_string();
+                    assert!(!said.is_empty() && text.contains(said), "{said:?}: {text}");
+                    assert!(
+                        text.ends_with("leave that setting out, or use another file"),
+                        "{text}"
+                    );
+                    assert_eq!(names(folder.path()), before);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_limit_of_memory_that_the_program_sets_replaces_that_of_the_state() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let builder = || builders()[2].clone();
+    let limit = |builder: Builder| open(&path, &builder).stats().max_bytes;
+    assert_eq!(limit(builder().max_bytes(500_000)), Some(500_000));
+    let seen = open(&path, &builder());
+    assert_eq!(seen.stats().max_bytes, Some(500_000));
+    while seen.insert(&seen.len()).is_ok() {}
+    let takes = seen.stats().size_in_bytes;
+    drop(seen);
+    assert_eq!(limit(builder().max_bytes(1_000_000)), Some(1_000_000));
+    // It does not grow any more, but what it has stays.
+    let seen = open(&path, &builder().max_bytes(takes / 2));
+    assert_eq!(seen.stats().max_bytes, Some(takes / 2));
+    assert!((0..seen.len()).all(|item| seen.contains(&item)));
 }
 
 /// Each process begins a journal, and none lives long enough for a checkpoint.
@@ -460,7 +627,7 @@ fn forker() {
 fn forked_processes_draw_numbers_of_their_own() {
     let folder = tempfile::tempdir().expect("a folder");
     let words = [folder.path().to_str().expect("text")];
-    let status = crate::process::again("opening::forker", &words).status().expect("a process");
+    let status = again("opening::forker", &words).status().expect("a process");
     assert!(status.success());
     let bytes = |name: &str| std::fs::read(folder.path().join(name)).expect("a file");
     let key = |name: &str| bytes(name)[16..24].to_vec();
@@ -517,7 +684,7 @@ fn a_child_is_refused_before_it_waits_for_a_lock_of_its_parent() {
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("seen.koel");
-        let seen = DurableFilter::open_with(&path, SyncPolicy::Each, || builder.build());
+        let seen = DurableFilter::open_with(&path, options(SyncPolicy::Each), builder);
         let seen = seen.expect("a filter");
         let stop = std::sync::atomic::AtomicBool::new(false);
         let relaxed = std::sync::atomic::Ordering::Relaxed;
@@ -534,7 +701,7 @@ fn a_child_is_refused_before_it_waits_for_a_lock_of_its_parent() {
             }
             let children: Vec<_> = (0..rounds(20, 200))
                 .map(|_| {
-                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    std::thread::sleep(Duration::from_millis(5));
                     // SAFETY: the child calls only what waits for no other thread, and ends at once.
                     let child = unsafe { libc::fork() };
                     if child == 0 {
@@ -643,14 +810,14 @@ fn a_durable_filter_is_unwind_safe_and_tells_its_figures() {
 fn an_error_of_the_system_is_the_source_of_its_error() {
     use std::error::Error;
     let folder = tempfile::tempdir().expect("a folder");
-    let make = || builders()[2].clone().build();
+    let builder = &builders()[2];
     let path = folder.path().join("nowhere/seen.koel");
-    let error = DurableFilter::open_with(&path, SyncPolicy::Never, make).expect_err("no folder");
+    let error = try_open(&path, builder).expect_err("no folder");
     let source = error.source().and_then(|error| error.downcast_ref::<std::io::Error>());
     assert_eq!(source.expect("an error").kind(), std::io::ErrorKind::NotFound);
     let path = folder.path().join("seen.koel");
     std::fs::create_dir(folder.path().join("seen.koel.journal.1")).expect("a folder");
-    let error = DurableFilter::open_with(&path, SyncPolicy::Never, make).expect_err("a folder");
+    let error = try_open(&path, builder).expect_err("a folder");
     assert!(error.source().is_some_and(|error| error.is::<std::io::Error>()), "{error}");
 }
 

@@ -5,7 +5,9 @@ use crate::process::{again, names};
 use crate::rounds::rounds;
 use crate::short;
 use crate::strace::{Call, Watched, watch};
-use koel::{ConcurrentCuckooFilter, DurableError, DurableFilter, StableHash, SyncPolicy};
+use koel::{
+    ConcurrentCuckooFilter, DurableError, DurableFilter, DurableOptions, StableHash, SyncPolicy,
+};
 use std::fs::{self, File};
 use std::io::Write;
 use std::ops::Range;
@@ -31,7 +33,7 @@ const EMPTY_JOURNAL: u64 = 4 << 10;
 fn open(path: &Path, policy: SyncPolicy) -> Result<DurableFilter, DurableError> {
     let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
     let builder = builder.false_positive_rate(1e-7).capacity(100).growing();
-    DurableFilter::open_with(path, policy, || builder.build())
+    DurableFilter::open_with(path, DurableOptions::default().sync(policy), builder)
 }
 
 /// Notes what was answered: which item, and whether it is there from then on.

@@ -4,7 +4,9 @@
 use crate::kit::arguments::Result;
 use crate::kit::machine::{share, timed};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use koel::{Builder, ConcurrentCuckooFilter, DurableFilter, StableHash, SyncPolicy};
+use koel::{
+    Builder, ConcurrentCuckooFilter, DurableFilter, DurableOptions, StableHash, SyncPolicy,
+};
 use rusqlite::Connection;
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
@@ -125,8 +127,9 @@ pub fn open(kind: &Kind, folder: &Path, items: u64) -> Result<Box<dyn Set>> {
     Ok(match kind.maker {
         Maker::Memory => Box::new(Memory(builder(items).build()?, kind.threads)),
         Maker::Koel(policy) => {
-            let (path, make) = (folder.join("seen.koel"), || builder(items).build());
-            let filter = DurableFilter::open_with(path, policy, make)?;
+            let options = DurableOptions::default().sync(policy);
+            let path = folder.join("seen.koel");
+            let filter = DurableFilter::open_with(path, options, builder(items))?;
             Box::new(Koel { filter, threads: kind.threads, step: kind.step })
         }
         Maker::Sqlite(synchronous) => {

@@ -31,13 +31,13 @@ use crate::hash::{PersistentHasher, random_number};
 use crate::journal::format::{Header, PAGE_BYTES, StateId};
 use crate::journal::read::Reader;
 use crate::journal::streams::Streams;
-use crate::journal::write::{Journal, Writer, allocate};
+use crate::journal::write::{Journal, Writer, allocate, check_limit};
 use crate::layout::geometry::Mixed;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Part;
 use crate::snapshot::journals::{journals_begin, journals_of};
 use crate::snapshot::replace::{copy_permissions, is_at, replace, sync_folder_of};
-use crate::snapshot::write::UNCUT;
+use crate::snapshot::write::{UNCUT, file_bytes};
 use parking_lot::{Mutex, MutexGuard};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -165,7 +165,7 @@ impl Journals {
         let Header { key, number, .. } = last.header();
         let write = |file: &mut File| {
             // First, so that a full disk does not leave another journal at each attempt. (Other failures do.)
-            allocate(file, 0, filter.backend().heap_bytes() as u64)
+            allocate(file, 0, file_bytes(filter.backend()))
                 .map_err(SnapshotError::io("cannot write"))?;
             let journal = journal_after(state, key, number.saturating_add(1))
                 .map_err(SnapshotError::io("cannot create a journal"))?;
@@ -175,12 +175,11 @@ impl Journals {
             };
             let cut = EndOfCut(streams);
             streams.begin_cut(|stream| Writer::new(&journal, stream));
-            let mut bytes_written = 0;
+            let mut written = 0;
             let end = filter.write_part(Part::state(), &cut_at, |bytes| {
-                bytes_written += bytes.len() as u64;
-                match bytes_written > most {
+                match written + bytes.len() as u64 > most {
                     true => Err(io::Error::other("as the caller wishes")),
-                    false => file.write_all(bytes),
+                    false => append(file, &mut written, bytes),
                 }
             })?;
             drop(cut);
@@ -226,9 +225,18 @@ pub fn save_state<S: PersistentHasher>(
     path: &Path,
 ) -> Result<(), SnapshotError> {
     let write = |file: &mut File| {
-        filter.write_part(Part::state(), UNCUT, |bytes| file.write_all(bytes)).map(|_| ())
+        let mut written = 0;
+        let write = |bytes: &[u8]| append(file, &mut written, bytes);
+        filter.write_part(Part::state(), UNCUT, write).map(|_| ())
     };
     replace(path, write).map_err(|error| error.of_file(path))
+}
+
+/// Writes at the end of a new state, unless it gets longer than a file may be.
+fn append(file: &mut File, written: &mut u64, bytes: &[u8]) -> io::Result<()> {
+    *written += bytes.len() as u64;
+    check_limit(*written)?;
+    file.write_all(bytes)
 }
 
 /// Ends a cut, also after an error: later changes go to the next journal.

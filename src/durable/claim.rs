@@ -14,6 +14,7 @@
 //! when the child drops it, the file is not removed.
 
 use crate::journal::read::flags_in_shared_folder;
+use crate::journal::write::check_limit;
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::replace::{beside, folder_of, follow, id_of, is_at};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -98,9 +99,10 @@ impl Claim {
                 if !is_claim(&file) {
                     return Err(in_the_way());
                 }
-                // The process id is only for messages. If the disk is full, saving the filter
-                // reports it.
-                let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", process::id()));
+                // The process id is only for messages. If the disk is full, or no file may be so long, saving the
+                // filter reports it.
+                let emptied = file.set_len(0).and_then(|()| check_limit(MOST));
+                let _ = emptied.and_then(|()| writeln!(file, "{}", process::id()));
                 return Ok(Claim { state, path, file, process: process::id() });
             }
         }

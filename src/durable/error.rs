@@ -2,6 +2,7 @@
 
 use crate::durable::mismatch::Mismatch;
 use crate::error::{BuildError, BuildErrorKind, Error, Full, FullKind};
+use crate::snapshot::error::TOO_LARGE;
 use crate::snapshot::{SnapshotError, SnapshotErrorKind};
 use std::io;
 use std::path::Path;
@@ -15,7 +16,8 @@ pub type DurableError = Error<DurableErrorKind>;
 pub enum DurableErrorKind {
     /// There is no room in the filter. Nothing has changed.
     Full(FullKind),
-    /// The journal could not be made longer: the disk is full, say. Nothing has changed.
+    /// The journal could not be made longer: the disk is full, say, or the process may write no longer file. Nothing
+    /// has changed.
     NoSpace,
     /// The journal could not be synced. The change is made, and survives the end of the process, but perhaps not a
     /// power failure.
@@ -42,10 +44,18 @@ pub enum DurableErrorKind {
     CopiedJournal,
 }
 
+/// What to do about an error of the system, if its text does not say so.
+fn advice(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::FileTooLarge { TOO_LARGE } else { "" }
+}
+
 impl DurableError {
     /// The error when the journal cannot be made longer.
     pub(super) fn no_space(error: io::Error) -> Self {
-        let text = format!("the journal cannot be made longer, so nothing has changed: {error}");
+        let text = format!(
+            "the journal cannot be made longer, so nothing has changed: {error}{}",
+            advice(&error)
+        );
         Self::new(DurableErrorKind::NoSpace, text).because_of(error)
     }
 
@@ -61,7 +71,8 @@ impl DurableError {
     /// The error of an operation on the journal, or on the state with its journals, at this path.
     pub(super) fn journal(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
         move |error| {
-            let error_of = Self::new(DurableErrorKind::Journal, format!("{doing}: {error}"));
+            let text = format!("{doing}: {error}{}", advice(&error));
+            let error_of = Self::new(DurableErrorKind::Journal, text);
             error_of.because_of(error).of_file(path)
         }
     }

@@ -15,7 +15,7 @@ use crate::sync::{Mutex, Ordering};
 use crate::table::memory::prefetch;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,10 +49,13 @@ struct Space {
 }
 
 impl Journal {
-    /// Creates a journal, which must not exist yet.
+    /// Creates a journal, which must not exist yet. Only its owner can read it until the caller gives it other
+    /// permissions.
     pub fn create(path: &Path, header: Header) -> io::Result<Journal> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
         let made = || -> io::Result<Space> {
+            check_limit(STEPS[0] * PAGE_BYTES)?;
             file.write_all_at(&header.bytes(), 0)?;
             let mappings = vec![Arc::new(allocated(&file, 0, STEPS[0])?)];
             file.sync_all()?;
@@ -267,13 +270,28 @@ impl Sink for Writer {
 }
 
 /// Allocates space in a file, and makes the file that long. Returns `false` if this file system cannot.
+pub fn allocate(file: &File, at: u64, length: u64) -> io::Result<bool> {
+    check_limit(at.saturating_add(length))?;
+    fallocate(file, at, length)
+}
+
+/// Fails if a file must not become so long because of the limit of this process. The system would send a signal, which
+/// ends the process.
+pub fn check_limit(bytes: u64) -> io::Result<()> {
+    let most = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+    match most.is_some_and(|most| bytes > most) {
+        true => Err(rustix::io::Errno::FBIG.into()),
+        false => Ok(()),
+    }
+}
+
 #[cfg(any(
     target_os = "linux",
     target_os = "android",
     target_os = "freebsd",
     target_vendor = "apple"
 ))]
-pub fn allocate(file: &File, at: u64, length: u64) -> io::Result<bool> {
+fn fallocate(file: &File, at: u64, length: u64) -> io::Result<bool> {
     use rustix::fs::FallocateFlags;
     use rustix::io::Errno;
     loop {
@@ -292,6 +310,21 @@ pub fn allocate(file: &File, at: u64, length: u64) -> io::Result<bool> {
     target_os = "freebsd",
     target_vendor = "apple"
 )))]
-pub fn allocate(_: &File, _: u64, _: u64) -> io::Result<bool> {
+fn fallocate(_: &File, _: u64, _: u64) -> io::Result<bool> {
     Ok(false)
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_new_journal_is_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seen.koel.journal.1");
+        let header = Header { key: 1, previous: 0, state: StateId::default(), number: 1 };
+        let journal = Journal::create(&path, header).unwrap();
+        assert_eq!(journal.file().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
 }

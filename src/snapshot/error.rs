@@ -81,6 +81,10 @@ pub enum SnapshotErrorKind {
     OutOfOrder,
 }
 
+/// What to do about a file that is longer than it may be.
+pub const TOO_LARGE: &str =
+    ": this process may write no file of that size; raise its limit (`ulimit -f`) and try again";
+
 impl SnapshotError {
     /// The error of the system, with a text that includes it.
     pub(crate) fn of_system(text: String, cause: io::Error) -> Self {
@@ -95,6 +99,7 @@ impl SnapshotError {
                     ": there has to be space for the old and the new file at the same time; free \
                      some and save again (the old file is unchanged)"
                 }
+                ErrorKind::FileTooLarge => TOO_LARGE,
                 _ => "",
             };
             Self::of_system(format!("{doing}: {error}{advice}"), error)

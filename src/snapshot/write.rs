@@ -154,6 +154,12 @@ fn copy_block(
     Some(copied)
 }
 
+/// Returns the number of bytes of a file of this filter, if no shard is split until it is written.
+#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+pub fn file_bytes(backend: &Backend) -> u64 {
+    AROUND as u64 + backend.shards() as u64 * block_bytes(&backend.layout())
+}
+
 /// The number of bytes before and after the blocks.
 const AROUND: usize = 8 * (HEADER_WORDS + END_WORDS);
 

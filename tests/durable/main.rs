@@ -12,4 +12,5 @@ mod process;
 
 mod damage;
 mod kills;
+mod limits;
 mod opening;

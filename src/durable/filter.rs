@@ -337,6 +337,38 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// its changes in its journals. (If an old journal cannot be removed, an empty one stays that tells the next start
     /// so.)
     ///
+    /// Threads of a [scope](std::thread::scope) borrow the filter, so it can be closed after the scope. If threads share
+    /// it in an [`Arc`], the last of them gets it from [`Arc::into_inner`]:
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, DurableFilter, StableHash};
+    /// use std::sync::Arc;
+    /// use std::thread;
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("koel-close-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// # let path = folder.join("seen.koel");
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
+    /// let seen = DurableFilter::open(&path, builder.hasher(StableHash::random()))?;
+    /// let seen = Arc::new(seen);
+    /// let add = |page: u64| {
+    ///     let seen = Arc::clone(&seen);
+    ///     thread::spawn(move || seen.insert_if_absent(&page).map(drop))
+    /// };
+    /// let workers: Vec<_> = (0..8).map(add).collect();
+    /// for worker in workers {
+    ///     worker.join().expect("no panic")?;
+    /// }
+    /// let seen = Arc::into_inner(seen).expect("the threads have ended");
+    /// seen.close()?;
+    /// assert_eq!(std::fs::read_dir(path.parent().unwrap())?.count(), 1); // the state
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// [`Arc::into_inner`] returns `None` as long as another thread has the filter. Of several threads that end with it,
+    /// exactly one gets the filter. If threads never end, call [`checkpoint`](Self::checkpoint) before the process does.
+    ///
     /// # Errors
     ///
     /// Returns an error if the state cannot be replaced, or if its lock file is gone. The changes are in the

@@ -32,6 +32,12 @@ impl Fixed {
         Ok(Fixed { table: table.of_fixed_filter(), capacity })
     }
 
+    /// Returns the memory that a filter of this layout holds beside itself.
+    pub fn heap_bytes_of(layout: &Layout) -> usize {
+        let ticking = if layout.lanes().forgets() { size_of::<Ticking>() } else { 0 };
+        Table::bytes(&layout.geometry) + ticking
+    }
+
     pub fn restore(capacity: usize, loaded: Loaded) -> Result<Self, usize> {
         // A filter of fixed size has one table.
         let Memory::Table(table) = loaded.memory else { return Err(0) };

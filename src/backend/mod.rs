@@ -178,6 +178,14 @@ impl Backend {
         }
     }
 
+    /// Returns the number of bytes that a filter of this layout begins with.
+    pub fn initial_bytes(layout: &Layout) -> usize {
+        match layout.grows {
+            false => layout.own_bytes + Fixed::heap_bytes_of(layout),
+            true => Sharded::initial_bytes(layout),
+        }
+    }
+
     /// Makes the backend of a filter from a file or pieces. The error is the number of bytes that could not
     /// be allocated.
     pub fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {

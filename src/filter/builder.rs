@@ -334,9 +334,35 @@ impl<S> Builder<S> {
     /// assert_eq!(error.kind(), BuildErrorKind::LimitTooSmall);
     /// ```
     pub fn build(self) -> Result<ConcurrentCuckooFilter<S>, BuildError> {
-        let layout = self.settings.layout()?;
-        let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
-        let backend = Backend::new(Layout { own_bytes, ..layout })?;
+        let backend = Backend::new(self.layout()?)?;
         Ok(ConcurrentCuckooFilter::from_parts(backend, self.hasher))
+    }
+
+    /// Returns the number of bytes that the filter would begin with, without building it.
+    ///
+    /// A filter of fixed size never takes more.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`build`](Self::build), but for those of memory and its limit.
+    ///
+    /// ```
+    /// use koel::ConcurrentCuckooFilter;
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000_000);
+    /// assert_eq!(builder.initial_bytes()?, builder.build()?.size_in_bytes());
+    ///
+    /// let huge = ConcurrentCuckooFilter::builder().capacity(1 << 40);
+    /// assert!(huge.initial_bytes()? > 1 << 41);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn initial_bytes(&self) -> Result<usize, BuildError> {
+        Ok(Backend::initial_bytes(&self.layout()?))
+    }
+
+    /// Checks the settings, and plans the filter.
+    fn layout(&self) -> Result<Layout, BuildError> {
+        let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
+        Ok(Layout { own_bytes, ..self.settings.layout()? })
     }
 }

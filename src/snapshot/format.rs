@@ -24,7 +24,7 @@
 //! | 4 | 32 | `buckets`, the number of buckets in a shard: 2 to 131,072, and a multiple of 512 if there is more than one shard. 8,192 in a growing filter |
 //! | 5 | 40 | `near`, the number of buckets in a near block, which divides `buckets`: 2 if there are less than 4,096 of them, otherwise the highest power of two that is no more than 512 and `buckets / 32`. 0 in a growing filter |
 //! | 6 | 48 | `roots`, the number of shards that the filter began with, 1 to 2^31. In a fixed filter these are all its shards |
-//! | 7 | 56 | the capacity that the filter was built for |
+//! | 7 | 56 | the capacity that the filter was built for, at most the number of slots that it began with |
 //! | 8 | 64 | the limit of its size in bytes, 2^64 - 1 for no limit. 0 in a fixed filter |
 //! | 9 | 72 | the expected growth, as an IEEE 754 binary64 number: finite, 1 or more. 0 in a fixed filter |
 //! | 10 | 80 | the false-positive rate after that growth, as an IEEE 754 binary64 number: finite, more than 0. 0 in a fixed filter |

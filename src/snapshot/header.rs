@@ -231,10 +231,12 @@ fn layout_of(words: &[u64; HEADER_WORDS]) -> Result<Layout, SnapshotError> {
     let in_reach = |shards| (1..=MAX_SHARDS.into()).contains(&shards);
     let shards = field(words, 6, "the number of shards", in_reach)?;
     check_fits(&Geometry::new(lanes, 1, buckets), shards)?;
-    let capacity = field(words, 7, "the capacity", |_| true)?;
     let geometry = Geometry::restore(lanes, shards, buckets);
     let what = "no filter has this combination of sizes";
     let geometry = geometry.ok_or_else(|| SnapshotError::damaged(32, what))?;
+    // A filter begins with a slot for each item of its capacity, and never has fewer shards than at first.
+    let slots = geometry.all_buckets().saturating_mul(lanes.slots() as u64);
+    let capacity = field(words, 7, "the capacity of its shards", |items| items <= slots)?;
     if !grows {
         for word in 8..11 {
             field(words, word, "a field that only growing filters have", |value| value == 0)?;

@@ -230,6 +230,11 @@ impl FilterFile {
         self.header[word::ROOTS]
     }
 
+    /// Returns the number of slots that the filter began with.
+    pub fn slots_at_first(&self) -> u64 {
+        self.roots() * self.buckets() * u64::from(self.slots())
+    }
+
     fn near(&self) -> u64 {
         self.header[word::NEAR]
     }
@@ -382,6 +387,7 @@ impl FilterFile {
         ensure!((2..=131_072).contains(&buckets));
         ensure!((1..=1 << 31).contains(&self.roots()));
         ensure!(self.roots() == 1 || buckets.is_multiple_of(512));
+        ensure!(header[word::CAPACITY] <= self.slots_at_first());
         let [growth, rate] = [word::GROWTH, word::RATE].map(|at| f64::from_bits(header[at]));
         if self.grows() {
             ensure!((buckets, near) == (8_192, 0));

@@ -346,8 +346,9 @@ fn every_claim(filter: &Filter) {
             assert_eq!(by_stream.is_ok(), by_file.is_ok(), "word {at}: {value}");
             let number = f64::from_bits(value);
             let fine = match at {
+                word::CAPACITY => value <= file.slots_at_first(),
                 // Any number may be that of a state.
-                word::CAPACITY | word::STATE => true,
+                word::STATE => true,
                 // The lanes are divided differently, and may be valid by chance.
                 word::BITS => file.grows() && by_stream.is_ok(),
                 // So they may be for another growth.
@@ -492,6 +493,19 @@ fn blocks_have_to_cover_their_roots_exactly() {
     refused(&with_depths(&chain), Damaged);
     let fixed = file_of(&fixed(50));
     refused(&changed(&fixed, |file| file.blocks[0][word::DEPTH] = 1), Damaged);
+}
+
+/// A program makes a filter of the capacity that a file claims, to compact it, say.
+#[test]
+fn no_file_claims_a_capacity_that_its_shards_cannot_have() {
+    for file in [file_of(&fixed(50)), file_of(&growing(50)), file_of(&growing(150_000))] {
+        let most = file.slots_at_first();
+        let claim = |capacity| changed(&file, |file| file.header[word::CAPACITY] = capacity);
+        assert_eq!(read(&claim(most).bytes()).expect("a filter").capacity() as u64, most);
+        for capacity in [most + 1, 1 << 44, u64::MAX] {
+            assert_eq!(refused(&claim(capacity), Damaged), 8 * word::CAPACITY as u64);
+        }
+    }
 }
 
 fn blocks_belong_to_one_file(filter: &Filter) {

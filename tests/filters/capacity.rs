@@ -1,7 +1,7 @@
 //! A filter holds as many distinct items as its capacity, in no more memory than promised.
 
 use crate::common::{Filter, LAYOUTS, Layout, SplitMix, fill_to_refusal, layouts, rounds};
-use koel::Prehashed;
+use koel::{BuildErrorKind, ConcurrentCuckooFilter, Prehashed};
 use std::time::{Duration, Instant};
 
 /// Capacities, and the number of filters to fill for each.
@@ -190,4 +190,27 @@ fn a_filter_for_a_billion_items_is_built_at_once_and_works() {
     assert!(hashes.iter().all(|&hash| filter.remove(&Prehashed(hash))));
     assert!(filter.is_empty());
     assert!(begin.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_builder_knows_what_its_filter_begins_with() {
+    for layout in layouts() {
+        for capacity in [0, 10, 30_000, 1_000_000] {
+            let builder = ConcurrentCuckooFilter::builder().capacity(capacity);
+            let fixed = builder.false_positive_rate(layout.rate);
+            let growing = fixed.clone().growing().expected_growth(1.0).false_positive_rate(0.01);
+            for builder in [fixed, growing] {
+                for builder in [builder.clone(), builder.false_positive_rate(0.01).remembers(6)] {
+                    let planned = builder.initial_bytes().expect("a plan");
+                    assert_eq!(planned, builder.build().expect("a filter").size_in_bytes());
+                }
+            }
+        }
+    }
+    let builder = ConcurrentCuckooFilter::builder().capacity(10).growing().max_bytes(10);
+    assert!(builder.initial_bytes().expect("a plan") > 10);
+    let kind = |builder: koel::Builder| builder.initial_bytes().expect_err("no plan").kind();
+    let builder = ConcurrentCuckooFilter::builder();
+    assert_eq!(kind(builder.clone().capacity(usize::MAX)), BuildErrorKind::CapacityOverflow);
+    assert_eq!(kind(builder), BuildErrorKind::NoCapacity);
 }

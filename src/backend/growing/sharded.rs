@@ -36,12 +36,6 @@ pub fn bytes_beside(layout: &Layout) -> usize {
     size_of::<Layout>() + size_of::<Tables>() + size_of::<ShardsOfDepth>() + ticking
 }
 
-/// Returns the memory of `shards` shards after a restart, the deepest of which has the depth `deepest`.
-pub fn bytes_when_restored(layout: &Layout, shards: usize, deepest: u32) -> usize {
-    let tables = Tables::bytes(&layout.geometry.with_shards(shards));
-    bytes_beside(layout) + tables + Directory::bytes(layout.geometry.shards(), deepest)
-}
-
 pub struct Sharded {
     directory: Directory,
     shared: Shared,
@@ -66,7 +60,7 @@ type Leased<'a, W = bool> = Shard<UntilSplit<'a, W>>;
 impl Sharded {
     /// Makes the shards that a filter begins with.
     pub(crate) fn new(layout: Layout) -> Result<Self, BuildError> {
-        let least = layout.own_bytes + bytes_when_restored(&layout, layout.geometry.shards(), 0);
+        let least = Self::initial_bytes(&layout);
         if least > layout.max_bytes {
             let text = format!(
                 "a limit of {} bytes is too small: a filter of this capacity and rate begins with \
@@ -81,6 +75,12 @@ impl Sharded {
             Box::new(Tables::new(layout.geometry.clone()).map_err(|_| error::NoMemory(least))?);
         let directory = Directory::new(layout.roots(), &tables).ok_or(error::NoMemory(least))?;
         Ok(Self::with(layout, directory, tables, 0))
+    }
+
+    /// Returns the memory that a filter of this layout begins with, including itself.
+    pub fn initial_bytes(layout: &Layout) -> usize {
+        let directory = Directory::bytes(layout.geometry.shards(), 0);
+        layout.own_bytes + bytes_beside(layout) + Tables::bytes(&layout.geometry) + directory
     }
 
     /// Makes the shards of a file or of pieces. The error is the number of bytes that could not be allocated.

@@ -101,6 +101,11 @@ impl Command for LoadChunk {
             _ => return Err(TAKEN),
         }
         if let (Pushed::Completed, Value::Set(set)) = (pushed, key.value_mut()) {
+            if let Err(refusal) = limits::check_more(call, set, 0) {
+                // The chunks took less than what they are of.
+                *set = Set::half();
+                return Err(refusal);
+            }
             let mut next = 0;
             let sent = set.each_chunk(|chunk| {
                 next += 1;

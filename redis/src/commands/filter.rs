@@ -126,42 +126,25 @@ impl Command for Merge {
         let mut key = call.open(*name, Mode::Write);
         if matches!(key.value(), Value::Nothing) {
             let (first, others) = sets.split_first().ok_or(Refusal::Missing)?;
-            sets.iter().try_for_each(|other| first.check_alike(other)).map_err(refusal)?;
             limits::check_more(call, first, 0)?;
-            limits::check_memory(call, first.bytes())?;
-            let mut set = first.try_clone().ok_or(limits::NO_MEMORY_FOR_A_COPY)?;
-            set.merge(others).map_err(refusal)?;
-            key.put(set);
-            call.changed(*name, c"cuckoo.merge");
-            call.reply_ok();
-            return Ok(());
+            let merged = merged(call, first, others)?;
+            key.put(merged);
+        } else {
+            let set = target::needed(call, *name, key.value_mut())?;
+            *set = merged(call, set, &sets)?;
         }
-        let set = target::needed(call, *name, key.value_mut())?;
-        sets.iter().try_for_each(|other| set.check_alike(other)).map_err(refusal)?;
-        limits::check(call, set)?;
-        let grows = set.about().grows();
-        if !grows {
-            limits::check_memory(call, set.bytes())?;
-        }
-        let merged = set.merge(&sets);
-        if merged.is_err() && !grows {
-            return merged.map_err(refusal);
-        }
-        // Also if there was no memory for all: some are there now, here and on replicas.
         call.changed(*name, c"cuckoo.merge");
-        match merged {
-            // A primary that has told its client does not hear it again from each replica.
-            Err(apart) if !call.flags().replayed() => Err(refusal(apart)),
-            _ => {
-                call.reply_ok();
-                Ok(())
-            }
-        }
+        call.reply_ok();
+        Ok(())
     }
 }
 
-fn refusal(apart: Apart) -> Refusal {
-    Refusal::Text(apart.to_string())
+/// A copy of a set with what others have: the destination takes all of it or nothing.
+fn merged(call: Context<'_>, set: &Set, others: &[&Set]) -> Result<Set, Refusal> {
+    let refusal = |apart: Apart| Refusal::Text(apart.to_string());
+    others.iter().try_for_each(|other| set.check_alike(other)).map_err(refusal)?;
+    limits::check_copy(call, set.bytes())?;
+    set.merged(others, limits::most_bytes(call)).map_err(refusal)
 }
 
 /// A filter forgets the number of deleted items, and gives back what it grew to and does not need any more: an empty
@@ -186,7 +169,12 @@ impl Command for Compact {
             .map_err(|refusal| refusal.or(c"ERR Cuckoo filter was not found"))?;
         let next = match cursor {
             Some(cursor) => set.shrink_part(cursor).next,
-            None => set.compact().map_err(|error| target::not_made(error, set.about()))?,
+            None => {
+                if set.begins_anew() {
+                    limits::check_new(call, set.about())?;
+                }
+                set.compact().map_err(|error| limits::not_made(error, set.about()))?
+            }
         };
         if next.is_some() && time::decides(call) {
             call.go_on(*name, next);

@@ -7,6 +7,8 @@ use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value};
 use crate::set::about;
+use crate::set::items::Answer;
+use koel::FullKind;
 
 /// Adds all of its items, or the new ones: those that are not there.
 pub struct Insert<const NEW: bool>;
@@ -28,32 +30,36 @@ impl<const NEW: bool> Command for Insert<NEW> {
             return Err(Refusal::Missing);
         }
         let set = target::added_to(call, name, &mut key, wanted)?;
+        let most = limits::most_bytes(call);
         call.reply_array(items.len());
-        let (mut done, mut changed) = (0, false);
+        let (mut added, mut lacked_memory) = (Vec::new(), false);
         for batch in items.chunks(BATCH) {
-            // The rest of the items is refused where the set becomes too large.
-            if !limits::has_room(call, set) {
-                break;
-            }
             let hashes = &hashes(set, batch)[..batch.len()];
-            let answers = &mut [None; BATCH][..batch.len()];
+            let answers = &mut [Ok(false); BATCH][..batch.len()];
             match NEW {
-                false => set.add_many(hashes, answers),
-                true => set.add_many_if_absent(hashes, answers),
+                false => set.add_many(hashes, most, answers),
+                true => set.add_many_if_absent(hashes, most, answers),
             }
-            answers.iter().for_each(|answer| reply::<NEW>(call, *answer));
-            changed |= answers.contains(&Some(true));
-            done += batch.len();
+            for (item, answer) in batch.iter().zip(answers) {
+                reply::<NEW>(call, *answer);
+                if *answer == Ok(true) {
+                    added.push(item.bytes());
+                }
+                lacked_memory |= matches!(answer, Err(FullKind::LimitReached | FullKind::NoMemory));
+            }
         }
-        items[done..].iter().for_each(|_| reply::<NEW>(call, None));
-        if changed && done == items.len() {
+        if added.is_empty() {
+            return Ok(());
+        }
+        if !lacked_memory {
             call.changed(name, c"cuckoo.insert");
-        } else if changed {
-            // Replicas have no such limit.
-            let mut arguments = vec![name.bytes(), b"NOCREATE", b"ITEMS"];
-            arguments.extend(items[..done].iter().map(|item| item.bytes()));
-            call.changed_as(name, c"cuckoo.insert", Self::ABOUT.name, &arguments);
+            return Ok(());
         }
+        // A replica may have the memory that is lacking here, and has no limit. A batch does what a loop would, so it
+        // may leave out the items that were refused.
+        let mut arguments = vec![name.bytes(), b"NOCREATE", b"ITEMS"];
+        arguments.append(&mut added);
+        call.changed_as(name, c"cuckoo.insert", Self::ABOUT.name, &arguments);
         Ok(())
     }
 }
@@ -95,9 +101,9 @@ fn parse<'a>(arguments: &'a [Argument<'a>]) -> Result<Arguments<'a>, Refusal> {
 
 /// `CF.INSERTNX` answers by a number in both versions of the protocol, `CF.INSERT` only if an older client could
 /// not tell two answers apart.
-fn reply<const NEW: bool>(call: Context<'_>, answer: Option<bool>) {
-    if !NEW && (answer == Some(true) || call.flags().resp3()) {
-        call.reply_bool(answer == Some(true));
+fn reply<const NEW: bool>(call: Context<'_>, answer: Answer) {
+    if !NEW && (answer == Ok(true) || call.flags().resp3()) {
+        call.reply_bool(answer == Ok(true));
     } else {
         call.reply_integer(answer.map_or(-1, i64::from));
     }

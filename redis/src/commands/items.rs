@@ -7,7 +7,6 @@ use crate::request::target::{self, BATCH};
 use crate::server::command::{About, Access, Command, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::Mode;
-use crate::set::Set;
 
 pub struct Add;
 
@@ -19,10 +18,8 @@ impl Command for Add {
         let [_, name, item] = arguments else { return Err(Refusal::Arity) };
         let mut key = call.open(*name, Mode::Write);
         let set = target::added_to(call, *name, &mut key, Wanted::default())?;
-        limits::check(call, set)?;
-        if !set.add(set.hash(item.bytes())) {
-            return Err(full(set));
-        }
+        let added = set.add(set.hash(item.bytes()), limits::most_bytes(call));
+        added.map_err(|kind| limits::full(set, kind))?;
         call.changed(*name, c"cuckoo.add");
         call.reply_bool(true);
         Ok(())
@@ -39,26 +36,13 @@ impl Command for AddNew {
         let [_, name, item] = arguments else { return Err(Refusal::Arity) };
         let mut key = call.open(*name, Mode::Write);
         let set = target::added_to(call, *name, &mut key, Wanted::default())?;
-        let hash = set.hash(item.bytes());
-        // A count excludes items that have expired.
-        if !limits::has_room(call, set) && set.count(hash) == 0 {
-            limits::check(call, set)?;
-        }
-        let new = set.add_if_absent(hash).ok_or_else(|| full(set))?;
+        let added = set.add_if_absent(set.hash(item.bytes()), limits::most_bytes(call));
+        let new = added.map_err(|kind| limits::full(set, kind))?;
         if new {
             call.changed(*name, c"cuckoo.add");
         }
         call.reply_bool(new);
         Ok(())
-    }
-}
-
-/// The error of an item that there is no room for.
-fn full(set: &Set) -> Refusal {
-    match set.about().grows() {
-        // A filter that grows refuses copies of one item, when it has a few.
-        true => Refusal::Message(c"ERR Maximum expansions reached"),
-        false => Refusal::Message(c"ERR Filter is full"),
     }
 }
 

@@ -7,57 +7,69 @@ use crate::server::config;
 use crate::server::context::Context;
 use crate::set::Set;
 use crate::set::about::About;
+use crate::set::errors;
+use koel::{BuildError, FullKind};
 
 const TOO_LARGE: Refusal = Refusal::Message(
     c"OOM the filter would take more than koel.max-bytes; raise that, or remove items",
 );
 
-pub const NO_MEMORY_FOR_A_COPY: Refusal =
+const NO_MEMORY_FOR_A_COPY: Refusal =
     Refusal::Message(c"OOM a copy of the filter would take more memory than the server has");
 
 /// A filter of less than this is made without asking how much memory there is.
-const SMALL: u64 = 1 << 24;
+const SMALL: usize = 1 << 24;
 
-/// Whether a client may add to this set.
-pub fn has_room(call: Context<'_>, set: &Set) -> bool {
+/// The most bytes that a set may take when this call adds to it.
+pub fn most_bytes(call: Context<'_>) -> usize {
     let most = config::max_bytes();
-    most == usize::MAX || set.bytes() < most || call.flags().replayed()
+    if most == usize::MAX || call.flags().replayed() { usize::MAX } else { most }
 }
 
-/// Refuses to add to a set that takes too much.
-pub fn check(call: Context<'_>, set: &Set) -> Result<(), Refusal> {
-    if has_room(call, set) { Ok(()) } else { Err(TOO_LARGE) }
+/// The error of an item that there is no room for.
+pub fn full(set: &Set, kind: FullKind) -> Refusal {
+    match kind {
+        FullKind::LimitReached => TOO_LARGE,
+        FullKind::NoMemory => {
+            Refusal::Message(c"OOM there is no memory for the filter to grow; nothing has changed")
+        }
+        // A filter that grows refuses copies of one item, when it has a few.
+        _ if set.about().grows() => Refusal::Message(c"ERR Maximum expansions reached"),
+        _ => Refusal::Message(c"ERR Filter is full"),
+    }
+}
+
+/// The error for a set that cannot be made.
+pub fn not_made(error: BuildError, about: &About) -> Refusal {
+    Refusal::Text(errors::of_build(error.kind(), about))
 }
 
 /// Refuses to take so many bytes more for a set.
 pub fn check_more(call: Context<'_>, set: &Set, more: usize) -> Result<(), Refusal> {
-    let fits = set.bytes().saturating_add(more) <= config::max_bytes();
-    if fits || call.flags().replayed() { Ok(()) } else { Err(TOO_LARGE) }
+    let fits = set.bytes().saturating_add(more) <= most_bytes(call);
+    if fits { Ok(()) } else { Err(TOO_LARGE) }
 }
 
 /// Refuses to make a set that there is no memory for. Not all servers can refuse that themselves: Redis 7.0
 /// aborts.
 pub fn check_new(call: Context<'_>, about: &About) -> Result<(), Refusal> {
-    let bytes = about.estimated_bytes();
-    if call.flags().replayed() {
-        return Ok(());
-    }
-    if bytes as usize > config::max_bytes() {
+    let bytes = Set::bytes_of_new(about).map_err(|error| not_made(error, about))?;
+    if bytes > most_bytes(call) {
         return Err(TOO_LARGE);
     }
-    if bytes > SMALL && bytes > call.free_bytes() {
-        return Err(Refusal::Message(
-            c"OOM the filter would take more memory than the server has; reserve less, and let it grow",
-        ));
+    if has_memory(call, bytes) {
+        return Ok(());
     }
-    Ok(())
+    Err(Refusal::Message(
+        c"OOM a filter of this capacity would take more memory than the server has; reserve less, and let it grow",
+    ))
 }
 
 /// Refuses to make a copy of so many bytes that there is no memory for.
-pub fn check_memory(call: Context<'_>, bytes: usize) -> Result<(), Refusal> {
-    let bytes = bytes as u64;
-    if bytes <= SMALL || call.flags().replayed() || bytes <= call.free_bytes() {
-        return Ok(());
-    }
-    Err(NO_MEMORY_FOR_A_COPY)
+pub fn check_copy(call: Context<'_>, bytes: usize) -> Result<(), Refusal> {
+    if has_memory(call, bytes) { Ok(()) } else { Err(NO_MEMORY_FOR_A_COPY) }
+}
+
+fn has_memory(call: Context<'_>, bytes: usize) -> bool {
+    bytes <= SMALL || call.flags().replayed() || bytes as u64 <= call.free_bytes()
 }

@@ -7,8 +7,7 @@ use crate::server::context::{Argument, Context};
 use crate::server::key::{Key, Value};
 use crate::set::Set;
 use crate::set::about::About;
-use crate::set::errors;
-use koel::{BuildError, Prehashed};
+use koel::Prehashed;
 use std::borrow::Borrow;
 use std::ffi::CStr;
 
@@ -77,7 +76,7 @@ pub fn make(
 ) -> Result<(), Refusal> {
     limits::check_new(call, &about)?;
     // Before anything is replicated.
-    let set = Set::new(about).map_err(|error| not_made(error, &about))?;
+    let set = Set::new(about).map_err(|error| limits::not_made(error, &about))?;
     let set = &*key.put(set);
     let text = |value: &dyn ToString| value.to_string().into_bytes();
     let About { capacity, rate, bucket_size, max_iterations, expansion, .. } = about;
@@ -96,9 +95,4 @@ pub fn make(
     call.changed_as(name, event, c"CF.RESERVE", &arguments);
     time::give_number(call, name, set);
     Ok(())
-}
-
-/// The error for a set that cannot be made.
-pub fn not_made(error: BuildError, about: &About) -> Refusal {
-    Refusal::Text(errors::of_build(error.kind(), about))
 }

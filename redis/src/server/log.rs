@@ -33,14 +33,19 @@ pub(super) fn or_if_it_panics<T>(otherwise: T, what: &str, act: impl FnOnce() ->
     })
 }
 
-/// Tells why a set was not saved. There is no way to tell the server; but in a child, which writes a file beside
-/// the one that there is, this ends it, so that one stays. (In the server itself, what is saved lacks its end, and
-/// is refused when it is loaded.)
+/// Tells why a set was not saved, and keeps the file that there is. There is no way to tell the server, which writes
+/// a file beside that one.
+///
+/// * A child, which does nothing else, is ended.
+/// * A `SAVE` or a shutdown of the server itself fails when the new file is to get its name, since it is gone then.
+/// * What `DUMP` returns lacks its end, and is refused when it is restored.
 pub(super) fn cannot_save(error: &str) {
-    log(null_mut(), &format!("koel: cannot save a filter: {error}"));
+    log(null_mut(), &format!("koel: cannot save a filter, so the file of before stays: {error}"));
     // SAFETY: there is no call that this belongs to.
     let flags = unsafe { raw::RedisModule_GetContextFlags.unwrap()(null_mut()) };
     if flags & raw::REDISMODULE_CTX_FLAGS_IS_CHILD != 0 {
         std::process::abort();
     }
+    // Its name in every server, in the folder that the server works in. During a `DUMP` there is none.
+    let _ = std::fs::remove_file(format!("temp-{}.rdb", std::process::id()));
 }

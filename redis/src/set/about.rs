@@ -1,6 +1,6 @@
 //! What a set was made of: all that a replica needs to make the same one.
 
-use koel::{BuildError, ConcurrentCuckooFilter, PersistentHasher, StableHash};
+use koel::{BuildError, Builder, ConcurrentCuckooFilter, PersistentHasher, StableHash};
 use koel_state::window::Window;
 
 /// A filter of koel: of fixed size, or one that grows.
@@ -87,14 +87,18 @@ impl About {
 
     /// Makes a filter of it, without items.
     pub fn build(&self) -> Result<Filter, BuildError> {
-        self.build_for(usize::try_from(self.capacity).unwrap_or(usize::MAX), self.rate)
+        self.builder().build()
     }
 
-    /// Makes a filter for another capacity and rate that is planned like this one in all else.
-    fn build_for(&self, items: usize, rate: f64) -> Result<Filter, BuildError> {
+    /// The bytes that a filter of it begins with.
+    pub fn filter_bytes(&self) -> Result<usize, BuildError> {
+        self.builder().initial_bytes()
+    }
+
+    fn builder(&self) -> Builder<StableHash> {
         let mut builder = ConcurrentCuckooFilter::builder()
-            .capacity(items)
-            .false_positive_rate(rate)
+            .capacity(usize::try_from(self.capacity).unwrap_or(usize::MAX))
+            .false_positive_rate(self.rate)
             .hasher(self.hasher);
         if let Some(window) = self.window() {
             builder = builder.remembers(window.ticks());
@@ -103,7 +107,7 @@ impl About {
             let growth = EXPECTED_ITEMS / (self.capacity as f64).max(FIRST_ITEMS);
             builder = builder.growing().expected_growth(growth.max(MIN_GROWTH));
         }
-        builder.build()
+        builder
     }
 
     /// The lowest rate, to two digits, that a filter with the other options can keep. It depends on the expected
@@ -112,7 +116,8 @@ impl About {
         let (mut refused, mut kept) = (self.rate, 0.5_f64);
         while kept / refused > 1.001 {
             let between = refused.sqrt() * kept.sqrt();
-            let is_kept = self.build_for(1, between).is_ok();
+            let builder = self.builder().capacity(1).false_positive_rate(between);
+            let is_kept = builder.initial_bytes().is_ok();
             *(if is_kept { &mut kept } else { &mut refused }) = between;
         }
         // Two digits are off by a twentieth at most.
@@ -122,10 +127,5 @@ impl About {
     /// Whether a set of it begins with few items. One of large capacity takes its memory at once.
     pub fn begins_small(&self) -> bool {
         self.grows() && self.forget_after == 0 && self.capacity < SMALL_CAPACITY
-    }
-
-    /// About how many bytes its filter takes, and no less: 56 bits an item.
-    pub fn estimated_bytes(&self) -> u64 {
-        if self.begins_small() { 0 } else { self.capacity.saturating_mul(7) }
     }
 }

@@ -2,7 +2,9 @@
 //! used where they speak of a file alone.
 
 use crate::set::about::About;
-use koel::{BuildErrorKind, SnapshotError, SnapshotErrorKind, UnionError, UnionErrorKind};
+use koel::{
+    BuildErrorKind, FullKind, SnapshotError, SnapshotErrorKind, UnionError, UnionErrorKind,
+};
 use std::fmt;
 
 /// The reply to a command whose set cannot be made, with its code.
@@ -64,11 +66,22 @@ impl Apart {
          has changed",
     );
     pub const NO_ROOM: Self = Apart(
-        "ERR there is no room for all items of the other filters in the destination, which has some of them now",
+        "ERR there is no room for all items of the other filters in the destination; nothing has changed",
     );
-    pub const NO_MEMORY: Self = Apart(
-        "OOM there is no memory to merge the filters; the destination may have some of the items now",
+    pub const NO_MEMORY: Self =
+        Apart("OOM there is no memory to merge the filters; nothing has changed");
+    pub const TOO_LARGE: Self = Apart(
+        "OOM the destination would take more than koel.max-bytes; raise that, or remove items; nothing has changed",
     );
+
+    /// Of a filter that grows, and refuses an item for this reason.
+    pub fn of_full(kind: FullKind) -> Self {
+        match kind {
+            FullKind::LimitReached => Apart::TOO_LARGE,
+            FullKind::NoMemory => Apart::NO_MEMORY,
+            _ => Apart::NO_ROOM,
+        }
+    }
 
     pub fn of(error: &UnionError) -> Self {
         Apart(match error.kind() {

@@ -2,7 +2,7 @@
 //! moves half of them, which takes less than a microsecond.
 
 use crate::set::totals;
-use koel::Prehashed;
+use koel::{FullKind, Prehashed};
 
 /// The hashes of a few items, in ascending order, with as many copies as were added.
 #[derive(Debug)]
@@ -89,15 +89,21 @@ impl Few {
         self.hashes.len() < MOST && self.count(hash) < MAX_COPIES
     }
 
-    /// Adds a copy. There has to be room for it.
-    pub fn add(&mut self, hash: Prehashed) {
+    /// Adds a copy, unless they all would take more than `most` bytes. There has to be [room](Self::takes) for it.
+    pub fn add(&mut self, hash: Prehashed, most: usize) -> Result<(), FullKind> {
         let at = self.hashes.partition_point(|other| *other < hash);
+        let len = self.hashes.len();
+        let affordable = (most / size_of::<Prehashed>()).saturating_sub(len);
+        if affordable == 0 {
+            return Err(FullKind::LimitReached);
+        }
         self.change(|hashes| {
-            if hashes.len() == hashes.capacity() {
-                hashes.reserve_exact(1 + hashes.len() / ITEMS_PER_SPARE);
+            if len == hashes.capacity() {
+                hashes.reserve_exact(affordable.min(1 + len / ITEMS_PER_SPARE));
             }
             hashes.insert(at, hash);
         });
+        Ok(())
     }
 
     /// Removes a copy, if there is one.

@@ -4,8 +4,14 @@ use crate::set::about::Filter;
 use crate::set::count::Count;
 use crate::set::errors::Apart;
 use crate::set::{Body, Counted, Set, filter_of};
-use koel::{Full, Prehashed, UnionErrorKind};
+use koel::{Full, FullKind, Prehashed, UnionErrorKind};
 
+/// What became of an item: whether it was added, or why there was no room for it.
+pub type Answer = Result<bool, FullKind>;
+
+/// # Adding items
+///
+/// The set then takes no more than `most` bytes, unless it took more before. An item that is refused changes nothing.
 impl Set {
     /// For how many items there is room in a set of fixed size. One that grows makes room.
     fn room(&self) -> u64 {
@@ -19,51 +25,58 @@ impl Set {
 
     /// Does this to the filter. A few items go into one before, which is kept only if this succeeds: a command
     /// that is refused is not replicated, so it must change nothing.
-    fn in_filter<T>(&mut self, act: impl FnOnce(&Filter) -> Result<T, Full>) -> Option<T> {
+    fn in_filter<T>(
+        &mut self,
+        most: usize,
+        act: impl FnOnce(&Filter) -> Result<T, Full>,
+    ) -> Result<T, FullKind> {
+        let most = of_body(most);
         match &self.body {
-            Body::Half(_) => None,
-            Body::Filter(counted) => act(&counted.filter).ok(),
+            Body::Half(_) => Err(FullKind::NoRoomNearby),
+            Body::Filter(counted) => {
+                limited(&counted.filter, most, act).map_err(|full| full.kind())
+            }
             Body::Few(few) => {
-                let filter = filter_of(&self.about, few)?;
-                let done = act(&filter).ok()?;
+                if self.about.filter_bytes().is_ok_and(|bytes| bytes > most) {
+                    return Err(FullKind::LimitReached);
+                }
+                let filter = filter_of(&self.about, few).ok_or(FullKind::NoMemory)?;
+                let done = limited(&filter, most, act).map_err(|full| full.kind())?;
                 self.body = Body::of(filter);
-                Some(done)
+                Ok(done)
             }
         }
     }
 
-    /// Adds a copy of the item, and returns whether there was room.
-    pub fn add(&mut self, hash: Prehashed) -> bool {
+    /// Adds a copy of the item.
+    pub fn add(&mut self, hash: Prehashed, most: usize) -> Answer {
         if self.room() == 0 {
-            return false;
+            return Err(FullKind::NoRoomNearby);
         }
-        let added = match &mut self.body {
-            Body::Few(few) if few.takes(hash) => {
-                few.add(hash);
-                true
-            }
-            _ => self.in_filter(|filter| filter.insert(&hash)).is_some(),
-        };
-        self.count_added(added.into());
-        added
+        match &mut self.body {
+            Body::Few(few) if few.takes(hash) => few.add(hash, of_body(most))?,
+            _ => self.in_filter(most, |filter| filter.insert(&hash))?,
+        }
+        self.count_added(1);
+        Ok(true)
     }
 
-    /// Adds the item if it is not there, and returns whether it was not, or `None` if there was no room.
-    pub fn add_if_absent(&mut self, hash: Prehashed) -> Option<bool> {
+    /// Adds the item if it is not there, and returns whether it was not.
+    pub fn add_if_absent(&mut self, hash: Prehashed, most: usize) -> Answer {
         if self.room() == 0 {
             // A count excludes items that have expired.
-            return (self.count(hash) > 0).then_some(false);
+            return if self.count(hash) > 0 { Ok(false) } else { Err(FullKind::NoRoomNearby) };
         }
         let added = match &mut self.body {
-            Body::Few(few) if few.contains(hash) => Some(false),
+            Body::Few(few) if few.contains(hash) => false,
             Body::Few(few) if few.takes(hash) => {
-                few.add(hash);
-                Some(true)
+                few.add(hash, of_body(most))?;
+                true
             }
-            _ => self.in_filter(|filter| filter.insert_if_absent(&hash)),
+            _ => self.in_filter(most, |filter| filter.insert_if_absent(&hash))?,
         };
-        self.count_added((added == Some(true)).into());
-        added
+        self.count_added(added.into());
+        Ok(added)
     }
 
     /// Counts so many items that were added to a set of fixed size.
@@ -76,45 +89,62 @@ impl Set {
         }
     }
 
-    /// Adds a copy of each item: `Some(true)`, or `None` if there was no room.
-    pub fn add_many(&mut self, hashes: &[Prehashed], answers: &mut [Option<bool>]) {
-        self.in_batches(
-            (hashes, answers),
-            |set, hash| set.add(hash).then_some(true),
-            |filter, hashes, answers| {
-                let added = filter.insert_many(hashes);
-                answers
-                    .iter_mut()
-                    .zip(added)
-                    .for_each(|(to, from)| *to = from.is_ok().then_some(true));
-            },
-        );
+    /// Adds a copy of each item.
+    pub fn add_many(&mut self, hashes: &[Prehashed], most: usize, answers: &mut [Answer]) {
+        self.in_batches((hashes, answers), most, Set::add, |filter, hashes, answers| {
+            let added = filter.insert_many(hashes).into_iter().zip(answers);
+            added.for_each(|(from, to)| *to = from.map(|()| true).map_err(|full| full.kind()));
+        });
     }
 
-    /// Adds each item that is not there, and tells for each whether it was not, or `None` if there was no
-    /// room.
-    pub fn add_many_if_absent(&mut self, hashes: &[Prehashed], answers: &mut [Option<bool>]) {
-        self.in_batches((hashes, answers), Set::add_if_absent, |filter, hashes, answers| {
-            let added = filter.insert_if_absent_many(hashes);
-            answers.iter_mut().zip(added).for_each(|(to, from)| *to = from.ok());
+    /// Adds each item that is not there, and tells for each whether it was not.
+    pub fn add_many_if_absent(
+        &mut self,
+        hashes: &[Prehashed],
+        most: usize,
+        answers: &mut [Answer],
+    ) {
+        self.in_batches((hashes, answers), most, Set::add_if_absent, |filter, hashes, answers| {
+            let added = filter.insert_if_absent_many(hashes).into_iter().zip(answers);
+            added.for_each(|(from, to)| *to = from.map_err(|full| full.kind()));
         });
     }
 
     /// Adds items to a filter that has room for all of them at once, or else one by one.
     fn in_batches(
         &mut self,
-        (hashes, answers): (&[Prehashed], &mut [Option<bool>]),
-        one: impl Fn(&mut Self, Prehashed) -> Option<bool>,
-        many: impl Fn(&Filter, &[Prehashed], &mut [Option<bool>]),
+        (hashes, answers): (&[Prehashed], &mut [Answer]),
+        most: usize,
+        one: impl Fn(&mut Self, Prehashed, usize) -> Answer,
+        many: impl Fn(&Filter, &[Prehashed], &mut [Answer]),
     ) {
         let (Body::Filter(counted), true) = (&self.body, self.room() >= hashes.len() as u64) else {
             let each = hashes.iter().zip(answers);
-            return each.for_each(|(hash, answer)| *answer = one(self, *hash));
+            return each.for_each(|(hash, answer)| *answer = one(self, *hash, most));
         };
-        many(&counted.filter, hashes, answers);
-        self.count_added(answers.iter().filter(|added| **added == Some(true)).count() as u64);
+        limited(&counted.filter, of_body(most), |filter| many(filter, hashes, answers));
+        self.count_added(answers.iter().filter(|added| **added == Ok(true)).count() as u64);
     }
+}
 
+/// What is left for the body of a set that may take `most` bytes.
+pub fn of_body(most: usize) -> usize {
+    if most == usize::MAX { most } else { most.saturating_sub(size_of::<Set>()) }
+}
+
+/// Does this to a filter that takes no more than `most` bytes meanwhile. The limit ends here: it would be a part of the
+/// filter's chunks, and differ on replicas.
+pub fn limited<T>(filter: &Filter, most: usize, act: impl FnOnce(&Filter) -> T) -> T {
+    if most == usize::MAX {
+        return act(filter);
+    }
+    filter.set_max_bytes(most);
+    let done = act(filter);
+    filter.set_max_bytes(usize::MAX);
+    done
+}
+
+impl Set {
     #[inline]
     pub fn contains(&self, hash: Prehashed) -> bool {
         match &self.body {
@@ -185,47 +215,45 @@ impl Set {
         checked.map_err(|error| Apart::of(&error))
     }
 
-    /// Adds what the other sets have, which are [alike](Self::check_alike). A set of fixed size has changed only
-    /// if all of it was added and it has no more items than fit; one that grows may have a part of it
-    /// after an error.
-    pub fn merge(&mut self, others: &[&Set]) -> Result<(), Apart> {
+    /// Returns a copy that has what the other sets have, too. It takes no more than `most` bytes, unless this set takes
+    /// more. The sets are [alike](Self::check_alike).
+    pub fn merged(&self, others: &[&Set], most: usize) -> Result<Set, Apart> {
         self.finish_tick();
         others.iter().for_each(|other| other.finish_tick());
-        if self.about.grows() {
-            return others.iter().try_for_each(|other| self.merge_one(other));
-        }
-        let mut merged = self.try_clone().ok_or(Apart::NO_MEMORY)?;
-        others.iter().try_for_each(|other| merged.merge_one(other))?;
-        if merged.len() as u64 > self.about.capacity {
+        let mut merged = self.try_clone_within(most).ok_or(Apart::NO_MEMORY)?;
+        others.iter().try_for_each(|other| merged.merge_one(other, most))?;
+        if !merged.about.grows() && merged.len() as u64 > merged.about.capacity {
             return Err(Apart::TOO_MANY);
         }
-        *self = merged;
-        Ok(())
+        match merged.bytes() <= most.max(self.bytes()) {
+            true => Ok(merged),
+            false => Err(Apart::TOO_LARGE),
+        }
     }
 
-    fn merge_one(&mut self, other: &Set) -> Result<(), Apart> {
+    fn merge_one(&mut self, other: &Set, most: usize) -> Result<(), Apart> {
+        let grows = self.about.grows();
+        let refused = |kind| if grows { Apart::of_full(kind) } else { Apart::TOO_MANY };
         let other = match &other.body {
             Body::Half(_) => return Err(Apart::HALF),
             Body::Filter(other) => other,
             Body::Few(few) => {
-                let added = few.hashes().iter().all(|hash| self.add_if_absent(*hash).is_some());
-                let no_room = || match self.about.grows() {
-                    true => Apart::NO_ROOM,
-                    false => Apart::TOO_MANY,
-                };
-                return added.then_some(()).ok_or_else(no_room);
+                let mut hashes = few.hashes().iter();
+                let added = hashes.try_for_each(|hash| self.add_if_absent(*hash, most).map(drop));
+                return added.map_err(refused);
             }
         };
-        if let Body::Few(few) = &self.body {
-            let filter = filter_of(&self.about, few);
-            self.body = Body::of(filter.ok_or(Apart::NO_MEMORY)?);
+        if let Body::Few(_) = &self.body {
+            // Into a filter of its own.
+            self.in_filter(most, |_| Ok(())).map_err(refused)?;
         }
         let Body::Filter(own) = &mut self.body else { return Err(Apart::HALF) };
-        let added = own.filter.union(&other.filter);
+        let most = of_body(most);
+        let added = limited(&own.filter, most, |filter| filter.union(&other.filter));
         // It may have made items younger.
         own.count.iter_mut().for_each(|count| *count = Count::of(&own.filter));
         added.map(drop).map_err(|error| match error.kind() {
-            UnionErrorKind::Full { .. } if !self.about.grows() => Apart::TOO_MANY,
+            UnionErrorKind::Full { reason, .. } => refused(reason),
             _ => Apart::of(&error),
         })
     }

@@ -63,7 +63,9 @@ struct Counted {
 }
 
 impl Body {
+    /// The limit of a filter that was saved elsewhere ends here.
     fn of(filter: Filter) -> Self {
+        filter.set_max_bytes(usize::MAX);
         let count = (!filter.grows()).then(|| Count::of(&filter));
         Body::Filter(Box::new(Counted { filter: totals::count(filter), count }))
     }
@@ -72,12 +74,18 @@ impl Body {
 impl Set {
     pub fn new(about: About) -> Result<Self, BuildError> {
         // Also a set of few items has to be able to become a filter.
-        let filter = about.build()?;
+        about.filter_bytes()?;
         let body = match about.begins_small() {
             true => Body::Few(Few::default()),
-            false => Body::of(filter),
+            false => Body::of(about.build()?),
         };
         Ok(Set { about, body })
+    }
+
+    /// The bytes of a new set of it.
+    pub fn bytes_of_new(about: &About) -> Result<usize, BuildError> {
+        let filter = about.filter_bytes()?;
+        Ok(size_of::<Self>() + if about.begins_small() { 0 } else { filter })
     }
 
     /// A set of which no chunk has come.
@@ -158,11 +166,16 @@ impl Set {
         Some(stats)
     }
 
+    /// Whether [compacting](Self::compact) makes it anew.
+    pub fn begins_anew(&self) -> bool {
+        self.about.forget_after == 0 && !self.is_half() && self.is_empty()
+    }
+
     /// Forgets how many items were deleted, and begins to give back the memory that it grew to. Returns the cursor of
     /// the next [part](Self::shrink_part). If no items are left, all of it is given back.
     pub fn compact(&mut self) -> Result<Option<u64>, BuildError> {
         let about = About { deleted: 0, ..self.about };
-        if self.about.forget_after == 0 && !self.is_half() && self.is_empty() {
+        if self.begins_anew() {
             *self = Set::new(about)?;
         }
         self.about = about;

@@ -5,6 +5,7 @@
 use crate::set::about::{About, Filter};
 use crate::set::assembly::{Assembly, Part, Trouble};
 use crate::set::count::Count;
+use crate::set::items::{limited, of_body};
 use crate::set::{Body, Counted, Set, chunk, filter_of, totals};
 use koel::SnapshotError;
 use std::sync::Arc;
@@ -87,12 +88,18 @@ impl Set {
 
     /// Returns a copy, if there is memory for it.
     pub fn try_clone(&self) -> Option<Self> {
+        self.try_clone_within(usize::MAX)
+    }
+
+    /// Returns a copy that takes no more than `most` bytes if the set does not, if there is memory for it.
+    pub(super) fn try_clone_within(&self, most: usize) -> Option<Self> {
         let body = match &self.body {
             Body::Few(few) => Body::Few(few.clone()),
             // Its chunks have to be loaded there, too.
             Body::Half(_) => Body::Half(Box::default()),
             Body::Filter(counted) => {
-                let filter = counted.filter.try_clone().ok()?;
+                let filter = limited(&counted.filter, of_body(most), Filter::try_clone).ok()?;
+                filter.set_max_bytes(usize::MAX);
                 let count = counted.count.as_ref().map(Count::again);
                 Body::Filter(Box::new(Counted { filter: totals::count(filter), count }))
             }

@@ -1,8 +1,10 @@
 //! A client cannot make the server take more memory than it has.
 
-use crate::client::{Client, Reply};
-use crate::server::{Server, await_that, each_client, each_server};
-use koel::StableHash;
+use crate::client::{Client, Reply, items};
+use crate::dumps::dump;
+use crate::replicas::{check_equal, follow};
+use crate::server::{Kind, Server, await_that, each_client, each_server, limit_address_space};
+use koel::{ConcurrentCuckooFilter, StableHash};
 
 /// The memory that a server counts.
 fn used(client: &mut Client) -> i64 {
@@ -120,5 +122,212 @@ fn a_made_up_set_of_few_items_takes_no_memory() {
             assert!(matches!(reply, Reply::Error(_)), "{kind:?}: {capacity}");
         }
         assert_eq!(client.ask("EXISTS y").integer(), 0);
+    });
+}
+
+/// A file of a growing filter without items that claims this capacity, with the right checksums.
+fn claiming(capacity: u64) -> Vec<u8> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(1).growing();
+    let filter = builder.false_positive_rate(0.005).hasher(StableHash::with_seed(7)).build();
+    let mut bytes = Vec::new();
+    filter.expect("a filter").write_to(&mut bytes).expect("memory");
+    let sum_of = |bytes: &[u8]| StableHash::with_seed(0).hash_bytes(bytes).to_le_bytes();
+    bytes[56..64].copy_from_slice(&capacity.to_le_bytes());
+    let sum = sum_of(&bytes[..184]);
+    bytes[184..192].copy_from_slice(&sum);
+    // The end has the sum of the sums of the header and of the only block.
+    let end = bytes.len() - 64;
+    let sums = sum_of(&[&sum, &bytes[end - 8..end]].concat());
+    bytes[end + 48..end + 56].copy_from_slice(&sums);
+    let sum = sum_of(&bytes[end..end + 56]);
+    bytes[end + 56..].copy_from_slice(&sum);
+    bytes
+}
+
+#[test]
+fn a_file_that_claims_a_large_capacity_takes_no_memory() {
+    each_client(|kind, client| {
+        client.load_chunk("small", 1, &claiming(1_000)).ok();
+        client.ask("CF.COMPACT small").ok();
+        let reply = client.load_chunk("x", 1, &claiming(1 << 44));
+        client.ask("CF.COMPACT x");
+        assert!(reply.error().contains("capacity"), "{kind:?}: {reply:?}");
+        assert_eq!(client.ask("CF.INFO small").field("Capacity").integer(), 1_000);
+    });
+}
+
+/// An empty filter is made anew.
+#[test]
+fn to_compact_asks_for_memory_as_a_reserve_does() {
+    each_client(|kind, client| {
+        client.ask("CF.RESERVE k 30000000").ok();
+        for item in ["a", "b"] {
+            client.ask(&format!("CF.ADD k {item}"));
+            client.ask(&format!("CF.DEL k {item}"));
+        }
+        let (before, most) = (client.digest("k"), used(client) + (1 << 20));
+        for (setting, limit) in [("maxmemory", most), ("koel.max-bytes", 1 << 20)] {
+            client.ask(&format!("CONFIG SET {setting} {limit}")).ok();
+            let refused = client.ask("CF.COMPACT k");
+            assert!(refused.error().starts_with("OOM"), "{kind:?} {setting}: {refused:?}");
+            assert_eq!(client.digest("k"), before);
+            client.ask(&format!("CONFIG SET {setting} 0")).ok();
+        }
+        client.ask("CF.COMPACT k").ok();
+        assert_eq!(client.ask("CF.INFO k").field("Number of items deleted").integer(), 0);
+    });
+}
+
+#[test]
+fn no_client_makes_a_key_take_more_than_its_limit() {
+    let size = |client: &mut Client, key: &str| match client.ask(&format!("CF.INFO {key}")) {
+        Reply::Error(_) => 0,
+        info => info.field("Size").integer(),
+    };
+    each_client(|kind, client| {
+        client.ask("CF.RESERVE source 1000 SEED 7").ok();
+        client.insert("source", 0..40_000);
+        client.ask("CF.RESERVE other 1000 SEED 7").ok();
+        client.insert("other", 40_000..80_000);
+        let chunks = dump(client, "source");
+        for limit in [1_000, 30_000, 66_000, 140_000, 200_000, 300_000, 1_000_000] {
+            client.ask(&format!("CONFIG SET koel.max-bytes {limit}")).ok();
+            let context = |what: &str| format!("{kind:?}: {what} of {limit}");
+            for (key, made) in [
+                ("small", "CF.RESERVE small 1000"),
+                ("large", "CF.RESERVE large 17000"),
+                ("fixed", "CF.RESERVE fixed 40000 EXPANSION 0"),
+                ("window", "CF.RESERVE window 1000 FORGETAFTER 9999"),
+                ("merged", "CF.MERGE merged source other"),
+                ("filled", "CF.RESERVE filled 1000 SEED 7"),
+            ] {
+                client.ask(made);
+                assert!(size(client, key) <= limit, "{}", context(made));
+                let mut added = 0;
+                for first in (0..100_000).step_by(1_000) {
+                    let some = items(first..first + 1_000);
+                    client.ask(&format!("CF.INSERT {key} NOCREATE ITEMS {some}"));
+                    client.ask(&format!("CF.ADD {key} {first}"));
+                    let new = client.ask(&format!("CF.ADDNX {key} x{first}"));
+                    added += i64::from(matches!(new, Reply::Integer(1)));
+                    assert!(size(client, key) <= limit, "{}", context(key));
+                }
+                client.ask(&format!("CF.MERGE {key} source"));
+                assert!(size(client, key) <= limit, "{}", context(key));
+                // It grows to two thirds of what it may take.
+                if key == "small" && limit == 300_000 {
+                    assert!(added > 10 && 3 * size(client, key) > 2 * limit, "{}", context(key));
+                }
+                client.ask(&format!("DEL {key}"));
+            }
+            for (cursor, chunk) in &chunks {
+                client.load_chunk("loaded", *cursor, chunk);
+                assert!(size(client, "loaded") <= limit, "{}", context("loading"));
+            }
+            client.ask("DEL loaded");
+        }
+        client.ask("CONFIG SET koel.max-bytes 0").ok();
+    });
+}
+
+#[test]
+fn a_merge_that_does_not_fit_changes_nothing() {
+    each_server(|kind| {
+        let (primary, replica) = (Server::start(kind), Server::start(kind));
+        follow(&replica, &primary);
+        let mut client = primary.client();
+        for (key, first) in [("k", 0), ("other", 1_000_000)] {
+            client.ask(&format!("CF.RESERVE {key} 1000 SEED 7")).ok();
+            client.insert(key, first..first + 60_000);
+        }
+        let before = client.digest("k");
+        let limit = client.ask("CF.INFO k").field("Size").integer() + 100_000;
+        client.ask(&format!("CONFIG SET koel.max-bytes {limit}")).ok();
+        let refused = client.ask("CF.MERGE k other");
+        assert!(refused.error().contains("nothing has changed"), "{refused:?}");
+        assert_eq!(client.digest("k"), before, "{kind:?}");
+        client.ask("CONFIG SET koel.max-bytes 0").ok();
+        check_equal(&primary, &replica, "after a merge that was refused");
+        client.ask("CF.MERGE k other").ok();
+        assert!(client.has_all("k", 0..60_000) && client.has_all("k", 1_000_000..1_060_000));
+        check_equal(&primary, &replica, "after a merge");
+    });
+}
+
+#[test]
+fn what_a_primary_refuses_within_an_insert_is_not_on_its_replicas() {
+    each_server(|kind| {
+        let (primary, replica) = (Server::start(kind), Server::start(kind));
+        follow(&replica, &primary);
+        let mut client = primary.client();
+        // Items of shards that have room still go in, in between.
+        client.ask("CONFIG SET koel.max-bytes 400kb").ok();
+        let mut refused = 0;
+        for first in (0..300_000).step_by(3_000) {
+            let some = items(first..first + 3_000);
+            for command in ["CF.INSERT a", "CF.INSERTNX b"] {
+                let answers = client.ask(&format!("{command} ITEMS {some}"));
+                refused += answers.array().iter().filter(|answer| answer.integer() == -1).count();
+            }
+        }
+        assert!(refused > 10_000, "{kind:?}: {refused}");
+        client.ask("CONFIG SET koel.max-bytes 0").ok();
+        check_equal(&primary, &replica, "with a limit");
+
+        // Only Valkey asks the system whether it has so much memory. Redis 7.0 ends.
+        if kind == Kind::Redis {
+            return;
+        }
+        // Its tables take megabytes, so that the server's own memory is not what is lacking.
+        client.ask("CF.RESERVE c 3600000 ERROR_RATE 0.000001").ok();
+        client.insert("c", 0..3_000_000);
+        if limit_address_space(&primary, 1 << 20).is_none() {
+            return;
+        }
+        let mut lacking = 0;
+        for first in (3_000_000..6_000_000).step_by(500) {
+            let answers = client.ask(&format!("CF.INSERT c ITEMS {}", items(first..first + 500)));
+            lacking += answers.array().iter().filter(|answer| answer.integer() == -1).count();
+            if lacking > 1_000 {
+                break;
+            }
+        }
+        assert!(lacking > 1_000, "{kind:?}");
+        // A digest takes memory, too.
+        limit_address_space(&primary, 1 << 40);
+        check_equal(&primary, &replica, "where memory is lacking");
+    });
+}
+
+#[test]
+fn a_save_that_lacks_memory_keeps_the_file_of_before() {
+    each_server(|kind| {
+        let mut server = Server::start(kind);
+        let mut client = server.client();
+        client.ask("CF.RESERVE k 1000000 ERROR_RATE 0.000001").ok();
+        for first in (0..100_000).step_by(500) {
+            client.insert("k", first..first + 500);
+        }
+        client.ask("SET s before").ok();
+        // In a child: the server itself has had no memory for a save, which it would still have.
+        client.ask("BGSAVE");
+        await_that("it is saved", || client.info("persistence", "rdb_bgsave_in_progress") == "0");
+        let file = server.path().join("dump.rdb");
+        let before = std::fs::read(&file).expect("a file");
+        client.ask("SET s after").ok();
+        let Some(()) = limit_address_space(&server, 0) else { return };
+        let refused = client.ask("SAVE");
+        assert!(matches!(refused, Reply::Error(_)), "{kind:?}: {refused:?}");
+        assert!(std::fs::read(&file).expect("a file") == before, "{kind:?}");
+        assert!(server.log().contains("koel: cannot save a filter"));
+        let left = std::fs::read_dir(server.path()).expect("a folder").count();
+        assert_eq!(left, 2, "{kind:?}: a log and the file");
+
+        // With memory, it saves.
+        limit_address_space(&server, 1 << 40);
+        client.ask("SAVE").ok();
+        server.kill_and_restart();
+        assert_eq!(server.client().ask("GET s"), "after".into());
+        assert!(server.client().has_all("k", 0..100_000));
     });
 }

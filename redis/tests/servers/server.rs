@@ -208,6 +208,23 @@ pub fn rewrite_file(client: &mut Client) {
     });
 }
 
+/// Lets a server map so many bytes more, where the system has a tool for that.
+#[allow(dead_code, reason = "those of the cluster lack no memory")]
+pub fn limit_address_space(server: &Server, more: u64) -> Option<()> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id())).ok()?;
+    let size =
+        status.lines().find_map(|line| line.strip_prefix("VmSize:")?.trim().strip_suffix(" kB"));
+    let size: u64 = 1_024 * size?.trim().parse::<u64>().ok()?;
+    let limit = format!("--as={}:", size + more);
+    let id = server.process_id().to_string();
+    let limited = Command::new("prlimit").args(["--pid", &id, &limit]).status();
+    if !limited.is_ok_and(|status| status.success()) {
+        skip("no prlimit (Debian: util-linux)", "KOEL_SERVERS_REQUIRED");
+        return None;
+    }
+    Some(())
+}
+
 /// Whether the tests may take long.
 pub fn long() -> bool {
     std::env::var_os("KOEL_LONG_TESTS").is_some()

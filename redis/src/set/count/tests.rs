@@ -1,5 +1,6 @@
 use super::*;
 use crate::set::about::About;
+use crate::set::items::Answer;
 use crate::set::{Body, Counted, Set};
 use koel::{Prehashed, StableHash};
 
@@ -23,6 +24,10 @@ impl Random {
     }
 }
 
+fn answers(items: usize) -> Vec<Answer> {
+    vec![Ok(false); items]
+}
+
 /// Holds the count of a set against what its filter counts, after the end of the tick.
 fn check(set: &Set, when: &str) {
     let told = set.len() as u64;
@@ -43,24 +48,26 @@ fn what_is_counted_is_what_the_filter_has() {
         let (mut set, mut random) = (set(capacity, forget_after), Random(capacity));
         let first: Vec<Prehashed> =
             (0..capacity.saturating_sub(1_000)).map(|item| set.hash(&item.to_le_bytes())).collect();
-        set.add_many(&first, &mut vec![None; first.len()]);
+        set.add_many(&first, usize::MAX, &mut answers(first.len()));
         let mut tick = 1_000;
         for round in 0..if capacity > 10_000 { 200 } else { 5_000 } {
             let hashes: Vec<Prehashed> = (0..=random.below(300))
                 .map(|_| set.hash(&random.below(2 * capacity).to_le_bytes()))
                 .collect();
             match random.below(100) {
-                0..20 => _ = set.add(hashes[0]),
-                20..40 => _ = set.add_if_absent(hashes[0]),
-                40..45 => set.add_many(&hashes, &mut vec![None; hashes.len()]),
-                45..60 => set.add_many_if_absent(&hashes, &mut vec![None; hashes.len()]),
+                0..20 => _ = set.add(hashes[0], usize::MAX),
+                20..40 => _ = set.add_if_absent(hashes[0], usize::MAX),
+                40..45 => set.add_many(&hashes, usize::MAX, &mut answers(hashes.len())),
+                45..60 => set.add_many_if_absent(&hashes, usize::MAX, &mut answers(hashes.len())),
                 60..90 => hashes.iter().take(5).for_each(|hash| _ = set.remove(*hash)),
                 90..92 => set = set.try_clone().expect("memory"),
                 92..94 => {
                     let mut other = set.try_clone().expect("memory");
                     hashes.iter().for_each(|hash| _ = other.remove(*hash));
-                    hashes.iter().for_each(|hash| _ = other.add(*hash));
-                    _ = set.merge(&[&other]);
+                    hashes.iter().for_each(|hash| _ = other.add(*hash, usize::MAX));
+                    if let Ok(merged) = set.merged(&[&other], usize::MAX) {
+                        set = merged;
+                    }
                 }
                 94 => {
                     tick += if random.below(8) == 0 { 20 } else { 3 };
@@ -85,20 +92,20 @@ fn to_add_takes_no_count_and_no_end_of_a_tick() {
     let mut set = set(700_000, 14);
     let hashes: Vec<Prehashed> =
         (0..700_001u64).map(|item| set.hash(&item.to_le_bytes())).collect();
-    set.add_many(&hashes[..700_000], &mut vec![None; 700_000]);
+    set.add_many(&hashes[..700_000], usize::MAX, &mut answers(700_000));
     assert_eq!(COUNTED.get(), 1);
     let new = hashes[700_000];
     set.begin_tick(1_001);
-    assert!(!set.add(new) && set.add_if_absent(new).is_none());
+    assert!(set.add(new, usize::MAX).is_err() && set.add_if_absent(new, usize::MAX).is_err());
     assert!(set.is_ticking() && set.remove(hashes[0]));
-    assert!(set.add(new) && !set.add(new));
+    assert!(set.add(new, usize::MAX).is_ok() && set.add(new, usize::MAX).is_err());
     assert!(set.is_ticking());
     // All expires but that one, which is there for another tick.
     set.begin_tick(1_015);
     assert_eq!((set.len(), set.is_ticking()), (1, true));
     let mut added = 0;
     while set.is_ticking() && added < 100 {
-        assert!(set.add(hashes[added]));
+        assert!(set.add(hashes[added], usize::MAX).is_ok());
         added += 1;
     }
     assert_eq!((added, set.len(), COUNTED.get()), (100, 101, 1));

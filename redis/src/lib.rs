@@ -32,9 +32,9 @@ use std::ffi::c_int;
 #[allow(unsafe_code, non_snake_case, reason = "the server's name for it")]
 pub unsafe extern "C" fn RedisModule_OnLoad(
     context: *mut RedisModuleCtx,
-    _argv: *mut *mut RedisModuleString,
+    argv: *mut *mut RedisModuleString,
     argc: c_int,
 ) -> c_int {
     // SAFETY: this is that call.
-    unsafe { on_load(context, argc, commands::each) }
+    unsafe { on_load(context, argv, argc, commands::each) }
 }

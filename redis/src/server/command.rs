@@ -1,7 +1,8 @@
 //! Commands: what the server has to know of each, and how it calls them.
 
 use crate::server::context::{Argument, Context, arguments};
-use crate::server::log::or_if_it_panics;
+use crate::server::log::{log, or_if_it_panics};
+use crate::server::names::{category, spelled};
 use crate::server::raw;
 use std::ffi::{CStr, CString, c_int};
 use std::ptr::{null, null_mut};
@@ -111,7 +112,10 @@ impl Access {
 /// # Safety
 ///
 /// The context is that of the call that loads the module.
-pub(super) unsafe fn register<C: Command>(context: *mut raw::RedisModuleCtx) -> Result<(), ()> {
+pub(super) unsafe fn register<C: Command>(
+    context: *mut raw::RedisModuleCtx,
+    own_category: Option<&CStr>,
+) -> Result<(), ()> {
     let about = &C::ABOUT;
     let mut flags = match about.access {
         Access::Read | Access::Describe => "readonly",
@@ -124,41 +128,46 @@ pub(super) unsafe fn register<C: Command>(context: *mut raw::RedisModuleCtx) -> 
     }
     let flags = CString::new(flags).map_err(drop)?;
     let last = if about.access == Access::Merge { -1 } else { 1 };
+    let name = spelled(about.name);
     // SAFETY: the server copies all strings.
     unsafe {
         let create = raw::RedisModule_CreateCommand.unwrap();
-        let name = about.name.as_ptr();
-        done(create(context, name, Some(call::<C>), flags.as_ptr(), 1, last, 1))?;
-        let command = raw::RedisModule_GetCommand.unwrap()(context, name);
+        let run = Some(call::<C> as _);
+        done(create(context, name.as_ptr(), run, flags.as_ptr(), 1, last, 1)).map_err(|()| {
+            let name = name.to_string_lossy().to_uppercase();
+            let word = name.rsplit('.').next().unwrap_or_default();
+            log(context, &format!(
+                "koel: another module has the command {name} (RedisBloom, in the image of Redis 8). Add `prefix KOEL` \
+                 behind the path of this module, or any other word: the command is KOEL.{word} then, and all of \
+                 koel's are called like that"
+            ));
+        })?;
+        let command = raw::RedisModule_GetCommand.unwrap()(context, name.as_ptr());
         // Servers do not derive these from the flags. Redis 7.0 has none for the commands of modules.
         if let Some(set_categories) = raw::RedisModule_SetCommandACLCategories {
-            let categories = categories(about, own_category_is_there(context));
-            done(set_categories(command, categories.as_ptr()))?;
+            done(set_categories(command, categories(about, own_category).as_ptr()))?;
         }
         describe(command, about)
     }
 }
 
 /// The categories of access rules that a command is in.
-fn categories(about: &About, with_own: bool) -> CString {
+fn categories(about: &About, own: Option<&CStr>) -> CString {
     let access = if about.access.writes() { "write" } else { "read" };
     let speed = if about.fast { "fast" } else { "slow" };
-    let own = if with_own { OWN_CATEGORY.to_string_lossy() } else { "".into() };
+    let own = own.unwrap_or_default().to_string_lossy();
     CString::new(format!("{access} {speed} {own}").trim_end()).unwrap_or_default()
 }
 
-/// The category that has all commands of the module: `@cuckoo`.
-const OWN_CATEGORY: &CStr = c"cuckoo";
-
-/// Adds that category, where the server lets a module do so (from Redis 7.4 on), and returns whether it is there.
-unsafe fn own_category_is_there(context: *mut raw::RedisModuleCtx) -> bool {
-    use std::sync::OnceLock;
-    static THERE: OnceLock<bool> = OnceLock::new();
-    *THERE.get_or_init(|| {
-        // SAFETY: the context is that of the call that loads the module.
-        unsafe { raw::RedisModule_AddACLCategory }
-            .is_some_and(|add| done(unsafe { add(context, OWN_CATEGORY.as_ptr()) }).is_ok())
-    })
+/// Adds the category that has all commands of the module, where the server lets a module do so (from Redis 7.4 on).
+///
+/// # Safety
+///
+/// The context is that of the call that loads the module.
+pub(super) unsafe fn own_category(context: *mut raw::RedisModuleCtx) -> Option<CString> {
+    // SAFETY: as above. The server copies the name.
+    let add = unsafe { raw::RedisModule_AddACLCategory }?;
+    Some(category()).filter(|name| done(unsafe { add(context, name.as_ptr()) }).is_ok())
 }
 
 pub(super) fn done(status: c_int) -> Result<(), ()> {
@@ -176,10 +185,11 @@ unsafe fn describe(command: *mut raw::RedisModuleCommand, about: &About) -> Resu
     let mut keys = key_specs(about.access);
     // SAFETY: a row of zeros, which are numbers and null pointers, ends the table.
     keys.push(unsafe { std::mem::zeroed() });
+    let [summary, complexity] = [about.summary, about.complexity].map(spelled);
     let info = raw::RedisModuleCommandInfo {
         version: &version,
-        summary: about.summary.as_ptr(),
-        complexity: about.complexity.as_ptr(),
+        summary: summary.as_ptr(),
+        complexity: complexity.as_ptr(),
         since: c"0.1.0".as_ptr(),
         history: null_mut(),
         tips: null(),

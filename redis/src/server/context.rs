@@ -1,6 +1,7 @@
 //! One call of a command: its arguments, its reply, what of it is replicated.
 
 use crate::server::key::{Key, Mode};
+use crate::server::names::spelled;
 use crate::server::raw;
 use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
@@ -40,6 +41,9 @@ pub(super) unsafe fn arguments<'a>(
     argv: *mut *mut raw::RedisModuleString,
     argc: c_int,
 ) -> &'a [Argument<'a>] {
+    if argc == 0 {
+        return &[];
+    }
     // SAFETY: an argument is a pointer, with another name.
     unsafe { std::slice::from_raw_parts(argv.cast(), argc as usize) }
 }
@@ -140,6 +144,7 @@ impl<'a> Context<'a> {
         // SAFETY: `v` stands for an array of strings and its length. They are copied.
         unsafe {
             let (replicate, all) = (raw::RedisModule_Replicate.unwrap(), strings.as_mut_ptr());
+            let command = spelled(command);
             replicate(self.raw, command.as_ptr(), c"v".as_ptr(), all, strings.len());
             for string in strings {
                 raw::RedisModule_FreeString.unwrap()(self.raw, string);
@@ -224,6 +229,7 @@ impl Context<'_> {
     }
 
     pub fn reply_error(self, message: &CStr) {
+        let message = spelled(message);
         // SAFETY: the message is copied.
         unsafe { raw::RedisModule_ReplyWithError.unwrap()(self.raw, message.as_ptr()) };
     }

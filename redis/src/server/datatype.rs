@@ -3,6 +3,7 @@
 //! A set is saved as its [chunks](crate::set::chunk), each a string, of which the last one says that it is.
 
 use crate::server::log::{cannot_save, log, or_if_it_panics};
+use crate::server::names::spelled;
 use crate::server::raw;
 use crate::set::Set;
 use crate::set::assembly::{Assembly, Trouble};
@@ -123,9 +124,9 @@ unsafe extern "C" fn rewrite(
         number += 1;
         // SAFETY: `slb` stands for a string, a number, and bytes with their length.
         unsafe {
-            let emit = raw::RedisModule_EmitAOF.unwrap();
+            let (emit, command) = (raw::RedisModule_EmitAOF.unwrap(), spelled(c"CF.LOADCHUNK"));
             let (start, length): (*const c_char, usize) = (chunk.as_ptr().cast(), chunk.len());
-            emit(file, c"CF.LOADCHUNK".as_ptr(), c"slb".as_ptr(), key, number, start, length);
+            emit(file, command.as_ptr(), c"slb".as_ptr(), key, number, start, length);
         }
     });
     outcome.unwrap_or_else(|error| cannot_save(&errors::of_snapshot(&error)));

@@ -1,10 +1,11 @@
 //! What happens when the server loads the module.
 
 use crate::server::command::{self, Command};
+use crate::server::context::{Argument, arguments};
 use crate::server::log::{log, note, or_if_it_panics};
-use crate::server::{config, datatype, raw};
+use crate::server::{config, datatype, names, raw};
 use crate::set::totals;
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, CString, c_int};
 
 /// What the server passes.
 pub use crate::server::raw::{RedisModuleCtx, RedisModuleString};
@@ -17,18 +18,26 @@ const VERSION: c_int = 100;
 const TOO_OLD: &CStr =
     c"koel: this server is too old, it has no %s; the module needs Redis 7.0 or Valkey 8";
 
+const LOADED_ALREADY: &CStr =
+    c"koel: this server has a module %s already, which goes on; load the module once";
+
 /// Loads the module, with its commands, and returns what the server is to know.
 ///
 /// # Safety
 ///
 /// This is called once, before anything else of the module, with what the server passed to `RedisModule_OnLoad`, in
 /// that call.
-pub unsafe fn on_load(context: *mut RedisModuleCtx, argc: c_int, commands: Commands) -> c_int {
+pub unsafe fn on_load(
+    context: *mut RedisModuleCtx,
+    argv: *mut *mut RedisModuleString,
+    argc: c_int,
+    commands: Commands,
+) -> c_int {
     // SAFETY: the context is that of this call. Nothing is allocated before the server's functions are known.
     let outcome = unsafe {
         raw::init(context, NAME, VERSION)
             .map_err(|refusal| refuse(context, refusal))
-            .and_then(|()| load(context, argc, commands))
+            .and_then(|()| load(context, arguments(argv, argc), commands))
     };
     match outcome {
         Ok(()) => raw::REDISMODULE_OK,
@@ -38,34 +47,49 @@ pub unsafe fn on_load(context: *mut RedisModuleCtx, argc: c_int, commands: Comma
 
 /// Tells why the module cannot be loaded. Nothing is allocated: memory may be what is lacking.
 unsafe fn refuse(context: *mut RedisModuleCtx, refusal: raw::Refusal) {
+    let (text, name) = match refusal {
+        raw::Refusal::Lacks(function) => (TOO_OLD, function),
+        raw::Refusal::NameTaken => (LOADED_ALREADY, NAME),
+    };
     // SAFETY: the context is that of the call that loads the module; and `%s` stands for a string.
-    if let (raw::Refusal::Lacks(name), Some(log)) = (refusal, unsafe { raw::RedisModule_Log }) {
-        let (level, text) = (c"warning".as_ptr(), TOO_OLD.as_ptr());
-        unsafe { log(context, level, text, name.as_ptr()) };
+    if let Some(log) = unsafe { raw::RedisModule_Log } {
+        unsafe { log(context, c"warning".as_ptr(), text.as_ptr(), name.as_ptr()) };
     }
 }
 
-unsafe fn load(context: *mut RedisModuleCtx, argc: c_int, commands: Commands) -> Result<(), ()> {
+unsafe fn load(
+    context: *mut RedisModuleCtx,
+    arguments: &[Argument<'_>],
+    commands: Commands,
+) -> Result<(), ()> {
     // SAFETY: as above.
     unsafe {
         for name in raw::lacking(raw::Need::IfThere) {
             note(context, &format!("koel: this server has no {}", name.to_string_lossy()));
         }
-        if argc > 0 {
-            log(
-                context,
-                "koel: the module takes no arguments; its settings are koel.max-bytes and others",
-            );
-            return Err(());
-        }
+        choose_names(arguments).map_err(|error| log(context, &format!("koel: {error}")))?;
         let options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
             | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
             | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
         raw::RedisModule_SetModuleOptions.unwrap()(context, options);
         datatype::register(context)?;
-        commands(&mut Registry { context })?;
+        let own_category = command::own_category(context);
+        commands(&mut Registry { context, own_category })?;
         command::done(raw::RedisModule_RegisterInfoFunc.unwrap()(context, Some(tell)))?;
         config::register(context)
+    }
+}
+
+/// Takes the arguments that the operator gave the module.
+fn choose_names(arguments: &[Argument<'_>]) -> Result<(), String> {
+    match arguments {
+        [] => names::choose(None),
+        [name, prefix] if name.bytes().eq_ignore_ascii_case(b"prefix") => {
+            names::choose(Some(prefix.bytes()))
+        }
+        _ => Err("the only argument of the module is `prefix` and a word that its commands have instead of CF; its \
+                  settings are koel.max-bytes and others"
+            .into()),
     }
 }
 
@@ -86,6 +110,7 @@ unsafe extern "C" fn tell(info: *mut raw::RedisModuleInfoCtx, for_crash_report: 
 /// Registers commands.
 pub struct Registry {
     context: *mut RedisModuleCtx,
+    own_category: Option<CString>,
 }
 
 /// Adds all commands of the module to a registry.
@@ -94,6 +119,6 @@ type Commands = fn(&mut Registry) -> Result<(), ()>;
 impl Registry {
     pub fn add<C: Command>(&mut self) -> Result<(), ()> {
         // SAFETY: there is a registry only while the module is loaded.
-        unsafe { command::register::<C>(self.context) }
+        unsafe { command::register::<C>(self.context, self.own_category.as_deref()) }
     }
 }

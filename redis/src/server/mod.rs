@@ -3,6 +3,7 @@
 //!
 //! * [`load`] is what happens first, when the server loads the module.
 //! * [`command`] has what it must know of a command, and calls it.
+//! * [`names`] spells the names of commands.
 //! * [`context`] is one call: arguments, reply, replication.
 //! * [`key`] is a key that a command opened.
 //! * [`datatype`] saves, loads, copies and frees a set.
@@ -25,4 +26,5 @@ mod datatype;
 pub mod key;
 pub mod load;
 mod log;
+mod names;
 mod raw;

@@ -47,6 +47,7 @@ fn a_second_load_is_refused_and_the_first_goes_on() {
             assert_eq!(client.ask("CF.ADDNX k a").integer(), 0, "{kind:?}");
             assert_eq!(client.ask("MODULE LIST").array().len(), 1);
         }
+        assert!(server.log().contains("koel: this server has a module koel already"));
     });
 }
 

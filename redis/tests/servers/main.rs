@@ -8,6 +8,7 @@ mod files;
 mod interface;
 mod kills;
 mod limits;
+mod names;
 mod readme;
 mod replicas;
 mod replies;

@@ -31,7 +31,7 @@ type GetApi = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_int;
 
 /// Why [`init`] failed.
 pub enum Refusal {
-    /// The server has a module of this name already.
+    /// The server has a module of this name already. Only its log has been asked for.
     NameTaken,
     /// The server is too old: it lacks this function, which the module needs.
     Lacks(&'static CStr),
@@ -56,6 +56,10 @@ pub unsafe fn init(
     unsafe {
         get_api(c"RedisModule_IsModuleNameBusy".as_ptr(), (&raw mut is_name_busy).cast());
         if is_name_busy.is_some_and(|is_busy| is_busy(name.as_ptr()) != 0) {
+            // Another file has nothing yet, and nobody else who reads it.
+            if { RedisModule_Log }.is_none() {
+                get_api(c"RedisModule_Log".as_ptr(), (&raw mut RedisModule_Log).cast());
+            }
             return Err(Refusal::NameTaken);
         }
     }

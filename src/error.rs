@@ -12,7 +12,8 @@ use std::sync::Arc;
 ///
 /// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and usually a few
 /// percent more. It also refuses further copies of a single item once they fill the slots of the item's two buckets,
-/// even if there is room for other items. A refusal takes some microseconds, much longer than an insert, because the
+/// even if there is room for other items. [`insert`](crate::ConcurrentCuckooFilter::insert) adds a copy each time: use
+/// [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) where a `HashSet` would be used. A refusal takes some microseconds, much longer than an insert, because the
 /// filter first examines the items that it could move, in some hundred buckets.
 ///
 /// A filter that [grows](crate::ConcurrentCuckooFilter#growth) makes room by splitting the item's shard, and [refuses
@@ -93,12 +94,13 @@ impl fmt::Display for Full {
             }
             FullKind::NoMemory => "there is no memory for it to grow",
             FullKind::TooManyCopies => {
-                "the filter has as many copies of it as it takes; count such items elsewhere, or \
-                 insert each only if it is absent"
+                "the filter has as many copies of it as it takes, and `insert` adds one each time; use \
+                 `insert_if_absent`, or count such items elsewhere"
             }
             FullKind::NoRoomNearby => {
                 "there is none near its buckets, so remove items, or build a filter with a larger \
-                 capacity, or one that grows"
+                 capacity, or one that grows; if items were inserted more than once, each time took \
+                 room, which `insert_if_absent` avoids"
             }
         })
     }

@@ -77,7 +77,8 @@ mod sealed {
 /// The default hasher of a filter: a fast hash with random keys.
 ///
 /// Nobody who chooses the items can choose where they go, and no other process has the same hashes, unless it was forked
-/// from this one. (It is ahash today, and may be another one in any version.)
+/// from this one. Integers of equal value have equal hashes, whatever their types, as [under
+/// `StableHash`](StableHash#what-is-equal-to-what). The hash is ahash, and may be another one in any version.
 #[derive(Clone, Default)]
 pub struct RandomState(ahash::RandomState);
 
@@ -123,8 +124,7 @@ macro_rules! debug_by_name {
 
 debug_by_name! { RandomState RandomHasher StableHash StableHasher }
 
-/// Passes on these methods. The default of each would write bytes, which are hashed more slowly. (The default methods
-/// for signed integers pass them on as unsigned ones.)
+/// Passes on these methods. The default of each would write bytes, which are hashed more slowly.
 macro_rules! passed_on {
     ($($name:ident: $type:ty),+) => {
         $(#[inline]
@@ -134,10 +134,23 @@ macro_rules! passed_on {
     };
 }
 
+/// Passes on integers as 64 bits, so that equal values have equal hashes whatever their types.
+macro_rules! passed_on_as_64_bits {
+    ($($name:ident: $type:ty as $as:ty),+) => {
+        $(#[inline]
+        fn $name(&mut self, value: $type) {
+            self.0.write_u64(value as $as as u64);
+        })+
+    };
+}
+
 impl Hasher for RandomHasher {
-    passed_on! {
-        write: &[u8], write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128,
-        write_usize: usize
+    passed_on! { write: &[u8], write_u128: u128 }
+
+    passed_on_as_64_bits! {
+        write_u8: u8 as u64, write_u16: u16 as u64, write_u32: u32 as u64, write_u64: u64 as u64,
+        write_usize: usize as u64, write_i8: i8 as i64, write_i16: i16 as i64, write_i32: i32 as i64,
+        write_i64: i64 as i64, write_isize: isize as i64
     }
 
     #[inline]
@@ -210,6 +223,39 @@ impl Hasher for RandomHasher {
 /// assert!(again.contains("an item"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # A hasher of another crate
+///
+/// Neither this trait nor such a hasher is yours, so wrap the hasher in a type that is. Its crate has to promise that its
+/// hashes stay the same. (`BuildHasherDefault<DefaultHasher>` stands for it here, and promises nothing.)
+///
+/// ```
+/// use koel::PersistentHasher;
+/// use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+///
+/// #[derive(Clone, Default)]
+/// struct Theirs(BuildHasherDefault<DefaultHasher>);
+///
+/// impl BuildHasher for Theirs {
+///     type Hasher = DefaultHasher;
+///
+///     fn build_hasher(&self) -> DefaultHasher {
+///         self.0.build_hasher()
+///     }
+/// }
+///
+/// impl PersistentHasher for Theirs {
+///     const NAME: &'static str = "example.org SipHash 1-3, version 1";
+///
+///     fn seed(&self) -> u128 {
+///         0
+///     }
+///
+///     fn from_seed(seed: u128) -> Option<Self> {
+///         (seed == 0).then(Theirs::default)
+///     }
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a filter that hashes with `{Self}` cannot be saved or loaded",
     label = "the hashes of `{Self}` are not known to be the same in another process",
@@ -254,6 +300,30 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// # What is equal to what
+///
+/// * **Integers of equal value are one item**, whatever their types: `5u8`, `5i32` and `5u64`. So are `-1i8` and
+///   `-1i64`. A `bool` is the integer 0 or 1, and a `char` is the integer of its code point. `u128` and `i128` are apart:
+///   `5u128` is another item than `5u64`. A negative number is the same item as the `u64` with the same bits, so `-1i64`
+///   and `u64::MAX` are one item.
+/// * **Text and bytes are one item if they have the same bytes**: a `str`, a `String`, and a slice, `Vec` or array of
+///   `u8`.
+/// * A reference, a `Box` or an `Arc` is the same item as what it leads to.
+/// * Anything else is equal to another item if both write the same pieces, as told below.
+///
+/// [`RandomState`], the default hasher, takes the same integers for one item, and the same kinds of text for one item,
+/// but text and bytes for two.
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, StableHash};
+///
+/// let builder = ConcurrentCuckooFilter::builder().capacity(1_000);
+/// let seen = builder.hasher(StableHash::random()).build()?;
+/// seen.insert(&5u64).expect("room for a thousand");
+/// assert!(seen.contains(&5) && seen.contains(&5u8) && !seen.contains(&5u128));
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+///
 /// # What is hashed
 ///
 /// A `str`, a `String`, and a slice, `Vec` or array of `u8` are hashed as their bytes are: with one
@@ -273,9 +343,9 @@ pub trait PersistentHasher: BuildHasher + Sized {
 ///
 /// Any other item's [`Hash`] implementation writes bytes in one or more pieces. The first piece is
 /// hashed with the seed. Every further piece is hashed with the previous hash as its seed:
-/// `XXH3(last, … XXH3(second, XXH3(first, seed)))`. An integer is one little-endian piece. `usize` and `isize` are
-/// written as 64 bits. Strings and bytes inside other items are one piece each: the length that Rust writes before
-/// bytes, and the byte 255 that it writes after a string, are left out.
+/// `XXH3(last, … XXH3(second, XXH3(first, seed)))`. An integer is one little-endian piece of 64 bits, signed ones with
+/// their sign extended; a `u128` or `i128` is one of 128 bits. Strings and bytes inside other items are one piece each:
+/// the length that Rust writes before bytes, and the byte 255 that it writes after a string, are left out.
 ///
 /// Rust does not promise that the types of the standard library will always write the same pieces.
 /// Today:
@@ -394,9 +464,9 @@ impl StableHasher {
     }
 }
 
-/// Writes integers in little-endian byte order on all machines. (The default methods for signed integers pass them on
-/// as unsigned ones.)
-macro_rules! little_endian {
+/// Writes integers of all widths up to 64 bits as the little-endian bytes of 64 bits, so that equal values have equal
+/// hashes, on all machines.
+macro_rules! as_64_bits {
     ($($write:ident($number:ty as $as:ty))*) => {
         $(#[inline]
         fn $write(&mut self, number: $number) {
@@ -419,7 +489,7 @@ impl Hasher for StableHasher {
     fn write_u8(&mut self, number: u8) {
         match self.last {
             Last::Bytes if number == 0xFF => self.last = Last::Other,
-            _ => self.piece(&[number], Last::Other),
+            _ => self.write_u64(number.into()),
         }
     }
 
@@ -429,12 +499,20 @@ impl Hasher for StableHasher {
         self.last = Last::Length(number as u64);
     }
 
-    little_endian! {
-        write_u16(u16 as u16)
-        write_u32(u32 as u32)
+    as_64_bits! {
+        write_u16(u16 as u64)
+        write_u32(u32 as u64)
         write_u64(u64 as u64)
-        write_u128(u128 as u128)
+        write_i8(i8 as i64)
+        write_i16(i16 as i64)
+        write_i32(i32 as i64)
+        write_i64(i64 as i64)
         write_isize(isize as i64)
+    }
+
+    #[inline]
+    fn write_u128(&mut self, number: u128) {
+        self.piece(&number.to_le_bytes(), Last::Other);
     }
 
     #[inline]
@@ -508,23 +586,61 @@ mod tests {
         }
         assert_eq!(hash.hash_one([255u8; 4]), hash.hash_bytes(&[255; 4]));
         let hash = |item: (&str, u8, &[u8])| StableHash::with_seed(42).hash_one(item);
-        assert_eq!(hash(("a", 255, b"b")), of(&[b"a", &[255], b"b"]));
-        assert_eq!(hash(("a", 0, b"")), of(&[b"a", &[0], b""]));
+        assert_eq!(hash(("a", 255, b"b")), of(&[b"a", &255u64.to_le_bytes(), b"b"]));
+        assert_eq!(hash(("a", 0, b"")), of(&[b"a", &[0; 8], b""]));
     }
 
     #[test]
     fn other_items_are_hashed_piece_by_piece() {
         let hash = StableHash::with_seed(42);
-        assert_eq!(hash.hash_one(0x0102_0304_u32), of(&[&[4, 3, 2, 1]]));
-        assert_eq!(hash.hash_one(-2i16), of(&[&[0xFE, 0xFF]]));
-        assert_eq!(hash.hash_one(255u8), of(&[&[255]]));
+        assert_eq!(hash.hash_one(0x0102_0304_u32), of(&[&[4, 3, 2, 1, 0, 0, 0, 0]]));
+        assert_eq!(hash.hash_one(-2i16), of(&[&(-2i64).to_le_bytes()]));
+        assert_eq!(hash.hash_one(255u8), of(&[&255u64.to_le_bytes()]));
         assert_eq!(hash.hash_one(3usize), of(&[&[3, 0, 0, 0, 0, 0, 0, 0]]));
         let lengths = (3usize, 4usize, "four", 5usize);
         let expected: &[&[u8]] = &[&3u64.to_le_bytes(), b"four", &5u64.to_le_bytes()];
         assert_eq!(hash.hash_one(lengths), of(expected));
         assert_eq!(hash.hash_one(-1isize), of(&[&[0xFF; 8]]));
-        assert_eq!(hash.hash_one((7u8, "a")), of(&[&[7], b"a"]));
+        assert_eq!(hash.hash_one((7u8, "a")), of(&[&7u64.to_le_bytes(), b"a"]));
         assert_eq!(hash.hash_one(1u128 << 64), of(&[&(1u128 << 64).to_le_bytes()]));
+    }
+
+    fn integers_of_equal_value_are_one_item_of<S: BuildHasher>(hasher: &S) {
+        for value in [0u8, 1, 5, 127] {
+            let expected = hasher.hash_one(u64::from(value));
+            let signed = value as i8;
+            let others: [&dyn Fn(&S) -> u64; 9] = [
+                &|hasher| hasher.hash_one(value),
+                &|hasher| hasher.hash_one(u16::from(value)),
+                &|hasher| hasher.hash_one(u32::from(value)),
+                &|hasher| hasher.hash_one(usize::from(value)),
+                &|hasher| hasher.hash_one(signed),
+                &|hasher| hasher.hash_one(i16::from(signed)),
+                &|hasher| hasher.hash_one(i32::from(signed)),
+                &|hasher| hasher.hash_one(i64::from(signed)),
+                &|hasher| hasher.hash_one(isize::from(signed)),
+            ];
+            assert!(others.iter().all(|other| other(hasher) == expected), "{value}");
+            assert_eq!(hasher.hash_one(char::from(value)), expected);
+            assert_ne!(hasher.hash_one(u128::from(value)), expected);
+            assert_ne!(hasher.hash_one([value]), expected);
+            assert_ne!(hasher.hash_one((value, value)), expected);
+        }
+        let negative = hasher.hash_one(-3i64);
+        assert_eq!(hasher.hash_one(-3i8), negative);
+        assert_eq!(hasher.hash_one(-3i16), negative);
+        assert_eq!(hasher.hash_one(-3i32), negative);
+        assert_eq!(hasher.hash_one(-3isize), negative);
+        assert_eq!(hasher.hash_one(-3i64 as u64), negative);
+        assert_ne!(hasher.hash_one(-3i32 as u32), negative);
+        assert_ne!(hasher.hash_one(-3i128), negative);
+        assert_eq!(hasher.hash_one(true), hasher.hash_one(1u64));
+    }
+
+    #[test]
+    fn integers_of_equal_value_are_one_item_under_both_hashers() {
+        integers_of_equal_value_are_one_item_of(&StableHash::with_seed(42));
+        integers_of_equal_value_are_one_item_of(&RandomState::new());
     }
 
     #[test]

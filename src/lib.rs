@@ -32,6 +32,7 @@
 //! * An item is anything that can be hashed, or its hash, as [`Prehashed`].
 //! * [`StableHash`] makes a filter that can be [saved and loaded](guide::files).
 //! * `DurableFilter` is opened with its file, and a crash takes [nothing that it has answered](guide::durable).
+//! * [`forgets_after`](Builder::forgets_after) makes a filter that forgets an item after a time.
 //! * [`union`](ConcurrentCuckooFilter::union) merges another filter into this one.
 //! * The methods that end in `_many` process [many items at once](guide::batches), which is faster
 //!   in a large table; those that begin with `par_` do so on all threads.
@@ -40,7 +41,8 @@
 //!
 //! * `rayon` (default): the methods that begin with `par_`. They run in the caller's rayon pool.
 //! * `durable` (default, on Unix): `DurableFilter`.
-//! * `serde`: filters that can be saved are `Serialize` and `Deserialize`, as the bytes of their files.
+//! * `serde`: filters that can be saved are `Serialize` and `Deserialize`, as the bytes of their files; [`Stats`] and
+//!   [`SnapshotInfo`] are `Serialize`, as their fields.
 //!
 //! # Systems
 //!
@@ -98,6 +100,11 @@
 //!
 //! koel is not lock-free: [which operations wait, and for what](guide::progress).
 //!
+//! **In async code**, operations on one item may be called as they are: they wait for other threads for microseconds, and
+//! never across an `await`. Saving, loading, opening, closing, shrinking, ticks and large batches take as long as the
+//! filter is large, and those of a `DurableFilter` with `SyncPolicy::Each` wait for the disk, so call them where blocking
+//! is allowed, such as in tokio's `spawn_blocking`.
+//!
 //! # Inside
 //!
 //! ```text
@@ -130,12 +137,12 @@
 //! version was even and is unchanged: then the item was not being moved, since a move changes the versions of both its
 //! stripes. (In narrow buckets of a filter of fixed size, it looks at both of them before, without a version, and is
 //! done if it finds the item: a fingerprint that is found is proof enough there. A wide bucket of a filter that forgets
-//! asks for both versions: [`sweep`](mod@sweep).) [`kick`](mod@kick) explains why that is right while an item is on its
+//! asks for both versions: [`sweep`](mod@guide::sweep).) [`kick`](mod@guide::kick) explains why that is right while an item is on its
 //! way from one bucket to the other.
 //!
 //! A filter that grows has equal shards of 64 or 128 KiB behind a directory: the position of a hash among all hashes
 //! leads to the shard. A lookup also reads the directory's entry before and after, and tries again if the entry has
-//! changed; [`split`](mod@split) explains why.
+//! changed; [`split`](mod@guide::split) explains why.
 //!
 //! # The sources
 //!
@@ -153,7 +160,7 @@
 //! guide/      the pages of this documentation
 //! ```
 //!
-//! Single files are for all layers: `error.rs`, `hash.rs`, `stats.rs`, `mapping.rs` (files as words in memory), and
+//! Single files are for all layers: `error.rs`, `hash.rs`, `stats.rs`, `window.rs`, `mapping.rs` (files as words in memory), and
 //! `sync.rs`, which has the atomics of the standard library or of a checker.
 //!
 //! `unsafe` is in `table/memory.rs` and `backend/growing/tables.rs`, and, in one place each (but for what only a
@@ -186,9 +193,8 @@ mod snapshot;
 mod stats;
 mod sync;
 mod table;
+mod window;
 
-#[cfg(doc)]
-pub use backend::growing::{join, split};
 #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
 pub use durable::{DurableError, DurableErrorKind, DurableFilter, DurableOptions, SyncPolicy};
 pub use error::{BuildError, BuildErrorKind, Error, Full, FullKind, UnionError, UnionErrorKind};
@@ -197,16 +203,11 @@ pub use filter::builder::Builder;
 pub use hash::{
     Key, PersistentHasher, Prehashed, RandomHasher, RandomState, StableHash, StableHasher,
 };
-#[cfg(doc)]
-pub use shard::kick;
-#[cfg(doc)]
-pub use shard::sweep;
-#[cfg(doc)]
-pub use snapshot::format;
 pub use snapshot::{
     Piece, PieceLoader, SaveReport, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo,
 };
 pub use stats::Stats;
+pub use window::Window;
 
 /// What koel's own programs share with it: how a file takes the place of another one. This is not a part of the
 /// interface, and may change with any version.

@@ -32,6 +32,7 @@ mod arguments;
 mod commands;
 mod failure;
 mod lines;
+mod paths;
 mod random;
 mod run;
 mod state;

@@ -5,7 +5,7 @@ use koel::{
     BuildError, ConcurrentCuckooFilter, DurableError, DurableFilter, Full, Prehashed,
     SnapshotError, StableHash, UnionErrorKind,
 };
-use koel_state::window::Window;
+use koel::Window;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::convert;
@@ -13,7 +13,8 @@ use std::path::Path;
 
 /// For how long a filter remembers items. An error if another program counts its ticks.
 pub fn window_of(filter: &ConcurrentCuckooFilter<StableHash>) -> Result<Option<Window>, String> {
-    Window::of(filter).map_err(|ticks| {
+    let Some(ticks) = filter.remembers() else { return Ok(None) };
+    filter.window().map(Some).ok_or_else(|| {
         format!(
             "it remembers items for {ticks} ticks, which another program counts, so nobody knows here when to \
              forget one"

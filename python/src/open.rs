@@ -8,7 +8,7 @@ use koel::{
     DurableError, DurableErrorKind, DurableFilter, DurableOptions, PersistentHasher, SnapshotFile,
     StableHash, SyncPolicy,
 };
-use koel_state::window::Window;
+use koel::Window;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};

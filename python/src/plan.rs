@@ -1,7 +1,7 @@
 //! A new filter: its arguments, and the limits of these.
 
 use koel::{BuildError, ConcurrentCuckooFilter, StableHash};
-use koel_state::window::Window;
+use koel::Window;
 
 /// The arguments of a new filter.
 #[derive(Clone, Copy)]

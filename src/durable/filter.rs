@@ -18,6 +18,7 @@ use crate::journal::write::Writer;
 use crate::layout::geometry::Mixed;
 use crate::snapshot::{SaveReport, SnapshotError};
 use crate::stats::Stats;
+use crate::window::Window;
 use parking_lot::Mutex;
 use std::fmt;
 use std::io::Write;
@@ -146,7 +147,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.recorded(hash, self.backend().perform(hash, Count))
     }
 
-    /// Adds a copy of the item.
+    /// Adds a copy of the item, whether or not it is in the filter. To add it once, use
+    /// [`insert_if_absent`](Self::insert_if_absent).
     ///
     /// # Errors
     ///
@@ -264,6 +266,21 @@ impl<S: PersistentHasher> DurableFilter<S> {
         }
         self.shared.wait()?;
         Ok(passed)
+    }
+
+    /// Lets the ticks pass that are due by the system's clock, as [`ConcurrentCuckooFilter::keep_up`].
+    ///
+    /// # Errors
+    ///
+    /// As [`tick_to`](Self::tick_to).
+    pub fn keep_up(&self) -> Result<u64, DurableError> {
+        self.window().map_or(Ok(0), |window| self.tick_to(window.number_now()))
+    }
+
+    /// Returns the window of time for which the filter remembers items, as [`ConcurrentCuckooFilter::window`].
+    #[must_use]
+    pub fn window(&self) -> Option<Window> {
+        self.shared.filter.window()
     }
 
     /// Removes all items.
@@ -605,7 +622,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         found
     }
 
-    /// Adds a copy of each item.
+    /// Adds a copy of each item, whether or not it is in the filter. To add each once, use
+    /// [`insert_if_absent_many`](Self::insert_if_absent_many).
     ///
     /// # Errors
     ///

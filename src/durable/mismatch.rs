@@ -2,6 +2,7 @@
 
 use crate::filter::builder::Settings;
 use crate::layout::sizing::Layout;
+use crate::window::Window;
 use std::fmt;
 
 /// A setting that a filter does not have, and cannot get any more.
@@ -15,6 +16,8 @@ pub enum Mismatch {
     Rate { has: f64, asked: f64 },
     /// The filter remembers items for another number of ticks, or for ever.
     Ticks { has: Option<u32>, asked: u32 },
+    /// The filter forgets items after another time, or by ticks that do not follow the system's clock.
+    Window { has: Option<Window>, asked: Window },
     /// The filter was made for less growth.
     Growth { has: f64, asked: f64 },
 }
@@ -42,6 +45,15 @@ impl fmt::Display for Mismatch {
                 f,
                 "its filter remembers items for ever, and the program asks for .remembers({asked})"
             ),
+            Mismatch::Window { has: Some(has), asked } => write!(
+                f,
+                "its filter forgets items after {has}, and the program asks for .forgets_after() with {asked}"
+            ),
+            Mismatch::Window { has: None, asked } => write!(
+                f,
+                "its filter forgets items by ticks that the program counts, and the program asks for \
+                 .forgets_after() with {asked}"
+            ),
             Mismatch::Growth { has, asked } => write!(
                 f,
                 "its filter was made to grow by a factor of {has}, and the program asks for \
@@ -51,12 +63,12 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Checks that a filter with this layout is what was asked for. Only what was set counts. The filter may be better: it
+/// Checks that a filter with this layout and this window of time is what was asked for. Only what was set counts. The filter may be better: it
 /// may have a lower rate or, if its size is fixed, a larger capacity. One that grows may have begun with any capacity,
 /// and its limit of memory can be replaced.
-pub fn check(asked: &Settings, filter: &Layout) -> Result<(), Mismatch> {
-    let Settings { capacity, false_positive_rate, remembers, grows, expected_growth, max_bytes } =
-        *asked;
+pub fn check(asked: &Settings, filter: &Layout, time: Option<Window>) -> Result<(), Mismatch> {
+    let &Settings { capacity, false_positive_rate, remembers, window, grows, .. } = asked;
+    let &Settings { expected_growth, max_bytes, .. } = asked;
     if !filter.grows {
         let of_growth = [
             (grows, ".growing()"),
@@ -75,6 +87,9 @@ pub fn check(asked: &Settings, filter: &Layout) -> Result<(), Mismatch> {
     let has = lanes.forgets().then(|| lanes.remembers().into());
     if let Some(asked) = remembers.filter(|asked| has != Some(*asked)) {
         return Err(Mismatch::Ticks { has, asked });
+    }
+    if let Some(asked) = window.filter(|asked| time != Some(*asked)) {
+        return Err(Mismatch::Window { has: time, asked });
     }
     // A table of more than 2^32 buckets has a higher rate than it was made for.
     let made = asked.layout().map_or(0.0, |made| made.rate);
@@ -104,13 +119,14 @@ mod tests {
                             capacity: Some(capacity),
                             false_positive_rate: Some(rate),
                             remembers,
+                            window: None,
                             grows: growth.is_some(),
                             expected_growth: growth,
                             max_bytes: None,
                         };
                         // Not all combinations are filters.
                         if let Ok(filter) = asked.layout() {
-                            assert_eq!(check(&asked, &filter), Ok(()), "{asked:?}");
+                            assert_eq!(check(&asked, &filter, None), Ok(()), "{asked:?}");
                         }
                     }
                 }

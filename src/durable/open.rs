@@ -178,7 +178,7 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
             }
             loaded => {
                 let filter = loaded?;
-                let checked = check(&settings, &filter.backend().layout());
+                let checked = check(&settings, &filter.backend().layout(), filter.window());
                 checked.map_err(|error| DurableError::other_settings(error).of_file(&path))?;
                 if let Some(bytes) = settings.max_bytes {
                     filter.set_max_bytes(bytes);

@@ -54,7 +54,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         self.answers(items, false, look_up)
     }
 
-    /// [Adds](Self::insert) a copy of each item. Repeated items are added repeatedly.
+    /// [Adds](Self::insert) a copy of each item. Repeated items are added repeatedly, and take room each time; see
+    /// [`insert_if_absent_many`](Self::insert_if_absent_many).
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

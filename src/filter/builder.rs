@@ -6,6 +6,8 @@ use crate::filter::ConcurrentCuckooFilter;
 use crate::hash::RandomState;
 use crate::layout::sizing::{Layout, layout_for};
 use crate::layout::stamps::MAX_TICKS;
+use crate::window::Window;
+use std::time::Duration;
 
 impl ConcurrentCuckooFilter<RandomState> {
     /// Creates a filter in which `capacity` distinct items fit.
@@ -105,6 +107,8 @@ pub struct Settings {
     pub capacity: Option<usize>,
     pub false_positive_rate: Option<f64>,
     pub remembers: Option<u32>,
+    /// The window of [`forgets_after`](Builder::forgets_after), whose ticks are in `remembers`.
+    pub window: Option<Window>,
     pub grows: bool,
     pub expected_growth: Option<f64>,
     pub max_bytes: Option<usize>,
@@ -233,8 +237,44 @@ impl<S> Builder<S> {
     /// assert!(week.size_in_bytes() < 2_200_000);
     /// # Ok::<(), koel::BuildError>(())
     /// ```
+    ///
+    /// The ticks are yours, and pass when you say so. To forget by the system's clock, use
+    /// [`forgets_after`](Self::forgets_after).
     pub fn remembers(mut self, ticks: u32) -> Self {
         self.settings.remembers = Some(ticks);
+        self.settings.window = None;
+        self
+    }
+
+    /// Makes the filter forget an item once this time has passed since it was inserted or last
+    /// [refreshed](ConcurrentCuckooFilter::refresh), by the system's clock: never earlier, and up to one tick later, which is
+    /// a fourteenth of the time or a second.
+    ///
+    /// The filter [remembers](Self::remembers) items for up to 14 ticks, which make up a [`Window`]. Call
+    /// [`keep_up`](ConcurrentCuckooFilter::keep_up) now and then to let the ticks pass that are due. Times are rounded up
+    /// to whole seconds, and are a hundred years at most.
+    ///
+    /// ```
+    /// use koel::ConcurrentCuckooFilter;
+    /// use std::time::Duration;
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(100);
+    /// let tokens = builder.forgets_after(Duration::from_secs(2)).build()?;
+    /// tokens.insert("token").expect("room for a hundred");
+    /// tokens.keep_up();
+    /// assert!(tokens.contains("token"));
+    /// # if false { // four seconds later
+    /// tokens.keep_up();
+    /// assert!(!tokens.contains("token"));
+    /// # }
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[doc(alias = "ttl")]
+    #[doc(alias = "expire")]
+    pub fn forgets_after(mut self, time: Duration) -> Self {
+        let window = Window::new(time);
+        self.settings.remembers = Some(window.ticks());
+        self.settings.window = Some(window);
         self
     }
 
@@ -335,7 +375,11 @@ impl<S> Builder<S> {
     /// ```
     pub fn build(self) -> Result<ConcurrentCuckooFilter<S>, BuildError> {
         let backend = Backend::new(self.layout()?)?;
-        Ok(ConcurrentCuckooFilter::from_parts(backend, self.hasher))
+        let filter = ConcurrentCuckooFilter::from_parts(backend, self.hasher);
+        if let Some(window) = self.settings.window {
+            filter.tick_to(window.number_now());
+        }
+        Ok(filter)
     }
 
     /// Returns the number of bytes that the filter would begin with, without building it.

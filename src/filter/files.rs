@@ -24,7 +24,7 @@ use std::path::Path;
 ///
 /// A filter can be saved and loaded if its hasher is a [`PersistentHasher`]. Build it with a
 /// [`StableHash`](crate::StableHash), because the default hasher has random keys, which are lost
-/// when the process ends. [`format`](mod@crate::format) describes the files.
+/// when the process ends. [`format`](mod@crate::guide::format) describes the files.
 ///
 /// ```compile_fail,E0277
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -285,7 +285,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
 ///
 /// A server sends a filter in pieces: each is made when it is asked for by a *cursor*, checked when it
 /// arrives, and of a size that the caller chooses. Nothing is kept between two pieces, except for
-/// the cursor, and the filter can be changed and grow meanwhile. [`format`](mod@crate::format)
+/// the cursor, and the filter can be changed and grow meanwhile. [`format`](mod@crate::guide::format)
 /// describes the pieces: a file is the one that has all of a filter.
 ///
 /// ```
@@ -469,6 +469,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// assert_eq!(monday.union(&tuesday), Ok(0));
     /// # Ok::<(), koel::BuildError>(())
     /// ```
+    #[doc(alias = "merge")]
     pub fn union(&self, other: &Self) -> Result<usize, UnionError> {
         self.check_union(other)?;
         // Otherwise an item that is removed meanwhile could come back.
@@ -505,61 +506,5 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
             return Err(UnionError::new(UnionErrorKind::DifferentHasher, text));
         }
         union::check(self.backend(), other.backend())
-    }
-}
-
-/// Filters in the data formats of `serde`: as the bytes of a file.
-#[cfg(feature = "serde")]
-mod serde {
-    use crate::filter::ConcurrentCuckooFilter;
-    use crate::hash::PersistentHasher;
-    use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
-    use serde::ser::{Error as _, Serialize, Serializer};
-    use std::fmt;
-    use std::marker::PhantomData;
-
-    /// The most bytes that are allocated because a sequence claims to be that long.
-    const MOST_CLAIMED: usize = 1 << 20;
-
-    /// # serde
-    ///
-    /// With the feature `serde`, a filter that can be saved can also be a field of what is serialised. It is written as
-    /// bytes: those of [`write_to`](ConcurrentCuckooFilter::write_to), with their checksums. All of them are in memory
-    /// at once, and formats without bytes, such as JSON, write a number for each: for large filters, use a file.
-    impl<S: PersistentHasher> Serialize for ConcurrentCuckooFilter<S> {
-        fn serialize<F: Serializer>(&self, serializer: F) -> Result<F::Ok, F::Error> {
-            let mut bytes = Vec::new();
-            self.write_to(&mut bytes).map_err(F::Error::custom)?;
-            serializer.serialize_bytes(&bytes)
-        }
-    }
-
-    impl<'de, S: PersistentHasher> Deserialize<'de> for ConcurrentCuckooFilter<S> {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_bytes(Bytes(PhantomData))
-        }
-    }
-
-    struct Bytes<S>(PhantomData<S>);
-
-    impl<'de, S: PersistentHasher> Visitor<'de> for Bytes<S> {
-        type Value = ConcurrentCuckooFilter<S>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("the bytes of a saved filter")
-        }
-
-        fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-            ConcurrentCuckooFilter::read_from(bytes).map_err(E::custom)
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Self::Value, A::Error> {
-            let claimed = numbers.size_hint().unwrap_or(0);
-            let mut bytes = Vec::with_capacity(claimed.min(MOST_CLAIMED));
-            while let Some(byte) = numbers.next_element()? {
-                bytes.push(byte);
-            }
-            ConcurrentCuckooFilter::read_from(&bytes[..]).map_err(A::Error::custom)
-        }
     }
 }

@@ -13,6 +13,9 @@ pub mod batch;
 
 pub mod files;
 
+#[cfg(feature = "serde")]
+mod serde;
+
 use crate::backend::Backend;
 use crate::error::BuildError;
 use crate::hash::RandomState;

@@ -6,6 +6,7 @@ use crate::filter::ConcurrentCuckooFilter;
 use crate::hash::{Key, Prehashed};
 use crate::layout::geometry::Mixed;
 use crate::table::ticking::Ticking;
+use crate::window::Window;
 use std::hash::BuildHasher;
 
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
@@ -52,7 +53,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         Mixed::of(item.hash_with(&self.hasher))
     }
 
-    /// Adds a copy of the item, whether or not the filter already contains it.
+    /// Adds a copy of the item, whether or not the filter already contains it. **Unlike a `HashSet`'s `insert`, each call
+    /// takes room**: to add an item once, use [`insert_if_absent`](Self::insert_if_absent).
     ///
     /// # Errors
     ///
@@ -66,6 +68,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// assert_eq!(filter.count("an item"), 2);
     /// # Ok::<(), koel::Full>(())
     /// ```
+    #[doc(alias = "add")]
     #[inline]
     pub fn insert<K: Key + ?Sized>(&self, item: &K) -> Result<(), Full> {
         self.backend.perform(self.mixed(item), Insert)
@@ -147,6 +150,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// assert!(!filter.remove("an item"));
     /// # Ok::<(), koel::Full>(())
     /// ```
+    #[doc(alias = "delete")]
     #[inline]
     pub fn remove<K: Key + ?Sized>(&self, item: &K) -> bool {
         self.backend.perform(self.mixed(item), Remove)
@@ -219,6 +223,49 @@ impl<S> ConcurrentCuckooFilter<S> {
     pub fn remembers(&self) -> Option<u32> {
         let lanes = self.backend().lanes();
         lanes.forgets().then(|| lanes.remembers().into())
+    }
+
+    /// Returns the window of time for which the filter remembers items, or `None` if it remembers them for ever, or by
+    /// ticks that do not follow the system's clock.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, Window};
+    /// use std::time::Duration;
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(100);
+    /// let filter = builder.forgets_after(Duration::from_secs(3_600)).build()?;
+    /// assert!(filter.window().is_some_and(|window| window.seconds() >= 3_600));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn window(&self) -> Option<Window> {
+        Window::of_ticks(self.remembers()?, self.present_tick())
+    }
+
+    /// Lets the ticks pass that are due by the system's clock, in a filter that [forgets after a
+    /// time](crate::Builder::forgets_after), and returns how many passed. In other filters, this does nothing.
+    ///
+    /// Call it now and then: before a lookup, in a loop of work, or on a timer. While no tick is due, it takes as long as
+    /// reading the clock; [`tick_to`](Self::tick_to) tells what a tick takes. If it is not called, items stay longer. If
+    /// the clock is set back, nothing is forgotten until it has caught up.
+    ///
+    /// ```no_run
+    /// use koel::ConcurrentCuckooFilter;
+    /// use std::time::Duration;
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000_000);
+    /// let seen = builder.forgets_after(Duration::from_secs(24 * 3_600)).build()?;
+    /// for request in ["/a", "/b", "/a"] {
+    ///     seen.keep_up();
+    ///     if seen.insert_if_absent(request).expect("room for the requests of a day") {
+    ///         println!("{request} is the first of its kind in a day");
+    ///     }
+    /// }
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[doc(alias = "expire")]
+    pub fn keep_up(&self) -> u64 {
+        self.window().map_or(0, |window| self.tick_to(window.number_now()))
     }
 
     /// Lets a tick pass, and removes what expires.

@@ -1,6 +1,5 @@
-//! Guides: how to choose, what an operation may wait for, why koel is built as it is.
-//!
-//! (These pages are for reading; nothing in them can be called.)
+//! **Pages to read, not modules**: how to choose, what an operation may wait for, why koel is built as it is. They are
+//! in the documentation only, so nothing of them can be imported.
 //!
 //! For users:
 //!
@@ -14,11 +13,18 @@
 //! For readers of the source:
 //!
 //! * [`design`]: the decisions, and the measurements behind them
-//! * [`kick`](mod@crate::kick): how a lookup stays right while items move
-//! * [`sweep`](mod@crate::sweep): how items expire while other threads use the filter
-//! * [`split`](mod@crate::split): how a lookup stays right while a shard is split
-//! * [`join`](mod@crate::join): and while two shards are joined
-//! * [`format`](mod@crate::format): a saved filter, byte by byte, as a file or in pieces
+//! * [`kick`](mod@crate::guide::kick): how a lookup stays right while items move
+//! * [`sweep`](mod@crate::guide::sweep): how items expire while other threads use the filter
+//! * [`split`](mod@crate::guide::split): how a lookup stays right while a shard is split
+//! * [`join`](mod@crate::guide::join): and while two shards are joined
+//! * [`format`](mod@crate::guide::format): a saved filter, byte by byte, as a file or in pieces
+
+#[cfg(doc)]
+pub use crate::backend::growing::{join, split};
+#[cfg(doc)]
+pub use crate::shard::{kick, sweep};
+#[cfg(doc)]
+pub use crate::snapshot::format;
 
 #[doc = include_str!("rates.md")]
 pub mod rates {}

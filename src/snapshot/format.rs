@@ -200,8 +200,9 @@
 //!
 //! koel's own hasher is named `XXH3-64`, and its seed has 64 bits. The hash of a string, or of a sequence of bytes, is
 //! the 64-bit XXH3 hash of its bytes, with the seed. Other items are hashed in pieces: the first piece with the seed,
-//! and each further piece with the previous hash as its seed. An integer is one piece, in little-endian order. The
-//! pieces of other items are described under [what is hashed](crate::StableHash#what-is-hashed). The states of the
+//! and each further piece with the previous hash as its seed. An integer is one piece of 64
+//! bits, in little-endian order and with its sign extended; a `u128` or `i128` is one of 128 bits. The pieces of other
+//! items are described under [what is hashed](crate::StableHash#what-is-hashed). The states of the
 //! `koel` command use this hasher. The higher half of the 128 bits is zero, unless lines are compared as URLs: then the
 //! items are the URLs in a normal form that only this command computes.
 //!

@@ -426,7 +426,8 @@ fn what_a_program_asks_for_and_the_state_contradicts_is_refused() {
     let (growing, week) = (|| fixed().growing().expected_growth(100.0), || fixed().remembers(7));
     let plain = || ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(8));
     type Asked<'a> = (Builder, &'a str);
-    let states: [(Builder, Vec<Asked<'_>>); 3] = [
+    let hours = |hours: u64| fixed().forgets_after(Duration::from_secs(3_600 * hours));
+    let states: [(Builder, Vec<Asked<'_>>); 4] = [
         (
             fixed(),
             vec![
@@ -464,8 +465,22 @@ fn what_a_program_asks_for_and_the_state_contradicts_is_refused() {
                 (week().remembers(6), "for 7 ticks, and the program asks for .remembers(6)"),
                 (week().remembers(8), "for 7 ticks, and the program asks for .remembers(8)"),
                 (week().growing(), "the program asks for .growing()"),
+                (hours(2), "for 7 ticks, and the program asks for .remembers(14)"),
+                (
+                    fixed().forgets_after(Duration::from_secs(7)),
+                    "by ticks that the program counts, and the program asks for .forgets_after() with 7s",
+                ),
                 (fixed(), ""),
                 (week(), ""),
+            ],
+        ),
+        (
+            hours(14),
+            vec![
+                (hours(28), "after 14h, and the program asks for .forgets_after() with 28h"),
+                (hours(14), ""),
+                (fixed().remembers(14), ""),
+                (plain(), ""),
             ],
         ),
     ];

@@ -1,5 +1,6 @@
 //! Filters that forget: what is within its window is found, and what is beyond it is not.
 
+mod clock;
 mod growing;
 mod numbers;
 mod parts;

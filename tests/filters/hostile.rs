@@ -250,3 +250,18 @@ fn filters_are_shared_and_errors_are_sent_between_threads() {
     assert!(full.to_string().contains("larger capacity"), "{full}");
     assert_eq!(format!("{full:?}"), "Full(NoRoomNearby)");
 }
+
+/// Twenty rounds of a hundred items, in a filter for a thousand: somebody takes `insert` for that of a set.
+#[test]
+fn whoever_fills_a_filter_with_copies_is_told_how_to_add_items_once() {
+    let filter = ConcurrentCuckooFilter::with_capacity(1_000);
+    let rounds = (0..20).flat_map(|_| 0..100);
+    let full = rounds.clone().find_map(|item| filter.insert(&item).err()).expect("copies");
+    assert!(full.to_string().contains("`insert_if_absent`"), "{full}");
+    let growing = ConcurrentCuckooFilter::builder().capacity(1_000).growing().build().unwrap();
+    let full = rounds.clone().find_map(|item| growing.insert(&item).err()).expect("copies");
+    assert_eq!(full.kind(), koel::FullKind::TooManyCopies);
+    assert!(full.to_string().contains("`insert_if_absent`"), "{full}");
+    let filter = ConcurrentCuckooFilter::with_capacity(1_000);
+    assert_eq!(rounds.filter(|item| filter.insert_if_absent(item) == Ok(true)).count(), 100);
+}

@@ -15,7 +15,7 @@ use std::path::Path;
 /// of the package have no layers: there, and inside of a layer, it is enough that there are no circles.
 type Package = (&'static str, &'static [(&'static str, &'static [&'static str])]);
 
-const PACKAGES: [Package; 10] = [
+const PACKAGES: [Package; 9] = [
     (
         "",
         &[(
@@ -42,7 +42,6 @@ const PACKAGES: [Package; 10] = [
     ),
     ("benches/plot", &[("src/lib.rs", &["page", "bars", "chart", "scale", "svg", "plot"])]),
     ("cli", &[("src/main.rs", &["commands", "run", "unsaved", "lines", "state", "arguments"])]),
-    ("cli/state", &[("src/lib.rs", &["claim", "window", "files"])]),
     ("fuzz", &[("fuzz_targets/snapshot.rs", &["pieces", "filters", "repair"])]),
     ("loom-tests", &[]),
     (

@@ -2,7 +2,7 @@
 
 #![cfg(not(shuttle))]
 
-use koel::{ConcurrentCuckooFilter, StableHash};
+use koel::{ConcurrentCuckooFilter, SnapshotInfo, StableHash};
 use serde::de::value::{BytesDeserializer, Error};
 use serde::de::{Deserialize, IntoDeserializer};
 
@@ -54,4 +54,20 @@ fn what_is_not_a_filter_is_an_error() {
     bytes.pop();
     let deserializer: BytesDeserializer<Error> = bytes[..].into_deserializer();
     assert!(Filter::deserialize(deserializer).is_err());
+}
+
+#[test]
+fn figures_are_written_as_their_fields() {
+    let filter = &filters()[2];
+    let figures = serde_json::to_value(filter.stats()).expect("figures");
+    assert_eq!(figures["items"], 80);
+    assert_eq!(figures["capacity"], 100);
+    assert_eq!(figures["grows"], false);
+    assert!(figures["max_bytes"].is_null());
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = folder.join("figures.koel");
+    filter.save(&path).expect("a file");
+    let info = serde_json::to_value(SnapshotInfo::read(&path).expect("a file")).expect("figures");
+    assert_eq!((&info["stats"]["items"], &info["hasher"]), (&80.into(), &"XXH3-64".into()));
+    assert_eq!(info["remembers"], 3);
 }

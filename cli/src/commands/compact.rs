@@ -7,7 +7,6 @@ use crate::run::screen::Screen;
 use crate::state::keeper::{load, open};
 use crate::unsaved;
 use indicatif::BinaryBytes;
-use koel_state::window::keep_up;
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -47,7 +46,7 @@ fn compact_one(state: &Path, options: &Compact, screen: &Screen) -> Result<Repor
     let seen = load(&keeper.path)?;
     // To load it gives memory back, too, and so does a tick.
     let before = open(state)?.info().stats.clone();
-    keep_up(&seen);
+    seen.keep_up();
     seen.shrink();
     let (bytes, known) = (seen.size_in_bytes(), seen.len());
     let unchanged = (seen.stats().shards, known) == (before.shards, before.items);

@@ -8,8 +8,8 @@ use crate::state::keeper::{cannot_use, open};
 use crate::state::seen::{Seen, duration};
 use crate::unsaved;
 use indicatif::{HumanBytes, HumanCount};
+use koel::Window;
 use koel::{PersistentHasher, Stats};
-use koel_state::window::{self, Window};
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::path::PathBuf;
@@ -138,8 +138,9 @@ struct Expiring {
 
 /// Lets the ticks pass that are due, and returns the filter's figures and its ages, if it forgets.
 fn ages_of(filter: &Seen) -> (Stats, Option<Ages>) {
-    let window = window::keep_up(filter);
-    let (now, tick) = (window::now(), filter.present_tick());
+    filter.keep_up();
+    let window = filter.window();
+    let (now, tick) = (Window::now(), filter.present_tick());
     let ages = filter.remembers().map(|ticks| Ages {
         ticks,
         seconds: window.map(Window::seconds),

@@ -8,8 +8,8 @@ use crate::state::keeper::load;
 use crate::state::seen::{Seen, limit_memory};
 use crate::unsaved;
 use indicatif::HumanCount;
+use koel::Window;
 use koel::{FullKind, UnionError, UnionErrorKind};
-use koel_state::window::{Window, keep_up};
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -45,7 +45,7 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
     let first = if exists { state } else { &states[0] };
     let merged = load(first)?;
     limit_memory(&merged, options.max_memory, first)?;
-    keep_up(&merged);
+    merged.keep_up();
     let before = if exists { merged.len() } else { 0 };
     let rate = merged.false_positive_rate();
     // The first is in it already if it began as a copy.
@@ -92,7 +92,10 @@ fn take_over(merged: &Seen, path: &Path) -> Result<usize, Failure> {
         return differs(format!("compares {has}, and the others {is}"));
     }
     // As many ticks of other lengths would be taken for times long after each other.
-    let [is, has] = [merged, &other].map(keep_up);
+    let [is, has] = [merged, &other].map(|seen| {
+        seen.keep_up();
+        seen.window()
+    });
     if is != has {
         let told =
             |window: Option<Window>| window.map_or("never".into(), |it| format!("after {it}"));

@@ -1,9 +1,9 @@
 //! Inputs: files, compressed or not, and standard input.
 
 use crate::lines::streams::{standard_input, was_open};
+use crate::paths::is_same;
 use flate2::bufread::MultiGzDecoder;
 use koel::SnapshotInfo;
-use koel_state::files::is_same;
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@
 //! how to discard lines.)
 
 use crate::failure::Failure;
-use koel_state::files::is_same;
+use crate::paths::is_same;
 use rustix::fs::{OFlags, fcntl_getfl};
 use std::fs::{self, File, Metadata};
 use std::io;

@@ -41,7 +41,6 @@ use crate::run::tally::Tally;
 use crate::state::comparison::LineHash;
 use crate::state::keeper::Keeper;
 use crate::unsaved::output::Noting;
-use koel_state::window::Window;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -81,7 +80,7 @@ pub fn run(task: &Arc<Task>, needs: Needs) -> Result<(Outcome, Watch), Failure> 
     let hash = *operation.hasher();
     let shared = Arc::new(Shared {
         task: Arc::clone(task),
-        window: operation.changes().and_then(|seen| Window::of(seen).ok().flatten()),
+        window: operation.changes().and_then(|seen| seen.window()),
         sets_aside: aside.is_some(),
         writes: sink.is_somewhere() || aside.is_some(),
         records: keeper.is_some(),

@@ -11,7 +11,7 @@ use crate::state::comparison::LineHash;
 use crate::state::keeper::Lookups;
 use crate::state::seen::Seen;
 use crate::unsaved::output::Noting;
-use koel_state::window::Window;
+use koel::Window;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

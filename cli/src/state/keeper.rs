@@ -3,13 +3,12 @@
 
 use crate::arguments::common::{Making, Waiting};
 use crate::failure::{Failure, without_numbers};
+use crate::paths::is_folder;
 use crate::state::comparison::LineHash;
 use crate::state::seen::{Seen, ahead, window_of};
+use koel::files::Claim;
 use koel::files::replace_state;
 use koel::{Piece, Prehashed, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo, Stats};
-use koel_state::claim::Claim;
-use koel_state::files::is_folder;
-use koel_state::window::keep_up;
 use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -212,7 +211,7 @@ impl Lookups {
             return Ok(Lookups::InFile(file, path.to_path_buf()));
         }
         let seen = file.load().map_err(|error| cannot_use(path, &error))?;
-        keep_up(&seen);
+        seen.keep_up();
         Ok(Lookups::Loaded(seen))
     }
 

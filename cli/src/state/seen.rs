@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::state::comparison::{Comparison, LineHash};
 use crate::state::keys::url_key::UrlRules;
 use indicatif::{BinaryBytes, HumanCount};
+use koel::Window;
 use koel::{ConcurrentCuckooFilter, PersistentHasher};
-use koel_state::window::{Window, now};
 use std::path::Path;
 
 pub type Seen = ConcurrentCuckooFilter<LineHash>;
@@ -169,7 +169,8 @@ pub fn limit_memory(seen: &Seen, max_memory: Option<u64>, path: &Path) -> Result
 
 /// Returns for how long a state remembers lines, if not for ever, or an error if this command cannot know.
 pub fn window_of(seen: &Seen, path: &Path) -> Result<Option<Window>, Failure> {
-    Window::of(seen).map_err(|ticks| {
+    let Some(ticks) = seen.remembers() else { return Ok(None) };
+    seen.window().map(Some).ok_or_else(|| {
         Failure::new(format!(
             "{}: it remembers items for {ticks} ticks, which another program counts, so this command does not \
              know when to forget a line; koel query and koel info can read it",
@@ -180,8 +181,8 @@ pub fn window_of(seen: &Seen, path: &Path) -> Result<Option<Window>, Failure> {
 
 /// Says by how much the time of a filter is ahead of the system's clock, if it is.
 pub fn ahead(filter: &Seen) -> Option<String> {
-    let window = Window::of(filter).ok()??;
-    let (began, now) = (window.began(filter.present_tick()?), now());
+    let window = filter.window()?;
+    let (began, now) = (window.began(filter.present_tick()?), Window::now());
     let ahead = began.checked_sub(now).filter(|ahead| *ahead > 0)?;
     Some(format!(
         "its time is {} ahead of this machine's clock; until then, it forgets nothing",

@@ -51,9 +51,9 @@ use crate::state::comparison::LineHash;
 use crate::state::keeper::{Keeper, load};
 use crate::state::seen::Seen;
 use indicatif::HumanCount;
+use koel::Window;
 use koel::files::beside;
 use koel::{PersistentHasher, StableHash};
-use koel_state::window::{Window, now};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -254,9 +254,12 @@ impl Note {
     fn take_in(&self, seen: &Seen) -> io::Result<Option<u64>> {
         let Some(output) = self.open()? else { return Ok(None) };
         // The last line came then, and no line is forgotten early.
-        if let Ok(Some(window)) = Window::of(seen) {
+        if let Some(window) = seen.window() {
             let written = output.metadata()?.modified()?.duration_since(UNIX_EPOCH);
-            seen.tick_to(window.number_at(written.map_or(now(), |at| at.as_secs().min(now()))));
+            seen.tick_to(
+                window
+                    .number_at(written.map_or(Window::now(), |at| at.as_secs().min(Window::now()))),
+            );
         }
         let mut reader = output.try_clone()?;
         reader.seek(SeekFrom::Start(self.length))?;

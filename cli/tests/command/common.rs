@@ -1,8 +1,8 @@
 //! Helpers of all tests: a temporary folder to run the command in, runs that are waited for or
 //! stopped, generated lines, and a state in which none of these lines share a fingerprint.
 
+use koel::Window;
 use koel::{ConcurrentCuckooFilter, StableHash};
-use koel_state::window::Window;
 pub use rustix::process::Signal;
 pub use serde_json::{Value, json};
 use std::collections::HashSet;

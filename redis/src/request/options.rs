@@ -5,7 +5,7 @@ use crate::server::config;
 use crate::server::context::Argument;
 use crate::set::about::About;
 use koel::StableHash;
-use koel_state::window::Window;
+use koel::Window;
 use std::ffi::CStr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;

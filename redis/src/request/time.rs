@@ -3,12 +3,12 @@
 
 use crate::server::context::{Argument, Context};
 use crate::set::Set;
-use koel_state::window::now;
+use koel::Window;
 
 /// Lets the time pass that is due, if this server decides that.
 pub fn pass(call: Context<'_>, name: Argument<'_>, set: &Set) {
     let Some(window) = set.window() else { return };
-    let number = window.number_at(now());
+    let number = window.number_at(Window::now());
     let is_due = set.present_tick().is_some_and(|present| present < number);
     if is_due && decides(call) {
         call.replicate(c"CF.TICK", &[name.bytes(), number.to_string().as_bytes()]);
@@ -41,7 +41,7 @@ pub fn give_number(call: Context<'_>, name: Argument<'_>, set: &Set) {
     if let Some(window) = set.about().window()
         && !call.flags().replayed()
     {
-        let number = window.number_at(now());
+        let number = window.number_at(Window::now());
         set.begin_tick(number);
         call.replicate(c"CF.TICK", &[name.bytes(), number.to_string().as_bytes()]);
     }

@@ -1,7 +1,6 @@
 //! What a set was made of: all that a replica needs to make the same one.
 
-use koel::{BuildError, Builder, ConcurrentCuckooFilter, PersistentHasher, StableHash};
-use koel_state::window::Window;
+use koel::{BuildError, Builder, ConcurrentCuckooFilter, PersistentHasher, StableHash, Window};
 
 /// A filter of koel: of fixed size, or one that grows.
 pub type Filter = ConcurrentCuckooFilter<StableHash>;
@@ -63,7 +62,7 @@ impl About {
         // A filter may be made for nothing, and have no rate.
         let capacity = filter.capacity().max(1) as u64;
         let rate = filter.false_positive_rate_at_capacity().clamp(1e-300, 0.999);
-        let window = Window::of(filter).ok().flatten();
+        let window = filter.window();
         About {
             hasher: *filter.hasher(),
             expansion: if filter.grows() { Self::EXPANSION } else { 0 },

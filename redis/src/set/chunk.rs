@@ -17,8 +17,8 @@
 
 use crate::set::about::About;
 use crate::set::few::Few;
+use koel::Window;
 use koel::{Piece, Prehashed, SnapshotInfo, StableHash};
-use koel_state::window::Window;
 
 const MAGIC: [u8; 8] = *b"\x89koelr\r\n";
 const VERSION: u64 = 1;

@@ -14,7 +14,7 @@
 
 use crate::set::about::Filter;
 use crate::set::{Set, totals};
-use koel_state::window::Window;
+use koel::Window;
 use std::sync::atomic::Ordering;
 
 /// The segments that a part of a tick visits. It takes less than half a millisecond.
@@ -26,7 +26,7 @@ const IN_A_COMMAND: usize = 64;
 impl Set {
     /// For how long it remembers items, or `None` if for ever, or if another program counts its ticks.
     pub fn window(&self) -> Option<Window> {
-        Window::of(self.filter()?).ok().flatten()
+        self.filter()?.window()
     }
 
     /// The number of its present tick.

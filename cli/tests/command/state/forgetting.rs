@@ -4,8 +4,8 @@
 //! apart, so that a tick in the middle of a test would not be noticed.
 
 use crate::common::*;
+use koel::Window;
 use koel::{ConcurrentCuckooFilter, SnapshotFile, StableHash};
-use koel_state::window::{Window, now};
 
 const OF_ALL_AGES: [(i64, &str); 5] = [(40, "a"), (17, "b"), (12, "c"), (5, "d"), (0, "e")];
 
@@ -124,8 +124,8 @@ fn a_stream_is_deduplicated_over_a_while() {
         assert_eq!(running.next(4), b"a\nb\n");
     }
     // Ticks are the clock's seconds, and a line goes when a whole one has passed after its own.
-    let came = now();
-    wait_until("the second after the next", || now() >= came + 2);
+    let came = Window::now();
+    wait_until("the second after the next", || Window::now() >= came + 2);
     let fed: [(&[u8], &[u8]); 3] = [(b"a\na\n", b"a\n"), (b"a\na\n", b"a\n"), (b"a\nc\n", b"c\n")];
     for (mut running, (lines, new)) in all.into_iter().zip(fed) {
         running.feed(lines);

@@ -1,8 +1,7 @@
-//! For how long a filter remembers items, and what time it is there.
+//! Windows of time: for how long a filter remembers items, by the system's clock.
 //!
-//! A filter counts ticks and knows no clock. The number that it has for its present tick is made here, of
-//! the length of a tick and of the ticks that have passed since 1970, so that the filter's file tells
-//! both:
+//! A filter counts ticks and knows no clock. The number that it has for its present tick is made here, of the length of
+//! a tick and of the ticks that have passed since 1970, so the filter's file tells both:
 //!
 //! ```text
 //!  63                    36 35                                  0
@@ -11,104 +10,113 @@
 //!
 //! For one filter, these numbers grow with time.
 
-use koel::ConcurrentCuckooFilter;
 use std::fmt;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-/// A window is divided into so many ticks, if it has as many seconds. With more than that, a stamp takes
-/// more than four bits of each item.
+/// The number of ticks of a window, if it has as many seconds. With more than 14, a stamp takes more than four bits of
+/// each item.
 const TICKS: u64 = 14;
 
 /// Where the length of a tick begins in a number. A tick of a century is shorter than `1 << 28` seconds.
 const SHIFT: u32 = 36;
 
-/// For how long items are remembered.
+/// The time for which a filter remembers items, by the system's clock.
+///
+/// [`Builder::forgets_after`](crate::Builder::forgets_after) makes a filter with a window, and
+/// [`keep_up`](crate::ConcurrentCuckooFilter::keep_up) lets its time pass. The window and the time are in the filter's
+/// file, so a filter that was loaded goes on by itself. Programs that count ticks of their own use
+/// [`remembers`](crate::Builder::remembers) and [`tick_to`](crate::ConcurrentCuckooFilter::tick_to) instead.
+///
+/// A window has up to 14 ticks of whole seconds. An item is never forgotten before the window has passed, and is forgotten
+/// by the first `keep_up` that is called a tick after that.
+///
+/// ```
+/// use koel::Window;
+/// use std::time::Duration;
+///
+/// let week = Window::new(Duration::from_secs(7 * 86_400));
+/// assert_eq!((week.ticks(), week.tick_seconds(), week.to_string()), (14, 43_200, "7d".into()));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The number of ticks that an item stays at least.
+    /// The number of ticks for which an item stays at least.
     ticks: u32,
     /// The length of a tick in seconds.
     tick: u64,
 }
 
 impl Window {
-    /// The longest window: a hundred years.
+    /// The longest window in seconds: a hundred years.
     pub const MAX_SECONDS: u64 = 100 * 366 * 86_400;
 
-    /// The window in which an item is remembered for so many seconds at least.
+    /// Returns the window in which an item is remembered for this time at least: from a second to a hundred years.
+    #[must_use]
+    pub fn new(time: Duration) -> Self {
+        let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
+        Self::of_seconds(seconds.clamp(1, Self::MAX_SECONDS))
+    }
+
+    /// Returns the window in which an item is remembered for this number of seconds at least.
     #[must_use]
     pub fn of_seconds(seconds: u64) -> Self {
         let tick = seconds.div_ceil(TICKS).max(1);
         Window { ticks: seconds.div_ceil(tick) as u32, tick }
     }
 
-    /// For how long a filter remembers items, or `None` if for ever. If its ticks are not made here, the
-    /// number of ticks is an error.
-    pub fn of<S>(filter: &ConcurrentCuckooFilter<S>) -> Result<Option<Self>, u32> {
-        let Some(ticks) = filter.remembers() else { return Ok(None) };
-        Self::of_ticks(ticks, filter.present_tick()).ok_or(ticks).map(Some)
-    }
-
-    /// The window of a filter that remembers items for so many ticks, of which the present one has this
-    /// number. `None` if these ticks are not made here.
+    /// Returns the window of a filter that remembers items for this number of ticks, of which the present one has this
+    /// number, or `None` if these ticks do not follow the system's clock.
     #[must_use]
     pub fn of_ticks(ticks: u32, number: Option<u64>) -> Option<Self> {
         let window = Window { ticks, tick: number? >> SHIFT };
-        // The longest window is longer than what was asked for, too.
+        // The longest window is longer than the time that was asked for, too.
         let most = Self::of_seconds(Self::MAX_SECONDS).seconds();
         (1..=most).contains(&window.seconds()).then_some(window)
     }
 
+    /// Returns the number of ticks for which an item is remembered at least.
     #[must_use]
     pub fn ticks(self) -> u32 {
         self.ticks
     }
 
-    /// The length of a tick in seconds.
+    /// Returns the length of a tick in seconds.
     #[must_use]
     pub fn tick_seconds(self) -> u64 {
         self.tick
     }
 
-    /// The seconds for which an item is remembered at least.
+    /// Returns the number of seconds for which an item is remembered at least.
     #[must_use]
     pub fn seconds(self) -> u64 {
         self.tick * u64::from(self.ticks)
     }
 
-    /// The number of the tick at this time, in seconds since 1970.
+    /// Returns the number of the tick at this time, in seconds since 1970.
     #[must_use]
     pub fn number_at(self, time: u64) -> u64 {
         self.tick << SHIFT | (time / self.tick).min((1 << SHIFT) - 1)
     }
 
-    /// The number of the present tick.
+    /// Returns the number of the present tick.
     #[must_use]
     pub fn number_now(self) -> u64 {
-        self.number_at(now())
+        self.number_at(Self::now())
     }
 
-    /// The time at which the tick with this number began.
+    /// Returns the time at which the tick with this number began, in seconds since 1970.
     #[must_use]
     pub fn began(self, number: u64) -> u64 {
         (number & ((1 << SHIFT) - 1)) * self.tick
     }
+
+    /// Returns the seconds since 1970, by the system's clock.
+    #[must_use]
+    pub fn now() -> u64 {
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
+    }
 }
 
-/// The seconds since 1970, by the system's clock.
-#[must_use]
-pub fn now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
-}
-
-/// Lets the ticks pass that are due, if they are made here.
-pub fn keep_up<S>(filter: &ConcurrentCuckooFilter<S>) -> Option<Window> {
-    let window = Window::of(filter).ok()??;
-    filter.tick_to(window.number_now());
-    Some(window)
-}
-
-/// Displays a window as `--forget-after` takes it.
+/// As a number of days, hours, minutes or seconds: `30d`, `90m`.
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A period was rounded up to whole ticks by less than a second each.
@@ -120,7 +128,7 @@ impl fmt::Display for Window {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 
@@ -135,6 +143,15 @@ mod tests {
             assert!(window.seconds() < seconds + ticks, "{seconds}");
             assert!(tick <= seconds / TICKS + 1, "{seconds}");
         }
+    }
+
+    #[test]
+    fn a_window_of_any_duration_is_not_shorter_and_of_a_century_at_most() {
+        let seconds = |time| Window::new(time).seconds();
+        assert_eq!(seconds(Duration::ZERO), 1);
+        assert_eq!(seconds(Duration::from_millis(10_001)), 11);
+        assert_eq!(seconds(Duration::from_secs(10)), 10);
+        assert_eq!(Window::new(Duration::MAX), Window::of_seconds(Window::MAX_SECONDS));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Helpers for files and paths.
+//! What paths and files are.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

@@ -401,12 +401,12 @@ impl FilterFile {
         ensure!(header[12] == 0);
         let pieces: [&[u8]; 7] = [
             b"\x6B\x6F\x65\x6C",
-            b"\x04\x03\x02\x01",
+            b"\x04\x03\x02\x01\0\0\0\0",
             b"\x01\x02\x03",
             b"\x05\0\0\0\0\0\0\0",
             b"\x01\0\0\0\0\0\0\0",
-            b"\x06",
-            b"\x6B\0\0\0",
+            b"\x06\0\0\0\0\0\0\0",
+            b"\x6B\0\0\0\0\0\0\0",
         ];
         ensure!(header[word::PROBES] == self.hash(pieces[0]));
         ensure!(header[word::PROBES + 1] == self.hash_of(&pieces));

@@ -7,17 +7,12 @@
 //! and ratios are medians over repetitions.
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{
-    Lines, Rounds, Table, axis, counted, median, named, picture, point, publish, rate, read_csv,
-    write, write_csv,
-};
+use crate::kit::figures::{Rounds, Table, counted, median, publish, rate, read_csv, write_csv};
 use crate::kit::machine::about;
 use crate::kit::memory::{Watch, touched};
 use crate::kit::{ABSENT, BATCH};
-use crate::peers::report;
 use crate::peers::sets::{Koel, Peer, autoscale, dash_set, scalable};
 use koel::{ConcurrentCuckooFilter, Prehashed};
-use koel_plot::{Axis, Chart, Curve, Mark, Style};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -83,7 +78,7 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     let (out, test) = (arguments.out("growth")?, arguments.test);
     let to = arguments.number("--to", 32, [22, 16])?.max(11) as u32;
     let reps = arguments.number("--reps", 10_000, [3, 1])?;
-    let part = arguments.part(&["sets", "speed", "draw"]);
+    let part = arguments.part(&["sets", "speed", "table"]);
     arguments.end()?;
     if ["speed", ""].contains(&part) {
         publish(&out.join("speed.txt"), &format!("{}\n{}", about(), speed(to, reps)))?;
@@ -92,15 +87,13 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
         return Ok(());
     }
     let [sets, held] = ["sets.csv", "memory.csv"].map(|name| out.join(name));
-    if part != "draw" {
+    if part != "table" {
         let rows = measure(to, (test, reps));
         write_csv(&sets, &about(), &rows.0)?;
         write_csv(&held, "", &rows.1)?;
     }
     let ((note, grown), (_, held)) = (read_csv(&sets)?, read_csv(&held)?);
     publish(&out.join("sets.txt"), &text(&note, &grown, &held))?;
-    write(&out.join("lookups.svg"), lookups(&grown))?;
-    write(&out.join("memory.svg"), memory(&held))?;
     let absent = reps * Steps::to(to, test, 0).lookups;
     match grown.iter().find(|row| row.peer.starts_with(KOEL) && !row.is_right(absent)) {
         Some(wrong) => Err(format!("wrong answers: {wrong:?}").into()),
@@ -249,69 +242,6 @@ fn beside_fixed(held: &[Held]) -> String {
     format!(
         "\nmemory of koel : {FORESEEN}, from 2^19 on: at most {worst:.2}, {mean:.2} on average\n"
     )
-}
-
-/// Draws lookups and false positives at each doubling.
-fn lookups(grown: &[Grown]) -> String {
-    let lines = Lines { rows: grown, name: |row| &row.peer, style };
-    let curves =
-        |figure: fn(&Grown) -> f64| lines.curves(|row| point(row.items as f64, figure(row)));
-    let dashed = |curve: Curve| Curve {
-        style: Style { dashed: true, mark: Mark::None, ..curve.style },
-        ..curve
-    };
-    let misses = curves(|row| row.miss).into_iter().map(dashed);
-    let hits = misses.zip(curves(|row| row.hit)).flat_map(|(miss, hit)| [miss, hit]);
-    let x = doublings(grown.iter().map(|row| row.items));
-    let chart = |title: &str, unit, curves| Chart {
-        title: title.into(),
-        x: x.clone(),
-        y: axis(unit, true),
-        curves,
-    };
-    let charts = vec![
-        chart("Lookups: hits, and misses (dashed)", "million lookups / s", hits.collect()),
-        chart("False positives", "percent", curves(|row| 100.0 * row.false_positive_rate)),
-    ];
-    let legend = lines.legend(|name| (label(name), false));
-    picture("Sets that grow, one thread: at each doubling", 1200, (300, 2, charts), legend, "")
-}
-
-/// Draws the memory by number of items.
-fn memory(held: &[Held]) -> String {
-    let style = |name: &str| Style { mark: Mark::None, ..style(name) };
-    let lines = Lines { rows: held, name: |held| &held.peer, style };
-    let curves =
-        lines.curves(|held| point(held.items as f64, held.bytes as f64 / held.items as f64));
-    let x = doublings(held.iter().map(|held| held.items));
-    let charts = vec![Chart { x, y: axis("bytes per item", true), curves, ..Chart::default() }];
-    let legend = lines.legend(|name| (label(name), false));
-    picture("Memory of sets that grow, by items so far", 1330, (400, 1, charts), legend, "")
-}
-
-fn label(name: &str) -> String {
-    if name == KOEL { "koel, growing".into() } else { name.into() }
-}
-
-/// Returns the style of a set that grows. The filter built for each size stands out less than the growing one.
-fn style(peer: &str) -> Style {
-    let style = report::style(peer);
-    match peer {
-        FORESEEN => Style { colour: "#e9a08f".into(), width: 2.2, mark: Mark::Square, ..style },
-        // The curves of the two chains mostly cover each other.
-        "autoscale_cuckoo_filter" => Style { colour: "#e5cb80".into(), width: 4.5, ..style },
-        _ => style,
-    }
-}
-
-/// Returns an axis of numbers of items, on which powers of two are named.
-fn doublings(items: impl Iterator<Item = u64>) -> Axis {
-    let powers = items.filter(|items| items.is_power_of_two());
-    named("items (k = 1024, M = 1024k)", powers, |items| match items.ilog2() {
-        20.. => format!("{}M", items >> 20),
-        10.. => format!("{}k", items >> 10),
-        _ => items.to_string(),
-    })
 }
 
 type Filter = ConcurrentCuckooFilter;

@@ -7,8 +7,8 @@ mod durable;
 mod growth;
 mod kit;
 mod loads;
+mod many;
 mod peers;
-mod ratios;
 mod snapshots;
 mod waits;
 mod windows;
@@ -21,17 +21,17 @@ use std::sync::LazyLock;
 const HELP: &str = "\
 usage: cargo run --release -p koel-bench -- BENCH [FLAGS]
 
-koel beside its peers. They write tables, CSV files and pictures:
+koel beside its peers. They write tables and CSV files, of which `benches/draw.py` makes pictures:
   peers      filters and sets that threads share: --sizes 2,32,128 (MiB), --threads 1,2, --reps 5
   growth     sets that grow, on one thread: --to 22 for 2^22 items, --reps 3;
              sets | speed, for all sets alone, or koel beside a filter of fixed size
-  windows    sets that remember what was seen lately; burst, for the picture alone
+  windows    sets that remember what was seen lately; burst, for its picture alone
   durable    sets that outlive their process; KOEL_SERVERS is a folder with redis-server,
              and KOEL_PYTHON a Python with Scrapy: without, they are left out
-  ... draw   the tables and pictures of one of these again, from its CSV files
+  ... table  the tables of one of these again, from its CSV files (but for windows)
 
 koel alone. They print tables:
-  ratios, many     each operation; batches, loops, and the limit of the memory
+  many             batches beside loops, and beside the limit of the memory
   snapshots        files | open
   waits            growth | saves | journal: how long single operations take meanwhile
   loads, dropped   how full tables get; how many new items are taken for known ones
@@ -50,9 +50,8 @@ fn main() -> ExitCode {
         "durable" => durable::run,
         "growth" => growth::run,
         "loads" => loads::loads,
-        "many" => ratios::many,
+        "many" => many::run,
         "peers" => peers::run,
-        "ratios" => ratios::ratios,
         "snapshots" => snapshots::run,
         "waits" => waits::run,
         "windows" => windows::run,

@@ -13,7 +13,7 @@ import argparse, csv, ctypes, datetime, gc, importlib.metadata, importlib.util, 
 import statistics, subprocess, sys, tempfile, time
 from concurrent.futures import ThreadPoolExecutor
 
-import plot
+import table
 from kinds import KINDS, RATE, Scrapy
 from urls import Urls, url
 
@@ -282,7 +282,7 @@ def main():
         for (name, what), note in notes.items():
             writer.writerow([name, what, "", "", "", note])
 
-    plot.main(options.out)
+    table.main(options.out)
 
 
 if __name__ == "__main__":

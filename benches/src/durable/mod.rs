@@ -1,19 +1,18 @@
 //! Sets that outlive their process: koel's durable filter, and what people use instead.
 //!
 //! Reading order: `sets` → this file: it starts child processes, watches and kills them; then what they do: fill a set,
-//! open it again, or add to it until they are killed; then the figures as a table and a picture.
+//! open it again, or add to it until they are killed; then the figures as a table.
 
 mod sets;
 
 pub use sets::item;
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{Rounds, Table, median, publish, read_csv, write, write_csv};
+use crate::kit::figures::{Rounds, Table, median, publish, read_csv, write_csv};
 use crate::kit::machine::about;
 use crate::kit::memory::of_process;
 use crate::kit::waits::watch;
 use crate::kit::worker::{self, Figures, Worker};
-use koel_plot::{Bar, BarRow, Bars, Entry, Mark, Plot, Row, Style};
 use serde::{Deserialize, Serialize};
 use sets::{EVERYTHING, GROUPS, KINDS, Kind, Maker, Set, redis_server};
 use std::fs::{self, File};
@@ -33,7 +32,7 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
         return work(kind, task, Path::new(folder), items.parse()?);
     }
     let (out, scratch) = (arguments.out("durable")?, arguments.scratch()?);
-    let draws = arguments.flag("draw");
+    let measured = arguments.flag("table");
     let plan = if arguments.test {
         Plan { items: 2_000, rounds: 1, kills: 1, longest: Duration::from_millis(30) }
     } else {
@@ -41,14 +40,13 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     };
     arguments.end()?;
     let csv = out.join("figures.csv");
-    if !draws {
+    if !measured {
         let (about, figures) = beside(&plan, scratch.path())?;
         write_csv(&csv, &about, &figures)?;
     }
     let (about, figures) = read_csv(&csv)?;
     let found = Found { about, figures };
     publish(&out.join("table.md"), &found.table())?;
-    write(&out.join("adds.svg"), picture(&found))?;
     found.lost_by_koel().map_or(Ok(()), |loss| Err(loss.into()))
 }
 
@@ -76,7 +74,7 @@ fn beside(plan: &Plan, folder: &Path) -> Result<(String, Vec<Figure>)> {
             let failed = |error| format!("{}: {error}", kind.name);
             for (name, figure) in plan.life(kind, scratch.path()).map_err(failed)? {
                 if name != "process" {
-                    all.note((kind.name.to_string(), name), figure);
+                    all.note((kind.label.to_string(), name), figure);
                 }
             }
         }
@@ -275,6 +273,7 @@ fn add(kind: &Kind, open: &dyn Fn() -> Result<Box<dyn Set>>, folder: &Path) -> R
 /// The median of a figure of a set, its least and its most.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Figure {
+    group: String,
     set: String,
     figure: String,
     median: f64,
@@ -289,19 +288,23 @@ struct Found {
     figures: Vec<Figure>,
 }
 
-/// Returns the figures of all rounds, by sets and names.
+/// Returns the figures of all rounds, by groups, sets and names.
 fn figures(rounds: Rounds<(String, String)>) -> Vec<Figure> {
     let figure = |((set, figure), all): ((String, String), Vec<f64>)| {
+        let group =
+            KINDS.iter().find(|kind| kind.label == set).map_or("", |kind| kind.group).into();
         let least = all.iter().copied().fold(f64::INFINITY, f64::min);
         let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        Figure { set, figure, median: median(all), least, most }
+        Figure { group, set, figure, median: median(all), least, most }
     };
-    rounds.0.into_iter().map(figure).collect()
+    let mut figures: Vec<Figure> = rounds.0.into_iter().map(figure).collect();
+    figures.sort_by_key(|figure| GROUPS.iter().position(|group| *group == figure.group));
+    figures
 }
 
 impl Found {
     fn get(&self, kind: &Kind, name: &str) -> Option<&Figure> {
-        self.figures.iter().find(|figure| figure.set == kind.name && figure.figure == name)
+        self.figures.iter().find(|figure| figure.set == kind.label && figure.figure == name)
     }
 
     /// Returns the kinds that were measured, in their order.
@@ -380,72 +383,6 @@ fn short(figure: f64) -> String {
         _ => format!("{figure:.2}"),
     }
 }
-
-/// The picture: adds a second, by what a power failure takes.
-fn picture(found: &Found) -> String {
-    let of_all = |name| found.kinds().filter_map(move |kind| found.get(kind, name));
-    let ends = of_all("add").fold((f64::INFINITY, 0.0_f64), |(least, most), figure| {
-        (least.min(figure.least), most.max(figure.most))
-    });
-    let block = |group: &str| {
-        let kinds = found.kinds().filter(|kind| kind.group == group);
-        let rows: Vec<BarRow> = kinds.map(|kind| row(found, kind)).collect();
-        let bars = Bars {
-            title: group.into(),
-            low: Some(ends.0 / 2.0),
-            high: Some(ends.1),
-            rows,
-            ..Bars::default()
-        };
-        (!bars.rows.is_empty()).then_some(Row::Bars(bars))
-    };
-    let entry = |(name, colour): (&str, &str)| Entry {
-        name: name.into(),
-        style: Style { colour: colour.into(), mark: Mark::Bar, ..Style::default() },
-        hollow: false,
-    };
-    let plot = Plot {
-        width: 1000,
-        title: "New items a second, into sets that outlive their process".into(),
-        about: vec![
-            format!(
-                "On a logarithmic scale that begins at {} a second, so equal distances are equal factors.",
-                rate(ends.0 / 2.0)
-            ),
-            "A line reaches from the slowest round to the fastest.".into(),
-            "In brackets: bytes of memory for each item, without pages of files, of sets that got all items."
-                .into(),
-        ],
-        rows: GROUPS.into_iter().filter_map(block).collect(),
-        legend: COLOURS.into_iter().map(entry).collect(),
-        ..Plot::default()
-    };
-    plot.svg()
-}
-
-fn row(found: &Found, kind: &Kind) -> BarRow {
-    let add = found.get(kind, "add");
-    let figure = add.map_or(String::new(), |add| rate(add.median));
-    let memory = found.get(kind, "anonymous").filter(|_| kind.tells_room());
-    let memory = memory.map_or(String::new(), |memory| format!("  ({})", short(memory.median)));
-    let colour = COLOURS.iter().find(|(name, _)| kind.label.starts_with(name));
-    let bar = Bar {
-        value: add.map(|add| add.median),
-        low: add.map(|add| add.least),
-        high: add.map(|add| add.most),
-        label: format!("{figure}{memory}"),
-        colour: colour.map_or("", |(_, colour)| colour).into(),
-    };
-    BarRow { name: kind.label.into(), cells: vec![vec![bar]] }
-}
-
-const COLOURS: [(&str, &str); 5] = [
-    ("koel", "#d62f0e"),
-    ("SQLite", "#4c78a8"),
-    ("fjall", "#3f9c7a"),
-    ("Redis", "#8a6bb8"),
-    ("Scrapy", "#c9a227"),
-];
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ pub mod sets;
 mod workloads;
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{Rounds, median, publish, read_csv, write, write_csv};
+use crate::kit::figures::{Rounds, median, publish, read_csv, write_csv};
 use crate::kit::machine::{MACHINE, about, share};
 use crate::kit::memory;
 use report::{LIMIT, Row, size_name};
@@ -88,7 +88,7 @@ fn limit(plan: &Plan) -> (Vec<Sample>, usize) {
 }
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
-    let (out, draws) = (arguments.out("peers")?, arguments.flag("draw"));
+    let (out, measured) = (arguments.out("peers")?, arguments.flag("table"));
     let (test, unit) = (arguments.test, if arguments.test { 10 } else { 20 });
     let sizes = arguments.numbers("--sizes", 8_192, [vec![2, 32, 128], vec![64, 256]])?;
     let sizes: Vec<u64> = sizes.into_iter().map(|size| size << unit).collect();
@@ -96,7 +96,7 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     let reps = arguments.number("--reps", 10_000, [0, 1])?;
     arguments.end()?;
     let csv = out.join("results.csv");
-    if !draws {
+    if !measured {
         let mut rows = Vec::new();
         for &size in &sizes {
             for &threads in &threads {
@@ -108,7 +108,6 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     }
     let (note, rows) = read_csv::<Row>(&csv)?;
     publish(&out.join("table.txt"), &report::text(&note, &rows))?;
-    report::plots(&rows).into_iter().try_for_each(|(name, svg)| write(&out.join(name), svg))?;
     match rows.iter().filter(|row| row.peer.starts_with(KOEL)).map(Row::bad).sum::<u64>() {
         0 => Ok(()),
         wrong => Err(format!("koel gave {wrong} wrong answers").into()),

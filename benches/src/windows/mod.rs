@@ -5,16 +5,12 @@
 mod sets;
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{
-    Lines, Rounds, Table, axis, counted, picture as picture_of, point, publish, read_csv, write,
-    write_csv,
-};
+use crate::kit::figures::{Rounds, Table, counted, publish, write_csv};
 use crate::kit::machine::about;
 use crate::kit::memory::Watch;
 use crate::kit::scattered;
-use koel_plot::{Axis, Chart, Style};
 use serde::{Deserialize, Serialize};
-use sets::{Forgetful, RATE, Rotated, Stamps, WINDOW, absent, key};
+use sets::{Forgetful, Rotated, Stamps, WINDOW, absent, key};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::time::Instant;
@@ -52,7 +48,7 @@ fn entries() -> [Entry; 8] {
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let (out, test) = (arguments.out("windows")?, arguments.test);
     let keys = if test { 10_000 } else { 500_000 };
-    let part = arguments.part(&["burst", "draw"]);
+    let part = arguments.part(&["burst"]);
     arguments.end()?;
     if part.is_empty() {
         let rows = measure(keys, test);
@@ -61,11 +57,7 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
             return Err("koel missed keys of the window".into());
         }
     }
-    let csv = out.join("window.csv");
-    if part != "draw" {
-        write_csv(&csv, "", &burst(keys))?;
-    }
-    write(&out.join("window.svg"), picture(&read_csv(&csv)?.1))
+    write_csv(&out.join("window.csv"), "", &burst(keys))
 }
 
 /// Goes through twenty windows, with a burst in the tenth.
@@ -237,49 +229,4 @@ fn table(note: &str, keys: u64, rows: &[(History, Speeds)]) -> String {
          operations a second of one thread, medians: put if absent, of new keys; lookups of keys of the\n\
          window and of absent ones.\n\n{table}"
     )
-}
-
-/// The least rate that is drawn.
-const LEAST: f64 = 1e-5;
-
-/// The picture of twenty windows: items, memory and rate.
-fn picture(moments: &[Moment]) -> String {
-    let lines = Lines { rows: moments, name: |moment| &moment.peer, style };
-    let curves = |figure: fn(&Moment) -> f64| {
-        lines.curves(|moment| point((moment.tick + 1) as f64 / WINDOW as f64, figure(moment)))
-    };
-    // The same for all of them.
-    let mut items = curves(|moment| moment.items as f64 / 1e6);
-    items.truncate(1);
-    items.iter_mut().for_each(|curve| curve.style = Style::default());
-    // An exact set has none, and a sample may have none.
-    let mut rates = curves(|moment| 100.0 * moment.false_positive_rate.max(LEAST));
-    rates.retain(|curve| curve.points.iter().any(|point| point.y > 100.0 * LEAST));
-    let windows = moments.iter().map(|moment| (moment.tick + 1) / WINDOW).max().unwrap_or(1);
-    let ticks = (0..=windows).step_by(2).map(|window| (window as f64, window.to_string()));
-    let x = Axis { ticks: ticks.collect(), ..axis("windows", false) };
-    let chart = |title: &str, y, curves| Chart { title: title.into(), x: x.clone(), y, curves };
-    let asked = format!("false positives ({} % was asked for)", 100.0 * RATE);
-    let memory = curves(|moment| moment.bytes as f64 / 1e6);
-    let charts = vec![
-        chart("keys of the window", axis("million", false), items),
-        chart("memory", axis("MB", false), memory),
-        chart(&asked, axis("percent", true), rates),
-    ];
-    let title = "Twenty windows, of which the tenth has ten times as many keys";
-    let legend = lines.legend(|name| (name.into(), false));
-    let note = "At the end of each tick, a seventh of a window. Keys stay for 7 to 8 ticks in koel \
-                and in 8 Blooms, 8 to 12 in 3, 7 to 14 in 2.";
-    picture_of(title, 1000, (150, 1, charts), legend, note)
-}
-
-fn style(name: &str) -> Style {
-    let (colour, width) = match name {
-        "koel, growing" => ("#d62f0e", 3.2),
-        "fastbloom, 2 rotated" => ("#4c78a8", 1.7),
-        "fastbloom, 3 rotated" => ("#3f9c7a", 1.7),
-        "fastbloom, 8 rotated" => ("#c9a227", 1.7),
-        _ => ("#8a8a8a", 1.7),
-    };
-    Style { colour: colour.into(), width, ..Style::default() }
 }

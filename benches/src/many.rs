@@ -1,13 +1,11 @@
-//! Each operation, in cache and out of cache, on one thread and on two: `ratios` one by one, `many` in batches.
+//! Batches beside loops, and beside the limit of the machine, in cache and out of cache, on one thread and on two.
 //!
 //! What is promised as a ratio is measured as one: each repetition runs all measurements in turn, and each figure is
 //! the median of its ratios. Other work on the machine can take the second core away. So a repetition counts for two
 //! threads only if an empty loop took no longer on both of them than on one.
 //!
-//! Some rows show the limits of the machine. One compare-and-swap of a random word of a table of the same size: a
-//! shared table costs a writer at least that much, and when two cores write to a table that fits their caches, each has
-//! to fetch the lines that the other wrote last. And independent random pairs of words, prefetched, in pages as they
-//! come and in huge pages, which koel asks for, too.
+//! The limit of the machine is independent random pairs of words, prefetched, in pages as they come and in huge pages,
+//! which koel asks for, too.
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{Rounds, Table, rate};
@@ -18,7 +16,6 @@ use koel::{ConcurrentCuckooFilter, Prehashed};
 use rayon::ThreadPoolBuilder;
 use std::hint::black_box;
 use std::ops::Range;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
 type Filter = ConcurrentCuckooFilter;
@@ -36,16 +33,6 @@ struct Bench {
 }
 
 impl Bench {
-    /// Notes an operation that is done with each of these keys.
-    fn each(
-        &mut self,
-        name: &'static str,
-        keys: Range<u64>,
-        act: impl Fn(&Filter, u64) + Sync,
-    ) -> Duration {
-        self.part(name, keys, 1, |filter, part| part.for_each(|key| act(filter, key)))
-    }
-
     /// Notes an operation that is done with each part of these keys, several times over if there are few.
     fn part(
         &mut self,
@@ -53,7 +40,7 @@ impl Bench {
         keys: Range<u64>,
         rounds: u64,
         act: impl Fn(&Filter, Range<u64>) + Sync,
-    ) -> Duration {
+    ) {
         let count = keys.end - keys.start;
         let (time, _) = timed(self.threads, |thread| {
             let own = share(count, self.threads, thread);
@@ -62,7 +49,6 @@ impl Bench {
             }
         });
         self.note(name, rounds * count, time);
-        time
     }
 
     fn note(&mut self, name: &'static str, operations: u64, time: Duration) {
@@ -71,14 +57,14 @@ impl Bench {
         }
     }
 
-    /// Prints the medians of all measurements, and of these ratios.
-    fn print(&self, title: &str, ratios: &[(&'static str, &'static str)]) {
+    /// Prints the medians of all measurements, and of their ratios.
+    fn print(&self, title: &str) {
         let mut table = Table::new(title, &["1 thread", "2 threads", "2 : 1"]);
         for &(name, _) in self.rates.0.iter().map(|(name, _)| name).filter(|name| name.1 == 1) {
             let [one, two] = [1, 2].map(|threads| self.rates.median(&(name, threads)));
             table.figures(name, 2, [one, two, two / one]);
         }
-        for &(over, under) in ratios {
+        for (over, under) in RATIOS {
             let ratio = |threads| self.rates.ratio(&(over, threads), &(under, threads));
             table.figures(format!("{over} : {under}"), 2, [1, 2].map(ratio));
         }
@@ -91,12 +77,20 @@ impl Bench {
 const SIZES: [(u64, u64); 2] = [(2, 41), (128, 5)];
 const LOAD: f64 = 0.94;
 
+/// The ratios that are printed.
+const RATIOS: [(&str, &str); 8] = [
+    ("contains_many, hit", "pairs, pages as they come"),
+    ("contains_many, miss", "pairs, pages as they come"),
+    ("contains_many, hit", "pairs, huge pages"),
+    ("contains_many, miss", "pairs, huge pages"),
+    ("contains_many, hit", "contains, hit, loop"),
+    ("contains_many, miss", "contains, miss, loop"),
+    ("insert_many", "insert, loop"),
+    ("par_insert_many", "insert, loop"),
+];
+
 /// Runs repetitions on tables of each size, each on one thread and on two.
-fn run(
-    arguments: Arguments,
-    repetition: fn(&mut Bench),
-    ratios: &[(&'static str, &'static str)],
-) -> Result<()> {
+pub fn run(arguments: Arguments) -> Result<()> {
     let test = arguments.test;
     arguments.end()?;
     println!("{}", about());
@@ -112,16 +106,12 @@ fn run(
         for _ in 0..reps {
             for threads in [1, 2] {
                 (bench.threads, bench.counts) = (threads, test || all_cores(threads, 6));
-                repetition(&mut bench);
+                measure(&mut bench);
             }
         }
-        bench.print(&title, ratios);
+        bench.print(&title);
     }
     Ok(())
-}
-
-fn insert(filter: &Filter, key: u64) {
-    filter.insert(&Prehashed(key)).expect("less than the filter holds");
 }
 
 /// Looks keys up, and checks that all of them are found, or nearly none.
@@ -136,89 +126,7 @@ fn check(found: u64, all: u64, are_in: bool) {
     assert!(if are_in { found == all } else { (found as f64) <= most }, "{found} of {all} found");
 }
 
-pub fn ratios(arguments: Arguments) -> Result<()> {
-    let ratios = [
-        ("contains, hit", "insert, a fill"),
-        ("insert_if_absent, there", "contains, hit"),
-        ("insert, the last 5 %", "insert, a fill"),
-        ("contains, miss", "contains, hit"),
-    ];
-    run(arguments, one_by_one, &ratios)
-}
-
-fn one_by_one(bench: &mut Bench) {
-    let (keys, absent) = (bench.keys, ABSENT..ABSENT + bench.keys);
-    // Several passes over a small table, so that starting the threads takes a negligible part.
-    let rounds = ((32 << 20) / bench.bytes as u64).clamp(1, 8);
-    let table = words(bench.bytes, false);
-    bench.each("(one swap of a word)", 0..keys / 4, |_, key| {
-        let random = u128::from(key.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let word = &table[((random * table.len() as u128) >> 64) as usize];
-        black_box(word.compare_exchange(word.load(Relaxed), key, Acquire, Relaxed)).ok();
-    });
-    drop(table);
-
-    bench.filter.clear();
-    let last = keys - keys / 20;
-    let first = bench.each("insert, but for the last 5 %", 0..last, insert);
-    let time = first + bench.each("insert, the last 5 %", last..keys, insert);
-    bench.note("insert, a fill", keys, time);
-    assert_eq!(bench.filter.len() as u64, keys);
-    bench.part("contains, hit", 0..keys, rounds, look_up);
-    bench.part("contains, miss", absent.clone(), rounds, look_up);
-    let is_there = |filter: &Filter, keys: Range<u64>| {
-        keys.for_each(|key| assert_eq!(filter.insert_if_absent(&Prehashed(key)), Ok(false)));
-    };
-    bench.part("insert_if_absent, there", 0..keys, rounds, is_there);
-    let is_removed = |filter: &Filter, key| assert!(filter.remove(&Prehashed(key)));
-    bench.each("remove, there", 0..keys, is_removed);
-    assert!(bench.filter.is_empty());
-    bench.part("remove, absent", absent, rounds, |filter, keys| {
-        keys.for_each(|key| assert!(!filter.remove(&Prehashed(key))));
-    });
-
-    let claim = |filter: &Filter, key| {
-        black_box(filter.insert_if_absent(&Prehashed(key))).expect("less than the filter holds");
-    };
-    bench.each("insert_if_absent, a fill", 0..keys, claim);
-    check(keys - bench.filter.len() as u64, keys, false);
-    // Each key is inserted twice, by different threads if there are two.
-    bench.filter.clear();
-    bench.each("insert_if_absent, half new", 0..2 * (keys / 2), |filter, key| {
-        claim(filter, key);
-        claim(filter, if key < keys / 2 { key + keys / 2 } else { key - keys / 2 });
-    });
-    check(2 * (keys / 2) - bench.filter.len() as u64, keys, false);
-
-    // Beginning with a half-full filter: nine lookups, half of them hits, to one insert.
-    bench.filter.clear();
-    let half = keys / 2;
-    (0..half).for_each(|key| insert(&bench.filter, key));
-    bench.each("90 % lookups, 10 % inserts", 0..half * 8 / 10 * 10, |filter, number| {
-        let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        match number % 10 {
-            0 => insert(filter, half + number),
-            1..=5 => assert!(filter.contains(&Prehashed((key * half) >> 32))),
-            _ => _ = black_box(filter.contains(&Prehashed(key + ABSENT))),
-        }
-    });
-}
-
-pub fn many(arguments: Arguments) -> Result<()> {
-    let ratios = [
-        ("contains_many, hit", "pairs, pages as they come"),
-        ("contains_many, miss", "pairs, pages as they come"),
-        ("contains_many, hit", "pairs, huge pages"),
-        ("contains_many, miss", "pairs, huge pages"),
-        ("contains_many, hit", "contains, hit, loop"),
-        ("contains_many, miss", "contains, miss, loop"),
-        ("insert_many", "insert, loop"),
-        ("par_insert_many", "insert, loop"),
-    ];
-    run(arguments, in_batches, &ratios)
-}
-
-fn in_batches(bench: &mut Bench) {
+fn measure(bench: &mut Bench) {
     let count = bench.keys;
     let rounds = ((16 << 20) / count).clamp(1, 8);
     for (name, huge) in [("pairs, pages as they come", false), ("pairs, huge pages", true)] {
@@ -228,7 +136,9 @@ fn in_batches(bench: &mut Bench) {
         });
     }
     bench.filter.clear();
-    bench.each("insert, loop", 0..count, insert);
+    bench.part("insert, loop", 0..count, 1, |filter, keys| {
+        keys.for_each(|key| filter.insert(&Prehashed(key)).expect("less than the filter holds"));
+    });
     let there: Vec<Prehashed> = (0..count).map(Prehashed).collect();
     let absent: Vec<Prehashed> = (ABSENT..ABSENT + count).map(Prehashed).collect();
     for (one, many, keys) in [

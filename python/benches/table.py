@@ -1,13 +1,9 @@
 #!/usr/bin/env python3
-"""Draws what figures.py measured: figures.csv of a folder becomes table.md and three plots there."""
+"""Tabulates what figures.py measured: figures.csv of a folder becomes table.md there."""
 
-import csv, json, pathlib, subprocess, sys
+import csv, pathlib, sys
 
-KOEL, PEER = "#d1495b", "#30638e"
-# Of the workspace that has the program that draws.
-WORKSPACE = pathlib.Path(__file__).parents[2] / "Cargo.toml"
-
-SINGLE = {"add if new": "add, and tell whether it was new", "look up, present": "look up, present", "look up, absent": "look up, absent"}
+SINGLE = ["add if new", "look up, present", "look up, absent"]
 MANY = {
     "many": {"add": "add many", "present": "look up many, present", "absent": "look up many, absent"},
     "hashes": {"add": "add many hashes", "present": "look up many hashes, present", "absent": "look up many hashes, absent"},
@@ -20,7 +16,6 @@ class Figures:
             rows = list(csv.DictReader(file))
         self.about = {row["what"]: row["note"] for row in rows if not row["kind"]}
         self.values = {(row["kind"], row["what"]): float(row["median"]) for row in rows if row["median"]}
-        self.spreads = {(row["kind"], row["what"]): (float(row["least"]), float(row["most"])) for row in rows if row["least"]}
         self.notes = {(row["kind"], row["what"]): row["note"] for row in rows if row["note"]}
         self.kinds = [row["kind"] for row in rows if row["what"] == "label"]
 
@@ -33,79 +28,11 @@ class Figures:
     def items(self, kind):
         return int(self.value(kind, "items"))
 
-    def noted(self, kind):
-        """Its name, and for how many items its figures are if not for all."""
-        items = self.items(kind)
-        few = f" ({items // 1000}k)" if items < int(self.about["items"]) else ""
-        return self.label(kind) + few
-
 
 def number(value):
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"
-
-
-def bar(kind, value, label, spread=(None, None)):
-    low, high = spread
-    return {"value": value, "low": low, "high": high, "label": label, "colour": KOEL if kind.startswith("pykoel") else PEER}
-
-
-def draw(path, title, *blocks, about=()):
-    """Draws blocks of bars, one below the other."""
-    plot = {"title": title, "about": about, "width": 1040, "rows": [{"bars": block} for block in blocks]}
-    command = ["cargo", "run", "--quiet", "--locked", "--manifest-path", WORKSPACE, "-p", "koel-plot", "--", path]
-    subprocess.run(command, input=json.dumps(plot), text=True, check=True)
-
-
-def speed(figures, path):
-    # A scale for the fast ones: pure Python is torn off.
-    most = 2.2 * max((figures.value(kind, "add if new") or 0 for kind in figures.kinds if kind.startswith("pykoel")), default=500)
-
-    def cell(kind, what, missing):
-        value = figures.value(kind, what)
-        return [bar(kind, value, number(value) if value else missing, figures.spreads.get((kind, what), (None, None)))]
-
-    single = [
-        {"name": figures.noted(kind), "cells": [cell(kind, what, "failed") for what in SINGLE]} for kind in figures.kinds
-    ]
-    many = [
-        {
-            "name": figures.label(kind) + (", hashes" if how == "hashes" else ""),
-            "cells": [cell(kind, what, "no such call") for what in columns.values()],
-        }
-        for kind in figures.kinds
-        for how, columns in MANY.items()
-        if figures.value(kind, columns["add"])
-    ]
-    draw(
-        path,
-        f"CPU time, nanoseconds an item, of {int(figures.about['items']):,} URLs",
-        {"title": "One item a call", "columns": list(SINGLE.values()), "high": most, "rows": single},
-        {
-            "title": "Many items a call: lists of str, and buffers of hashes",
-            "columns": ["add many", "look up many, present", "look up many, absent"],
-            "high": most,
-            "rows": many,
-        },
-        about=[f"Medians, and the least and the most of {figures.about['rounds']} rounds"],
-    )
-
-
-def memory(figures, path):
-    def cell(kind, what):
-        value, lost = figures.value(kind, what), figures.value(kind, "lost")
-        if what != "memory" and lost:
-            value = None
-        if what == "load" and value:
-            value *= 1e6 / figures.items(kind)
-        missing = "not found again" if lost else "cannot be saved"
-        return [bar(kind, value, missing if value is None else number(value))]
-
-    titles = {"memory": "memory, bytes an item", "file": "file, bytes an item", "load": "load the file, ns an item"}
-    rows = [{"name": figures.noted(kind), "cells": [cell(kind, what) for what in titles]} for kind in figures.kinds]
-    title = "Memory and files, of filters asked for one false positive in a million"
-    draw(path, title, {"columns": list(titles.values()), "rows": rows})
 
 
 def rate_of(figures, value):
@@ -114,27 +41,6 @@ def rate_of(figures, value):
     if found < 100:
         return f"{found} of {absent:,}"
     return f"{value:.1%}" if value >= 0.001 else f"{value:.3%}"
-
-
-def overfull(figures, path):
-    told, levels = int(figures.about["told"]), [1, 2, 10]
-
-    def cell(kind, level):
-        value = figures.value(kind, f"overfull, {level} rate")
-        says = figures.notes.get((kind, f"overfull, {level} says"))
-        lost = figures.value(kind, f"overfull, {level} lost")
-        if value is None or says:
-            return [bar(kind, None, "refused more" if says or level > 1 else "failed")]
-        return [bar(kind, value, rate_of(figures, value) + (f", {lost:,.0f} lost" if lost else ""))]
-
-    rows = [{"name": figures.label(kind), "cells": [cell(kind, level) for level in levels]} for kind in figures.kinds]
-    columns = [f"after {told * level:,} items" for level in levels]
-    title = f"False positives of filters that were made for {told:,} items (log scale)"
-    block = {"columns": columns, "low": 1e-7, "high": 1, "rows": rows}
-    draw(path, title, block, about=["pykoel, growing and the sets were told nothing"])
-
-
-# The table.
 
 
 def lines(head, rows):
@@ -266,11 +172,7 @@ def table(figures, path):
 
 
 def main(folder):
-    figures = Figures(folder)
-    speed(figures, folder / "speed.svg")
-    memory(figures, folder / "memory.svg")
-    overfull(figures, folder / "overfull.svg")
-    table(figures, folder / "table.md")
+    table(Figures(folder), folder / "table.md")
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ TOP = pathlib.Path(__file__).parents[1]
 INK, FAINT, GRID, KOEL, OTHER = "#222222", "#666666", "#e8e8e8", "#d62f0e", "#4c78a8"
 matplotlib.use("svg")
 matplotlib.rcParams.update({
-    "svg.fonttype": "none", "svg.hashsalt": "koel", "font.family": ["DejaVu Sans", "sans-serif"], "font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold",
-    "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": FAINT,
+    "svg.fonttype": "none", "svg.hashsalt": "koel", "font.family": ["DejaVu Sans", "sans-serif"], "font.size": 9,
+    "axes.titlesize": 10, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": FAINT,
     "axes.labelcolor": INK, "text.color": INK, "xtick.color": FAINT, "ytick.color": FAINT, "grid.color": GRID,
     "legend.frameon": False, "lines.markersize": 4.5, "figure.constrained_layout.use": True,
 })  # fmt: skip

@@ -235,11 +235,9 @@ pub mod internals {
     pub use crate::backend::growing::tables::{Entry, Site};
     pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
     pub use crate::backend::incoming::{Ages, Clocks, IncomingShard, MergeReport};
-    pub use crate::backend::shards::{
-        Insert, InsertIfAbsent, Located, Operation, Refresh, Remove, Shards,
-    };
+    pub use crate::backend::shards::Shards;
     pub use crate::backend::storage::Storage;
-    pub use crate::filter::batch::write as write_batch;
+    pub use crate::filter::batch::{Insert, InsertIfAbsent, Operation, write as write_batch};
     #[cfg(loom)]
     pub use crate::journal::streams::{Change, STREAMS, Sink, Streams};
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};

@@ -51,17 +51,14 @@ impl<'a, L: Lease<'a>> Shard<L> {
         Ok(Outcome::Placed)
     }
 
-    pub(super) fn insert_if_absent_under_one_lock(
-        self,
-        place: Place,
-    ) -> Result<Option<bool>, L::Lapsed> {
+    pub(super) fn insert_if_absent_under_one_lock(self, place: Place) -> Option<bool> {
         let [first, second] = [place.first, place.second].map(|it| self.read_unlocked(it));
         let (bucket, _) = self.emptier_of(place, first.heads, second.heads);
-        let locked = self.lock_one(bucket)?;
+        let locked = self.lock_one(bucket).ok()?;
         if self.has_match([first.heads, second.heads], || [first.tails, second.tails], place.fp) {
-            return Ok(Some(false));
+            return Some(false);
         }
-        Ok(self.fill_locked(&locked, bucket, place.fp).then_some(true))
+        self.fill_locked(&locked, bucket, place.fp).then_some(true)
     }
 
     pub(super) fn remove_under_one_lock(self, place: Place) -> Result<bool, L::Lapsed> {

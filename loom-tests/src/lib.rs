@@ -4,7 +4,7 @@
 
 include!(concat!(env!("OUT_DIR"), "/koel/included.rs"));
 
-pub use backend::shards::additions::act;
+pub use backend::shards::additions as act;
 
 /// The environment variable that names the mutant which this process runs.
 pub const MUTANT: &str = "KOEL_MUTANT";

@@ -4,14 +4,13 @@ use crate::backend::incoming::{IncomingShard, MergeReport, Progress};
 use crate::backend::shards::{Block, Loaded, Located, Memory, Shards};
 use crate::backend::storage::Storage;
 use crate::error::{BuildError, Full, FullKind, NoMemory, UnionError};
-use crate::layout::bucket::Fingerprint;
-use crate::layout::geometry::{Bucket, Geometry, Mixed, Place, Spot};
+use crate::layout::geometry::{Geometry, Mixed, Place, Spot};
 use crate::layout::roots::{Parts, Roots, Stagger};
 use crate::layout::sizing::{Layout, rate_at};
 use crate::layout::stamps::{ByStamp, Moment};
 use crate::shard::merge::Merged;
 use crate::shard::whole::items_by_stamp;
-use crate::shard::{Known, Permanent, Shard};
+use crate::shard::{Known, Lease, Permanent, Shard};
 use crate::table::Table;
 use crate::table::ticking::Ticking;
 use std::convert::Infallible;
@@ -169,21 +168,6 @@ impl Storage for Fixed {
 #[derive(Clone, Copy)]
 pub struct FixedShards<'a, const WIDE: bool>(pub &'a Fixed);
 
-/// Calls `act` with the item at this place again. (The parts of the place are passed one by one, so that the first
-/// attempt keeps them in registers.)
-#[cold]
-#[inline(never)]
-fn act_there<'a, S: Shards<'a, Lease = Permanent<'a, W>>, W: Into<bool> + Copy, A>(
-    shards: S,
-    lease: Permanent<'a, W>,
-    first: Bucket,
-    second: Bucket,
-    fp: Fingerprint,
-    act: impl FnOnce(S, Located<'a, S>) -> A,
-) -> A {
-    act(shards, (Shard::of(lease), Place { first, second, fp }))
-}
-
 impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
     type Lease = Permanent<'a, Known<WIDE>>;
 
@@ -219,20 +203,14 @@ impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
         (Shard::of(Permanent { table, base, is_wide: Known::<WIDE> }), place)
     }
 
-    #[inline(always)]
-    fn again<A>(
-        self,
-        (shard, Place { first, second, fp }): Located<'a, Self>,
-        act: impl FnOnce(Self, Located<'a, Self>) -> A,
-    ) -> A {
-        act_there(self, shard.0, first, second, fp, act)
+    fn takes_another(self, _: Shard<Self::Lease>, _: Place) -> Result<bool, Infallible> {
+        Ok(true)
     }
 
-    fn relocate(self, _: Self::Lease, lapsed: Infallible) -> Located<'a, Self> {
-        match lapsed {}
-    }
-
-    fn make_room(self, _: Self::Lease, kind: FullKind) -> Result<Located<'a, Self>, Full> {
+    /// There is no other room. The reason is told by recent words.
+    fn make_room(self, shard: Shard<Self::Lease>, place: Place) -> Result<(), Full> {
+        let only_copies = shard.matches_of(place).lanes == 2 * shard.lanes().slots();
+        let kind = if only_copies { FullKind::TooManyCopies } else { FullKind::NoRoomNearby };
         Err(Full::new(kind))
     }
 

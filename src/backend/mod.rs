@@ -4,7 +4,7 @@
 //! the filter is made. Each operation on items branches on kind and width once, so that there is code for each of the
 //! four. All others ask the backend's [`Storage`] and the lanes.
 //!
-//! * [`shards`] has the operations on items in shards, for all backends, and what they exchange with snapshots;
+//! * [`shards`] has what follows when an operation on an item is not settled at once, for all backends;
 //! * [`storage`] says what concerns a filter as a whole;
 //! * [`fixed`] has one table of shards that are never split;
 //! * [`growing`] has a directory of shards, which are split when they are full;
@@ -12,15 +12,15 @@
 //!
 //! # The path of an operation
 //!
-//! (A lookup takes a shorter one: [`Backend::look`] finds the two buckets and reads them, without a lock.)
+//! A lookup takes a shorter one: [`Backend::look`] finds the two buckets and reads them, without a lock.
 //!
-//! 1. `filter/operations.rs` hashes the item, and [`Backend::perform`] branches on the filter's backend.
+//! 1. `filter/operations.rs` hashes the item, and [`Backend::insert`] branches on the filter's backend.
 //! 2. [`locate_in_time`](Shards::locate_in_time) sweeps the item's stripes if a tick is passing, and finds
 //!    the shard and the two buckets: by arithmetic, or [through the directory](growing).
-//! 3. [`Shards::insert`] calls the shard, which looks for room, locks and fills a lane (`shard/write.rs`).
-//! 4. If both buckets are full, items are [kicked](mod@crate::shard::kick) along a path. If there is no path,
-//!    the shard is split, or the item is refused. If the shard has been split or joined meanwhile, the operation is
-//!    retried in the shard that owns the item now.
+//! 3. The shard looks for room, locks, and fills a lane (`shard/write.rs`). All of this is inlined where it is called.
+//! 4. If both buckets are full, or the shard has been split or joined meanwhile, [`settle`] goes on: it finds the shard
+//!    again, and [kicks](mod@crate::shard::kick) other items out of the way. If there is no path for them, the shard is
+//!    split, and the item is tried again, or refused.
 
 pub mod fixed;
 pub mod growing;
@@ -32,11 +32,12 @@ pub mod union;
 use crate::backend::fixed::{Fixed, FixedShards};
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::sharded::shards::GrowingShards;
-use crate::backend::shards::{Loaded, Operation, Shards};
+use crate::backend::shards::{Adding, Loaded, Shards, ask, settle};
 use crate::backend::storage::Storage;
-use crate::error::BuildError;
+use crate::error::{BuildError, Full};
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::Layout;
+use crate::shard::Shard;
 use crate::stats::Stats;
 use std::ops::Deref;
 
@@ -87,38 +88,35 @@ macro_rules! on_shards {
 }
 pub(crate) use on_shards;
 
-/// The operations on the item with this hash.
-impl Backend {
-    /// Performs an operation that has to be as if a passing tick had already passed.
-    #[inline(always)]
-    pub fn perform<O: Operation>(&self, hash: Mixed, operation: O) -> O::Answer {
-        // Apart, because the code for wide buckets would take registers from the rest.
+/// The same for an attempt that is inlined where it is called, if buckets are narrow. The code for wide ones is apart,
+/// because it would take registers from the rest.
+macro_rules! at_once {
+    ($backend:expr, $hash:ident, $shard:ident, $place:ident => $attempt:expr; $answer:ty) => {{
         #[inline(never)]
-        fn in_wide<'a, S: Shards<'a>, O: Operation>(
-            shards: S,
-            hash: Mixed,
-            operation: O,
-        ) -> O::Answer {
-            operation.perform(shards, shards.locate_in_time(hash))
+        fn in_wide<'a, S: Shards<'a>>(shards: S, hash: Mixed) -> $answer {
+            let ($shard, $place) = shards.locate_in_time(hash);
+            $attempt
         }
-        match self {
-            Backend::Fixed(fixed) if fixed.is_wide() => {
-                in_wide(FixedShards::<true>(fixed), hash, operation)
-            }
+        match $backend {
+            Backend::Fixed(fixed) if fixed.is_wide() => in_wide(FixedShards::<true>(fixed), $hash),
             Backend::Fixed(fixed) => {
-                let shards = FixedShards::<false>(fixed);
-                operation.perform(shards, shards.locate_in_time(hash))
+                let ($shard, $place) = FixedShards::<false>(fixed).locate_in_time($hash);
+                $attempt
             }
             Backend::Growing(growing) if growing.is_wide() => {
-                in_wide(GrowingShards::<true>(growing), hash, operation)
+                in_wide(GrowingShards::<true>(growing), $hash)
             }
             Backend::Growing(growing) => {
-                let shards = GrowingShards::<false>(growing);
-                operation.perform(shards, shards.locate_in_time(hash))
+                let ($shard, $place) = GrowingShards::<false>(growing).locate_in_time($hash);
+                $attempt
             }
         }
-    }
+    }};
+}
 
+/// The operations on the item with this hash. Those of one item that change something, or count, are as if a passing
+/// tick had already passed.
+impl Backend {
     /// Looks once for the item. Returns `None` if it may have been moving.
     #[inline(always)] // a call takes a fifth of the time
     pub fn look(&self, hash: Mixed) -> Option<bool> {
@@ -145,14 +143,85 @@ impl Backend {
 
     /// Looks up an item after a [look](Self::look) that gave no answer.
     #[cold]
+    #[inline(never)]
     pub fn contains_slow(&self, hash: Mixed) -> bool {
-        on_shards!(self, shards => shards.contains(hash))
+        on_shards!(self, shards => ask(shards, hash, Shard::contains))
+    }
+
+    #[inline(always)]
+    pub fn insert(&self, hash: Mixed) -> Result<(), Full> {
+        match at_once!(self, hash, shard, place => shard.insert_at_once(place); Option<()>) {
+            Some(()) => Ok(()),
+            None => self.settle(hash, Adding::Copy).map(|_| ()),
+        }
+    }
+
+    #[inline(always)]
+    pub fn insert_if_absent(&self, hash: Mixed) -> Result<bool, Full> {
+        match at_once!(self, hash, shard, place => shard.insert_if_absent_at_once(place); Option<bool>)
+        {
+            Some(added) => Ok(added),
+            None => self.settle(hash, Adding::IfAbsent),
+        }
+    }
+
+    #[inline(always)]
+    pub fn remove(&self, hash: Mixed) -> bool {
+        let removed = at_once!(self, hash, shard, place => shard.remove(place).ok(); Option<bool>);
+        removed.unwrap_or_else(|| self.remove_again(hash))
+    }
+
+    #[inline(never)]
+    pub fn insert_or_refresh(&self, hash: Mixed) -> Result<bool, Full> {
+        match at_once!(self, hash, shard, place => shard.insert_or_refresh_at_once(place); Option<bool>)
+        {
+            Some(added) => Ok(added),
+            None => self.settle(hash, Adding::OrRefresh),
+        }
+    }
+
+    /// [`insert_if_absent`](Self::insert_if_absent) for a caller that has just looked for the item in vain.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    #[inline(never)]
+    pub fn insert_if_still_absent(&self, hash: Mixed) -> Result<bool, Full> {
+        match at_once!(self, hash, shard, place => shard.insert_if_absent_locked(place); Option<bool>)
+        {
+            Some(added) => Ok(added),
+            None => self.settle(hash, Adding::IfAbsent),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn remove_again(&self, hash: Mixed) -> bool {
+        on_shards!(self, shards => ask(shards, hash, Shard::remove))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle(&self, hash: Mixed, adding: Adding) -> Result<bool, Full> {
+        on_shards!(self, shards => settle(shards, hash, adding))
+    }
+
+    #[inline(never)]
+    pub fn count(&self, hash: Mixed) -> usize {
+        let found = at_once!(self, hash, shard, place => shard.count(place).ok(); Option<usize>);
+        found.unwrap_or_else(|| on_shards!(self, shards => ask(shards, hash, Shard::count)))
+    }
+
+    #[inline(never)]
+    pub fn refresh(&self, hash: Mixed) -> bool {
+        let found = at_once!(self, hash, shard, place => shard.refresh(place).ok(); Option<bool>);
+        found.unwrap_or_else(|| on_shards!(self, shards => ask(shards, hash, Shard::refresh)))
     }
 
     /// Returns the age in ticks of the copy that a removal takes, if the filter forgets and has the item.
     pub fn age(&self, hash: Mixed) -> Option<u64> {
         self.ticking()?;
-        self.perform(hash, shards::Age)
+        on_shards!(self, shards => {
+            let (shard, place) = shards.locate_in_time(hash);
+            shard.age(place).unwrap_or_else(|_| ask(shards, hash, Shard::age))
+        })
     }
 
     /// Prefetches the memory that a lookup of the item reads.
@@ -165,8 +234,19 @@ impl Backend {
     /// No other thread has the filter.
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     pub fn insert_exhaustively(&self, hash: Mixed) -> bool {
-        self.perform(hash, shards::Insert).is_ok()
-            || on_shards!(self, shards => shards.insert_exhaustively(hash))
+        // The item may have had its copies only since its shard was split for another reason.
+        let split = || match self {
+            Backend::Fixed(_) => false,
+            Backend::Growing(growing) => growing.split_shard_of(hash),
+        };
+        let insert = || {
+            on_shards!(self, shards => {
+                let (shard, place) = shards.locate(hash);
+                shard.insert_exhaustively(place).is_ok_and(|inserted| inserted)
+                    || settle(shards, hash, Adding::FormerCopy).is_ok()
+            })
+        };
+        self.insert(hash).is_ok() || insert() || (0..3).any(|_| split() && insert())
     }
 }
 

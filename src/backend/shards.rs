@@ -1,64 +1,26 @@
-//! The operations on one item in shards, for fixed and growing filters.
+//! What follows when an operation on one item is not settled at once, in a filter of either kind.
 //!
-//! An operation calls the item's shard first. The shard may answer that
+//! Most operations are settled by a look, or by one attempt under the locks of the item's own buckets. These are inlined
+//! where they are called (see [`Backend`](crate::backend::Backend)). What may have to follow is here, and is compiled
+//! once, in the library:
 //!
-//! * it no longer owns the item, because it was split or joined to another ([`Refusal::Lapsed`]): then
-//!   [`relocate`](Shards::relocate) finds the shard that owns the item now, and the operation is retried
-//!   there;
-//! * it has no room for the item ([`Refusal::Full`]): then [`make_room`](Shards::make_room) splits
-//!   the shard, or refuses the item for good.
+//! * [`ask`] repeats an operation that adds nothing, until a shard answers that still owns the item. A shard does not if it
+//!   has been split, or joined with its other half, since it was found.
+//! * [`settle`] adds the item. If its shard has no room, the filter [makes room](Shards::make_room) by splitting the
+//!   shard, or refuses the item.
 //!
-//! Neither happens again unless this thread splits a shard or another thread changes one, so the loops below go on only
-//! for as long as others make progress. In a fixed filter no shard is ever split and no room can be made, so an
-//! operation is just that of the shard.
+//! Both loops find the shard anew each time. They go on only if this thread has split a shard, or another thread has
+//! changed one meanwhile, so some thread always makes progress. The shards of a fixed filter always own their items and
+//! are never split.
 
 use crate::backend::growing::tables::Tables;
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Parts;
 use crate::shard::kick::{Copies, kick};
-use crate::shard::{Answer, Lease, Refusal, Shard};
+use crate::shard::{Lease, Refusal, Shard};
 use crate::table::Table;
 use crate::table::ticking::Time;
-
-/// Retries in the item's present shard, after the shard with this lease was split or joined.
-#[cold]
-#[inline(never)]
-fn ask_again<'a, S: Shards<'a>, A>(
-    shards: S,
-    mut lease: S::Lease,
-    mut lapsed: Lapsed<'a, S>,
-    ask: impl Fn(Shard<S::Lease>, Place) -> Result<A, Lapsed<'a, S>>,
-) -> A {
-    loop {
-        let (shard, place) = shards.relocate(lease, lapsed);
-        match ask(shard, place) {
-            Ok(answer) => return answer,
-            Err(again) => (lease, lapsed) = (shard.0, again),
-        }
-    }
-}
-
-/// Retries placing the item, after its shard was split or joined, or had no room.
-#[cold]
-#[inline(never)]
-fn place_again<'a, S: Shards<'a>, A>(
-    shards: S,
-    mut lease: S::Lease,
-    mut refusal: Refusal<Lapsed<'a, S>>,
-    ask: impl Fn(Shard<S::Lease>, Place) -> Answer<A, Lapsed<'a, S>>,
-) -> Result<A, Full> {
-    loop {
-        let (shard, place) = match refusal {
-            Refusal::Full(kind) => shards.make_room(lease, kind)?,
-            Refusal::Lapsed(lapsed) => shards.relocate(lease, lapsed),
-        };
-        match ask(shard, place) {
-            Ok(answer) => return Ok(answer),
-            Err(again) => (lease, refusal) = (shard.0, again),
-        }
-    }
-}
 
 /// The shard that owns an item, and the item's place in it.
 pub type Located<'a, S> = (Shard<<S as Shards<'a>>::Lease>, Place);
@@ -66,11 +28,64 @@ pub type Located<'a, S> = (Shard<<S as Shards<'a>>::Lease>, Place);
 /// The error of a shard whose lease has ended.
 pub type Lapsed<'a, S> = <<S as Shards<'a>>::Lease as Lease<'a>>::Lapsed;
 
+/// How an item may be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adding {
+    /// Another copy, within the limit of copies.
+    Copy,
+    /// Another copy of an item that was in the filter before, without the limit.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    FormerCopy,
+    /// Unless it is there.
+    IfAbsent,
+    /// Unless it is there; then it is refreshed.
+    OrRefresh,
+}
+
+/// Adds an item that an attempt has not added. Returns whether it was added.
+#[inline(never)]
+pub fn settle<'a, S: Shards<'a>>(shards: S, hash: Mixed, adding: Adding) -> Result<bool, Full> {
+    loop {
+        let (shard, place) = shards.locate(hash);
+        let answer = match adding {
+            Adding::Copy => match shards.takes_another(shard, place) {
+                Ok(true) => kick(shard, place, Copies::Add),
+                Ok(false) => return Err(Full::new(FullKind::TooManyCopies)),
+                Err(lapsed) => Err(Refusal::Lapsed(lapsed)),
+            },
+            #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+            Adding::FormerCopy => kick(shard, place, Copies::Add),
+            Adding::IfAbsent => kick(shard, place, Copies::UnlessPresent),
+            Adding::OrRefresh => shard.insert_or_refresh(place),
+        };
+        match answer {
+            Ok(added) => return Ok(added),
+            Err(Refusal::Full) => shards.make_room(shard, place)?,
+            Err(Refusal::Lapsed(_)) => {}
+        }
+    }
+}
+
+/// Asks the shard that owns the item, after a shard that did not own it any more.
+#[cold]
+#[inline(never)]
+pub fn ask<'a, S: Shards<'a>, A>(
+    shards: S,
+    hash: Mixed,
+    ask: impl Fn(Shard<S::Lease>, Place) -> Result<A, Lapsed<'a, S>>,
+) -> A {
+    loop {
+        let (shard, place) = shards.locate(hash);
+        if let Ok(answer) = ask(shard, place) {
+            return answer;
+        }
+    }
+}
+
 /// The shards of a filter, for operations on items: [those of a fixed size](crate::backend::fixed::FixedShards), or
 /// those that are [split](crate::backend::growing::sharded::shards::GrowingShards) when they are full.
 ///
-/// Whether buckets are wide is a part of the type. So there is code for each width, without a test in it. The
-/// operations are always inlined, so that the item's place stays in registers: passing it through memory takes 10 ns.
+/// Whether buckets are wide is a part of the type. So there is code for each width, without a test in it.
 pub trait Shards<'a>: Copy + Send + Sync {
     type Lease: Lease<'a>;
 
@@ -98,29 +113,19 @@ pub trait Shards<'a>: Copy + Send + Sync {
         self.locate(hash)
     }
 
-    /// Finds the present place of an item, after a shard answered that its lease had lapsed.
-    fn relocate(self, lease: Self::Lease, lapsed: Lapsed<'a, Self>) -> Located<'a, Self>;
+    /// Whether the filter takes another copy of an item, under the item's locks if it does not.
+    fn takes_another(
+        self,
+        shard: Shard<Self::Lease>,
+        place: Place,
+    ) -> Result<bool, Lapsed<'a, Self>>;
 
-    /// Retries an operation that did not succeed at once. The first attempt has to keep in registers, or on
-    /// the stack, only what this needs.
-    fn again<A>(self, at: Located<'a, Self>, act: impl FnOnce(Self, Located<'a, Self>) -> A) -> A;
-
-    /// Finds the place for another copy of an item.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`] if the filter takes no more copies of the item.
-    #[inline]
-    fn admit(self, at: Located<'a, Self>) -> Result<Located<'a, Self>, Full> {
-        Ok(at)
-    }
-
-    /// Makes room for an item whose shard was full in this way, and finds the item's place after that.
+    /// Makes room for an item that found none in its shard, unless another thread has done so.
     ///
     /// # Errors
     ///
     /// [`Full`] if the filter cannot grow, or if growing would not help this item.
-    fn make_room(self, lease: Self::Lease, kind: FullKind) -> Result<Located<'a, Self>, Full>;
+    fn make_room(self, shard: Shard<Self::Lease>, place: Place) -> Result<(), Full>;
 
     /// Where an item is, for a lookup.
     type Spot: Copy;
@@ -139,18 +144,6 @@ pub trait Shards<'a>: Copy + Send + Sync {
         self.look_at(self.spot(hash))
     }
 
-    /// Returns whether the item is there, after a look without an answer.
-    #[cold]
-    #[inline(never)]
-    fn contains(self, hash: Mixed) -> bool {
-        loop {
-            let (shard, place) = self.locate(hash);
-            if let Ok(found) = shard.contains(place) {
-                return found;
-            }
-        }
-    }
-
     /// An item of a batch whose memory was requested. A batch keeps some thirty of these between
     /// [`fetch`](Self::fetch) and [`fetched`](Self::fetched), so each should be small.
     type Ahead: Copy;
@@ -166,136 +159,6 @@ pub trait Shards<'a>: Copy + Send + Sync {
 
     /// Returns the present number of buckets.
     fn bucket_count(self) -> usize;
-
-    // The operations on a located item.
-
-    #[inline(always)]
-    fn count(self, (shard, place): Located<'a, Self>) -> usize {
-        let again = |lapsed| ask_again(self, shard.0, lapsed, Shard::count);
-        shard.count(place).unwrap_or_else(again)
-    }
-
-    #[inline(always)]
-    fn remove(self, (shard, place): Located<'a, Self>) -> bool {
-        let again = |lapsed| ask_again(self, shard.0, lapsed, Shard::remove);
-        shard.remove(place).unwrap_or_else(again)
-    }
-
-    #[inline(always)]
-    fn insert(self, at: Located<'a, Self>) -> Result<(), Full> {
-        let (shard, place) = at;
-        match shard.insert_at_once(place) {
-            Ok(Some(())) => Ok(()),
-            _ => self.again(at, Self::insert_again),
-        }
-    }
-
-    #[inline]
-    fn insert_again(self, at: Located<'a, Self>) -> Result<(), Full> {
-        self.insert_any(self.admit(at)?)
-    }
-
-    /// Inserts an item, without a limit of copies.
-    #[inline]
-    fn insert_any(self, at: Located<'a, Self>) -> Result<(), Full> {
-        let (shard, place) = at;
-        let add = |shard, place| kick(shard, place, Copies::Add).map(|_| ());
-        add(shard, place).or_else(|refusal| place_again(self, shard.0, refusal, add))
-    }
-
-    #[inline(always)]
-    fn insert_if_absent(self, at: Located<'a, Self>) -> Result<bool, Full> {
-        let (shard, place) = at;
-        match shard.insert_if_absent_at_once(place) {
-            Ok(Some(added)) => Ok(added),
-            _ => self.again(at, Self::insert_if_absent_again),
-        }
-    }
-
-    /// Adds a copy of an item that was in the filter before, if that is possible. No other thread has the filter.
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    fn insert_exhaustively(self, hash: Mixed) -> bool {
-        let (shard, place) = self.locate(hash);
-        shard.insert_exhaustively(place).is_ok_and(|inserted| inserted)
-    }
-
-    /// [`insert_if_absent`](Self::insert_if_absent) for a caller that has just looked for the item in vain.
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    #[inline]
-    fn insert_if_still_absent(self, at: Located<'a, Self>) -> Result<bool, Full> {
-        let (shard, place) = at;
-        match shard.insert_if_absent_locked(place) {
-            Ok(Some(added)) => Ok(added),
-            _ => self.again(at, Self::insert_if_absent_again),
-        }
-    }
-
-    #[inline]
-    fn insert_if_absent_again(self, at: Located<'a, Self>) -> Result<bool, Full> {
-        let (shard, place) = at;
-        let add = |shard, place| kick(shard, place, Copies::UnlessPresent);
-        add(shard, place).or_else(|refusal| place_again(self, shard.0, refusal, add))
-    }
-
-    #[inline(always)]
-    fn refresh(self, (shard, place): Located<'a, Self>) -> bool {
-        let again = |lapsed| ask_again(self, shard.0, lapsed, Shard::refresh);
-        shard.refresh(place).unwrap_or_else(again)
-    }
-
-    #[inline(always)]
-    fn insert_or_refresh(self, (shard, place): Located<'a, Self>) -> Result<bool, Full> {
-        let again = |refusal| place_again(self, shard.0, refusal, Shard::insert_or_refresh);
-        shard.insert_or_refresh(place).or_else(again)
-    }
-
-    /// Returns the age in ticks of the copy of the item that a removal takes.
-    #[inline]
-    fn age(self, (shard, place): Located<'a, Self>) -> Option<u64> {
-        let again = |lapsed| ask_again(self, shard.0, lapsed, Shard::age);
-        shard.age(place).unwrap_or_else(again)
-    }
-}
-
-/// An operation, as a type. A function that is passed is not always inlined, and the place of an item then
-/// goes through memory.
-pub trait Operation: Copy {
-    type Answer;
-
-    fn perform<'a, S: Shards<'a>>(self, shards: S, at: Located<'a, S>) -> Self::Answer;
-}
-
-macro_rules! operations {
-    ($($name:ident: $operation:ident -> $answer:ty;)*) => {
-        $(
-            #[derive(Clone, Copy)]
-            pub struct $name;
-
-            impl Operation for $name {
-                type Answer = $answer;
-
-                #[inline(always)]
-                fn perform<'a, S: Shards<'a>>(self, shards: S, at: Located<'a, S>) -> $answer {
-                    shards.$operation(at)
-                }
-            }
-        )*
-    };
-}
-
-operations! {
-    Count: count -> usize;
-    Insert: insert -> Result<(), Full>;
-    InsertIfAbsent: insert_if_absent -> Result<bool, Full>;
-    Remove: remove -> bool;
-    Refresh: refresh -> bool;
-    InsertOrRefresh: insert_or_refresh -> Result<bool, Full>;
-    Age: age -> Option<u64>;
-}
-
-#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-operations! {
-    InsertIfStillAbsent: insert_if_still_absent -> Result<bool, Full>;
 }
 
 /// The figures of a shard that was copied, or that are in its block of a file.

@@ -2,16 +2,13 @@
 //!
 //! A batch is sorted by streams. Each stream is locked for some hundred items at a time.
 
-use crate::backend::shards::{Count, InsertIfStillAbsent};
-use crate::backend::{Backend, on_shards};
+use crate::backend::Backend;
 use crate::durable::claim::Claim;
 use crate::durable::error::DurableError;
 use crate::durable::keeper::{Journaled, Threads};
 use crate::error::{BuildError, Full};
 use crate::filter::ConcurrentCuckooFilter;
-use crate::filter::batch::{
-    Insert, InsertIfAbsent, InsertOrRefresh, Item, Operation, Refresh, Remove, Sorted, act_on,
-};
+use crate::filter::batch::{self, Batch, Item, Sorted};
 use crate::hash::{Key, PersistentHasher, Prehashed, StableHash};
 use crate::journal::streams::{Change, MAX_RESERVED, STREAMS, Sink, Streams};
 use crate::journal::write::Writer;
@@ -144,7 +141,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     #[must_use]
     pub fn count<K: Key + ?Sized>(&self, item: &K) -> usize {
         let hash = self.mixed(item);
-        self.recorded(hash, self.backend().perform(hash, Count))
+        self.recorded(hash, self.backend().count(hash))
     }
 
     /// Adds a copy of the item, whether or not it is in the filter. To add it once, use
@@ -155,7 +152,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error if there is no room for the item, or if the change could not be recorded.
     pub fn insert<K: Key + ?Sized>(&self, item: &K) -> Result<(), DurableError> {
         let hash = self.mixed(item);
-        self.change(hash, |filter| filter.perform(hash, Insert).map(|()| ((), Some(Change::Added))))
+        self.change(hash, |filter| filter.insert(hash).map(|()| ((), Some(Change::Added))))
     }
 
     /// Adds the item if it is not in the filter yet, and returns `true` if it was new.
@@ -174,7 +171,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
             return Ok(self.recorded(hash, false));
         }
         self.change(hash, |filter| {
-            filter.perform(hash, InsertIfStillAbsent).map(|new| (new, new.then_some(Change::Added)))
+            filter.insert_if_still_absent(hash).map(|new| (new, new.then_some(Change::Added)))
         })
     }
 
@@ -190,7 +187,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
             return Ok(self.recorded(hash, false));
         }
         self.change(hash, |filter| {
-            let removed = filter.perform(hash, Remove);
+            let removed = filter.remove(hash);
             Ok((removed, removed.then_some(Change::Removed)))
         })
     }
@@ -203,7 +200,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     pub fn refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         let hash = self.mixed(item);
         self.change(hash, |filter| {
-            let is_in = filter.perform(hash, Refresh);
+            let is_in = filter.refresh(hash);
             Ok((is_in, (is_in && self.forgets).then_some(Change::Refreshed)))
         })
     }
@@ -216,7 +213,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     pub fn insert_or_refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         let hash = self.mixed(item);
         self.change(hash, |filter| {
-            let new = filter.perform(hash, InsertOrRefresh)?;
+            let new = filter.insert_or_refresh(hash)?;
             let refreshed = self.forgets.then_some(Change::Refreshed);
             Ok((new, if new { Some(Change::Added) } else { refreshed }))
         })
@@ -575,13 +572,13 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Performs an operation on each item, and records the change that its answer stands for. It is compiled once for
     /// items of all types.
-    fn batch<O: Operation<Answer: Clone>>(
+    fn batch<A: Clone>(
         &self,
-        operation: O,
-        none: O::Answer,
+        batch: &Batch<A>,
+        none: A,
         hashes: &[Prehashed],
-        change: fn(&O::Answer) -> Option<Change>,
-    ) -> Result<Vec<O::Answer>, DurableError> {
+        change: fn(&A) -> Option<Change>,
+    ) -> Result<Vec<A>, DurableError> {
         self.shared.check_process()?;
         let mut answers = vec![none; hashes.len()];
         for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
@@ -591,7 +588,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
             for (stream, lot) in (0..STREAMS).flat_map(lots_of) {
                 let mut held = self.shared.streams.hold(stream);
                 held.reserve(lot.len()).map_err(DurableError::no_space)?;
-                let record = |item: Item, answer: O::Answer| {
+                let mut record = |item: Item, answer: A| {
                     // Without ages, a refresh is no change.
                     let is_one = |change: &Change| self.forgets || *change != Change::Refreshed;
                     if let Some(change) = change(&answer).filter(is_one) {
@@ -599,7 +596,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
                     }
                     answers[item.index as usize] = answer;
                 };
-                on_shards!(self.backend(), shards => act_on(shards, lot, operation, record));
+                (batch.part)(self.backend(), lot, &mut record);
             }
         }
         self.shared.wait()?;
@@ -629,7 +626,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if a change could not be recorded.
     pub fn insert_many<K: Key>(&self, items: &[K]) -> Result<Vec<Result<(), Full>>, DurableError> {
-        self.batch(Insert, Ok(()), &self.hashes(items), |answer| {
+        self.batch(&batch::INSERT, Ok(()), &self.hashes(items), |answer| {
             answer.is_ok().then_some(Change::Added)
         })
     }
@@ -643,7 +640,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         &self,
         items: &[K],
     ) -> Result<Vec<Result<bool, Full>>, DurableError> {
-        self.batch(InsertIfAbsent, Ok(false), &self.hashes(items), |new| {
+        self.batch(&batch::INSERT_IF_ABSENT, Ok(false), &self.hashes(items), |new| {
             (*new == Ok(true)).then_some(Change::Added)
         })
     }
@@ -654,7 +651,9 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if a change could not be recorded.
     pub fn remove_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
-        self.batch(Remove, false, &self.hashes(items), |removed| removed.then_some(Change::Removed))
+        self.batch(&batch::REMOVE, false, &self.hashes(items), |removed| {
+            removed.then_some(Change::Removed)
+        })
     }
 
     /// Lets each item expire as if it had been inserted now, and returns `true` for those that are in the filter.
@@ -663,7 +662,9 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if a change could not be recorded.
     pub fn refresh_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
-        self.batch(Refresh, false, &self.hashes(items), |is_in| is_in.then_some(Change::Refreshed))
+        self.batch(&batch::REFRESH, false, &self.hashes(items), |is_in| {
+            is_in.then_some(Change::Refreshed)
+        })
     }
 
     /// Adds each item or refreshes it, and returns `true` for those that were new.
@@ -675,7 +676,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         &self,
         items: &[K],
     ) -> Result<Vec<Result<bool, Full>>, DurableError> {
-        self.batch(InsertOrRefresh, Ok(false), &self.hashes(items), |answer| {
+        self.batch(&batch::INSERT_OR_REFRESH, Ok(false), &self.hashes(items), |answer| {
             answer.ok().map(|new| if new { Change::Added } else { Change::Refreshed })
         })
     }

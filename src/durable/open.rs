@@ -1,7 +1,6 @@
 //! From a state and its journals to a filter: which journals are replayed, as [`checkpoint`](super::checkpoint) says,
 //! and how.
 
-use crate::backend::shards::{Insert, Refresh, Remove};
 use crate::durable::checkpoint::{Chain, Journals, journal_after, save_state};
 use crate::durable::claim::Claim;
 use crate::durable::error::{DurableError, DurableErrorKind};
@@ -413,19 +412,19 @@ fn replay_stream<S: PersistentHasher>(
         match change {
             Change::Follows => *is_broken = hash.0 > *before,
             Change::Added => {
-                if let Err(full) = backend.perform(hash, Insert) {
+                if let Err(full) = backend.insert(hash) {
                     refused.push((hash, full));
                 }
             }
             Change::Removed => {
                 // The oldest copy goes, as it did before. An item that was refused has no copy.
-                if !backend.perform(hash, Remove)
+                if !backend.remove(hash)
                     && let Some(at) = refused.iter().position(|(other, _)| other.0 == hash.0)
                 {
                     let _ = refused.swap_remove(at);
                 }
             }
-            Change::Refreshed => drop(backend.perform(hash, Refresh)),
+            Change::Refreshed => drop(backend.refresh(hash)),
             Change::Ticked | Change::TickedTo | Change::Cleared => {
                 change_of_all = Some((change, hash));
             }

@@ -13,17 +13,15 @@
 //! remove, so when that reaches zero, another removal may be the one that comes too late. No lock is held for longer
 //! than by an operation on a single item.
 
-use crate::backend::shards::Shards;
-pub use crate::backend::shards::{
-    Insert, InsertIfAbsent, InsertOrRefresh, Operation, Refresh, Remove,
-};
+use crate::backend::shards::{Adding, Located, Shards, ask, settle};
 use crate::backend::{Backend, on_shards};
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::hash::{Key, Prehashed};
 use crate::layout::SMALL;
-use crate::layout::geometry::Mixed;
+use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Parts;
+use crate::shard::{Lease, Shard};
 use std::hash::BuildHasher;
 use std::mem::swap;
 
@@ -51,7 +49,9 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn contains_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
-        self.answers(items, false, look_up)
+        let mut found = vec![false; items.len()];
+        self.perform(items, &mut found, look_up);
+        found
     }
 
     /// [Adds](Self::insert) a copy of each item. Repeated items are added repeatedly, and take room each time; see
@@ -64,7 +64,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn insert_many<K: Key>(&self, items: &[K]) -> Vec<Result<(), Full>> {
-        self.answers(items, Ok(()), insert)
+        self.answers(items, Ok(()), &INSERT)
     }
 
     /// [Adds](Self::insert_if_absent) each item that is not in the filter yet.
@@ -77,7 +77,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn insert_if_absent_many<K: Key>(&self, items: &[K]) -> Vec<Result<bool, Full>> {
-        self.answers(items, Ok(false), insert_if_absent)
+        self.answers(items, Ok(false), &INSERT_IF_ABSENT)
     }
 
     /// [Removes](Self::remove) one copy of each item, and of a repeated item one for each
@@ -102,7 +102,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn remove_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
-        self.answers(items, false, remove)
+        self.answers(items, false, &REMOVE)
     }
 
     /// [Refreshes](Self::refresh) each item that is in the filter.
@@ -114,7 +114,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn refresh_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
-        self.answers(items, false, refresh)
+        self.answers(items, false, &REFRESH)
     }
 
     /// [Adds or refreshes](Self::insert_or_refresh) each item.
@@ -126,17 +126,22 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn insert_or_refresh_many<K: Key>(&self, items: &[K]) -> Vec<Result<bool, Full>> {
-        self.answers(items, Ok(false), insert_or_refresh)
+        self.answers(items, Ok(false), &INSERT_OR_REFRESH)
     }
 
-    fn answers<K: Key, A: Clone>(&self, items: &[K], none: A, batch: Batch<A>) -> Vec<A> {
+    fn answers<K: Key, A: Clone>(&self, items: &[K], none: A, batch: &Batch<A>) -> Vec<A> {
         let mut answers = vec![none; items.len()];
-        self.perform(items, &mut answers, batch);
+        self.perform(items, &mut answers, batch.all);
         answers
     }
 
     /// Performs a batch. Its items are hashed round by round.
-    pub(crate) fn perform<K: Key, A>(&self, items: &[K], answers: &mut [A], batch: Batch<A>) {
+    pub(crate) fn perform<K: Key, A>(
+        &self,
+        items: &[K],
+        answers: &mut [A],
+        batch: fn(&Backend, &[Prehashed], &mut [A]),
+    ) {
         if let Some(hashes) = K::prehashed(items) {
             return batch(self.backend(), hashes, answers);
         }
@@ -166,40 +171,77 @@ const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
 /// The number of items in each part from which sorting pays, for tables that are not cached.
 pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
 
-/// Performs an operation on all items with these hashes. No batch is generic, so that the crates that use koel do not
-/// compile it.
-type Batch<A> = fn(&Backend, &[Prehashed], &mut [A]);
+/// An operation on all items of a batch. None is generic, so the crates that use koel do not compile it.
+pub struct Batch<A> {
+    /// Performs the operation on all items with these hashes.
+    all: fn(&Backend, &[Prehashed], &mut [A]),
+    /// Performs the operation on these items of one part, and passes each answer on.
+    pub part: fn(&Backend, &[Item], &mut dyn FnMut(Item, A)),
+}
+
+/// What a batch does to each item, as a type. A function that is passed is not always inlined, and the place of an
+/// item then goes through memory.
+pub trait Operation: Copy {
+    type Answer;
+
+    /// Tries the operation in the item's shard.
+    fn at_once<'a, L: Lease<'a>>(self, shard: Shard<L>, place: Place) -> Option<Self::Answer>;
+
+    /// Does what the attempt has not done.
+    fn settle<'a, S: Shards<'a>>(self, shards: S, hash: Mixed) -> Self::Answer;
+}
 
 macro_rules! batches {
-    ($perform:ident: $($batch:ident: $operation:ident;)*) => {
+    ($(
+        $name:ident, $operation:ident -> $answer:ty:
+        $shard:ident, $place:ident => $at_once:expr,
+        $shards:ident, $hash:ident => $settle:expr;
+    )*) => {
         $(
-            #[cfg_attr(loom, inline)] // and not compiled, since no model calls it
-            fn $batch(
-                backend: &Backend,
-                hashes: &[Prehashed],
-                answers: &mut [<$operation as Operation>::Answer],
-            ) {
-                $perform(backend, hashes, answers, $operation);
+            #[derive(Clone, Copy)]
+            pub struct $operation;
+
+            impl Operation for $operation {
+                type Answer = $answer;
+
+                #[inline(always)]
+                fn at_once<'a, L: Lease<'a>>(self, $shard: Shard<L>, $place: Place) -> Option<$answer> {
+                    $at_once
+                }
+
+                fn settle<'a, S: Shards<'a>>(self, $shards: S, $hash: Mixed) -> $answer {
+                    $settle
+                }
             }
+
+            pub static $name: Batch<$answer> = Batch {
+                all: |backend, hashes, answers| {
+                    on_shards!(backend, shards => write(shards, hashes, answers, $operation));
+                },
+                part: |backend, items, answer| {
+                    on_shards!(backend, shards => act_on(shards, items, $operation, answer));
+                },
+            };
         )*
     };
 }
 
-batches! { write_on_this_thread:
-    insert: Insert;
-    insert_if_absent: InsertIfAbsent;
-    remove: Remove;
-    refresh: Refresh;
-    insert_or_refresh: InsertOrRefresh;
-}
-
-fn write_on_this_thread<O: Operation>(
-    backend: &Backend,
-    hashes: &[Prehashed],
-    answers: &mut [O::Answer],
-    operation: O,
-) {
-    on_shards!(backend, shards => write(shards, hashes, answers, operation));
+batches! {
+    INSERT, Insert -> Result<(), Full>:
+        shard, place => shard.insert_at_once(place).map(Ok),
+        shards, hash => settle(shards, hash, Adding::Copy).map(|_| ());
+    INSERT_IF_ABSENT, InsertIfAbsent -> Result<bool, Full>:
+        shard, place => shard.insert_if_absent_at_once(place).map(Ok),
+        shards, hash => settle(shards, hash, Adding::IfAbsent);
+    INSERT_OR_REFRESH, InsertOrRefresh -> Result<bool, Full>:
+        shard, place => shard.insert_or_refresh_at_once(place).map(Ok),
+        shards, hash => settle(shards, hash, Adding::OrRefresh);
+    REMOVE, Remove -> bool:
+        shard, place => shard.remove(place).ok(),
+        shards, hash => ask(shards, hash, Shard::remove);
+    REFRESH, Refresh -> bool:
+        shard, place => shard.refresh(place).ok(),
+        shards, hash => ask(shards, hash, Shard::refresh);
 }
 
 /// Looks up all items with these hashes.
@@ -228,7 +270,7 @@ fn have<'a, S: Shards<'a>>(shards: S, hashes: &[Prehashed], found: &mut [bool]) 
         for ((found, hash), spot) in found.iter_mut().zip(hashes).zip(&*requested) {
             *found = match shards.look_at(*spot) {
                 Some(found) => found,
-                None => shards.contains(Mixed::of(hash.0)),
+                None => ask(shards, Mixed::of(hash.0), Shard::contains),
             };
         }
         swap(&mut requested, &mut ahead);
@@ -243,6 +285,19 @@ fn request<'a, S: Shards<'a>>(shards: S, hashes: &[Prehashed], spots: &mut [S::S
     }
 }
 
+#[inline(always)]
+fn perform<'a, S: Shards<'a>, O: Operation>(
+    shards: S,
+    (shard, place): Located<'a, S>,
+    operation: O,
+    hash: impl FnOnce() -> Mixed,
+) -> O::Answer {
+    match operation.at_once(shard, place) {
+        Some(answer) => answer,
+        None => operation.settle(shards, hash()),
+    }
+}
+
 /// Processes a batch in its order.
 #[inline]
 fn in_order<'a, S: Shards<'a>, O: Operation>(
@@ -251,17 +306,18 @@ fn in_order<'a, S: Shards<'a>, O: Operation>(
     answers: &mut [O::Answer],
     operation: O,
 ) {
-    let items = hashes.iter().map(|hash| Mixed::of(hash.0)).zip(answers);
+    let hash = |index: usize| Mixed::of(hashes[index].0);
     // So few items would be done before their first prefetch is.
     let few = if shards.bucket_count() <= CACHED_BUCKETS { 16 } else { 4 };
-    if hashes.len() < few {
-        items.for_each(|(hash, answer)| *answer = operation.perform(shards, shards.locate(hash)));
-        return;
-    }
-    let ahead = items.map(|(hash, answer)| (shards.fetch(hash), answer));
-    for_each_ahead(ahead, |(ahead, answer)| {
-        *answer = operation.perform(shards, shards.fetched(ahead))
-    });
+    let ahead = if hashes.len() < few { 0 } else { AHEAD - 1 };
+    for_each_ahead(
+        hashes.len(),
+        ahead,
+        |index| shards.fetch(hash(index)),
+        |index, item| {
+            answers[index] = perform(shards, shards.fetched(item), operation, || hash(index));
+        },
+    );
 }
 
 /// Processes a batch of writes in whichever order is faster.
@@ -294,7 +350,7 @@ pub fn write<'a, S: Shards<'a>, O: Operation>(
 
 /// Does this to the items of one part.
 #[inline]
-pub fn act_on<'a, S: Shards<'a>, O: Operation>(
+fn act_on<'a, S: Shards<'a>, O: Operation>(
     shards: S,
     items: &[Item],
     operation: O,
@@ -303,10 +359,15 @@ pub fn act_on<'a, S: Shards<'a>, O: Operation>(
     if shards.is_ticking() {
         items.iter().for_each(|item| shards.sweep_for(item.hash()));
     }
-    let ahead = items.iter().map(|&item| (item, shards.fetch(item.hash())));
-    for_each_ahead(ahead, |(item, ahead)| {
-        answer(item, operation.perform(shards, shards.fetched(ahead)));
-    });
+    for_each_ahead(
+        items.len(),
+        AHEAD - 1,
+        |index| shards.fetch(items[index].hash()),
+        |index, item| {
+            let at = shards.fetched(item);
+            answer(items[index], perform(shards, at, operation, || items[index].hash()));
+        },
+    );
 }
 
 /// One item of a round. It has 12 bytes, because the hash is split in two halves.
@@ -371,20 +432,25 @@ impl Sorted {
 /// idle. Twice as many gain nothing more, and small batches get slower.
 const AHEAD: usize = 32;
 
-/// Visits the items in order, each after the iterator has produced the 32 that follow it.
-///
-/// If the iterator prefetches the memory of each item it produces, that memory has arrived by the
-/// time the item is visited.
+/// Visits items 0 to `count - 1`, each after the memory of the `ahead` items that follow it has been requested by
+/// `fetch`. By the time an item is visited, its memory has arrived.
 #[inline]
-fn for_each_ahead<T>(mut items: impl Iterator<Item = T>, mut visit: impl FnMut(T)) {
+fn for_each_ahead<T: Copy>(
+    count: usize,
+    ahead: usize,
+    mut fetch: impl FnMut(usize) -> T,
+    mut visit: impl FnMut(usize, T),
+) {
     let mut window = [const { None }; AHEAD];
     // There is one call of either function, so that they are inlined, and an item goes through memory once.
-    for step in 0.. {
-        match std::mem::replace(&mut window[step % AHEAD], items.next()) {
-            Some(item) => visit(item),
-            // The window was empty at first.
-            None if step < AHEAD => {}
-            None => return,
+    for step in 0..count + ahead {
+        if step < count {
+            window[step % AHEAD] = Some(fetch(step));
+        }
+        if let Some(index) = step.checked_sub(ahead)
+            && let Some(item) = window[index % AHEAD]
+        {
+            visit(index, item);
         }
     }
 }
@@ -485,7 +551,7 @@ mod parallel {
         /// ```
         #[must_use = "a refused item is not in the filter"]
         pub fn par_insert_many<K: Key + Sync>(&self, items: &[K]) -> Vec<Result<(), Full>> {
-            self.par_answers(items, Ok(()), insert)
+            self.par_answers(items, Ok(()), &INSERT)
         }
 
         /// Adds each item that is not in the filter yet, like
@@ -502,7 +568,7 @@ mod parallel {
             &self,
             items: &[K],
         ) -> Vec<Result<bool, Full>> {
-            self.par_answers(items, Ok(false), insert_if_absent)
+            self.par_answers(items, Ok(false), &INSERT_IF_ABSENT)
         }
 
         /// Removes one copy of each item, like [`remove_many`](Self::remove_many), on many threads.
@@ -514,51 +580,49 @@ mod parallel {
         /// # Ok::<(), koel::Full>(())
         /// ```
         pub fn par_remove_many<K: Key + Sync>(&self, items: &[K]) -> Vec<bool> {
-            self.par_answers(items, false, remove)
+            self.par_answers(items, false, &REMOVE)
         }
 
         /// Performs an operation on all items, which are hashed on all threads.
-        fn par_answers<K: Key + Sync, A: Clone>(
+        fn par_answers<K: Key + Sync, A: Copy + Send + Sync>(
             &self,
             items: &[K],
             none: A,
-            batch: Batch<A>,
+            batch: &Batch<A>,
         ) -> Vec<A> {
             let mut answers = vec![none; items.len()];
-            if items.len() < 2 * CHUNK || K::prehashed(items).is_some() {
-                self.perform(items, &mut answers, batch);
+            if items.len() < 2 * CHUNK {
+                self.perform(items, &mut answers, batch.all);
+                return answers;
+            }
+            if let Some(hashes) = K::prehashed(items) {
+                write_on_all_threads(self.backend(), hashes, &mut answers, batch);
                 return answers;
             }
             let mut hashes = Vec::new();
             let round = round_of_items(items.len(), MAX_SORTED);
             for (items, answers) in items.chunks(round).zip(answers.chunks_mut(round)) {
                 items.par_iter().map(|item| self.hash_of(item)).collect_into_vec(&mut hashes);
-                batch(self.backend(), &hashes, answers);
+                write_on_all_threads(self.backend(), &hashes, answers, batch);
             }
             answers
         }
     }
 
-    batches! { write_on_all_threads:
-        insert: Insert;
-        insert_if_absent: InsertIfAbsent;
-        remove: Remove;
-    }
-
     /// Processes a batch of writes on all threads, if that is faster.
-    fn write_on_all_threads<O: Operation<Answer: Copy + Send + Sync> + Sync>(
+    fn write_on_all_threads<A: Copy + Send + Sync>(
         backend: &Backend,
         hashes: &[Prehashed],
-        answers: &mut [O::Answer],
-        operation: O,
+        answers: &mut [A],
+        batch: &Batch<A>,
     ) {
         let threads = rayon::current_num_threads();
         if threads == 1 || hashes.len() < 2 * CHUNK {
-            return write_on_this_thread(backend, hashes, answers, operation);
+            return (batch.all)(backend, hashes, answers);
         }
         let parts = on_shards!(backend, shards => shards.parts());
         if parts.count() == 1 || hashes.len() / SORTED_PER_PART < parts.count() {
-            return write_on_this_thread(backend, hashes, answers, operation);
+            return (batch.all)(backend, hashes, answers);
         }
         let round = (ROUND * threads).min(MAX_SORTED);
         for (hashes, answers) in hashes.chunks(round).zip(answers.chunks_mut(round)) {
@@ -568,15 +632,13 @@ mod parallel {
             let sorted = |hashes| Sorted::new(parts.count(), |hash| parts.of(hash), hashes);
             let pieces: Vec<Sorted> = hashes.par_chunks(piece).map(sorted).collect();
             // The answers of each part's items, piece after piece.
-            let by_part: Vec<Vec<O::Answer>> = (0..parts.count())
+            let by_part: Vec<Vec<A>> = (0..parts.count())
                 .into_par_iter()
                 .map(|part| {
                     let items = pieces.iter().map(|piece| piece.of_part(part));
                     let mut answers = Vec::with_capacity(items.clone().map(<[_]>::len).sum());
                     items.for_each(|items| {
-                        on_shards!(backend, shards => act_on(shards, items, operation, |_, answer| {
-                            answers.push(answer);
-                        }));
+                        (batch.part)(backend, items, &mut |_, answer| answers.push(answer));
                     });
                     answers
                 })

@@ -1,6 +1,5 @@
 //! The operations on one item, and ticks.
 
-use crate::backend::shards::{Count, Insert, InsertIfAbsent, InsertOrRefresh, Refresh, Remove};
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::hash::{Key, Prehashed};
@@ -71,7 +70,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     #[doc(alias = "add")]
     #[inline]
     pub fn insert<K: Key + ?Sized>(&self, item: &K) -> Result<(), Full> {
-        self.backend.perform(self.mixed(item), Insert)
+        self.backend.insert(self.mixed(item))
     }
 
     /// Adds the item if it is not in the filter yet, and returns `true` if it was new.
@@ -91,7 +90,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[inline]
     pub fn insert_if_absent<K: Key + ?Sized>(&self, item: &K) -> Result<bool, Full> {
-        self.backend.perform(self.mixed(item), InsertIfAbsent)
+        self.backend.insert_if_absent(self.mixed(item))
     }
 
     /// Returns `true` if the filter contains the item.
@@ -135,7 +134,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     #[inline]
     #[must_use]
     pub fn count<K: Key + ?Sized>(&self, item: &K) -> usize {
-        self.backend.perform(self.mixed(item), Count)
+        self.backend.count(self.mixed(item))
     }
 
     /// Removes one copy of the item, and returns `true` if there was one.
@@ -153,7 +152,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     #[doc(alias = "delete")]
     #[inline]
     pub fn remove<K: Key + ?Sized>(&self, item: &K) -> bool {
-        self.backend.perform(self.mixed(item), Remove)
+        self.backend.remove(self.mixed(item))
     }
 
     /// Returns which of `parts` equal parts of all hashes this item's hash is in: from 0 to `parts - 1`, or 0
@@ -476,7 +475,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn refresh<K: Key + ?Sized>(&self, item: &K) -> bool {
-        self.backend.perform(self.mixed(item), Refresh)
+        self.backend.refresh(self.mixed(item))
     }
 
     /// Adds the item and returns `true` if the filter does not contain it, and
@@ -499,6 +498,6 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn insert_or_refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, Full> {
-        self.backend.perform(self.mixed(item), InsertOrRefresh)
+        self.backend.insert_or_refresh(self.mixed(item))
     }
 }

@@ -128,7 +128,6 @@
 //! each repetition is due to an operation of another thread that completed, and the writers as a whole always
 //! make progress. There is no bound for a single writer.
 
-use crate::error::FullKind;
 use crate::layout::bucket::Words;
 use crate::layout::geometry::{Bucket, Place};
 use crate::shard::path::{self, MAX_MOVES, Path};
@@ -196,18 +195,12 @@ fn kick_far<'a, L: Lease<'a>>(
         }
     }
     if copies == Copies::Add {
-        return Err(full(shard, place));
+        return Err(Refusal::Full);
     }
     // Another thread may have used the last room for this very item, or be about to: it has made the other
     // moves of its path, and stores the item last. That thread holds the stripe of the item's bucket.
     let locked = shard.lock(place)?;
-    if shard.contains_locked(&locked, place) { Ok(false) } else { Err(full(shard, place)) }
-}
-
-/// Returns the reason why the item has no room, by recent words: its own copies, or other items.
-fn full<'a, L: Lease<'a>>(shard: Shard<L>, place: Place) -> Refusal<L::Lapsed> {
-    let only_copies = shard.matches_of(place).lanes == 2 * shard.lanes().slots();
-    Refusal::Full(if only_copies { FullKind::TooManyCopies } else { FullKind::NoRoomNearby })
+    if shard.contains_locked(&locked, place) { Ok(false) } else { Err(Refusal::Full) }
 }
 
 /// Moves the items of the path and places the newcomer, if the path is still as it was found.

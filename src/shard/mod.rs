@@ -42,7 +42,6 @@ pub mod sweep;
 pub mod whole;
 pub mod write;
 
-use crate::error::FullKind;
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
@@ -344,7 +343,7 @@ pub enum Removing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal<E> {
     /// There is no room for the item.
-    Full(FullKind),
+    Full,
     /// The shard no longer owns the item.
     Lapsed(E),
 }

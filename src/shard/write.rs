@@ -23,28 +23,30 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Adds a copy of the item.
     #[cfg(any(test, loom, shuttle))]
     pub fn insert(self, place: Place) -> Answer<(), L::Lapsed> {
-        match self.insert_at_once(place)? {
+        match self.insert_at_once(place) {
             Some(()) => Ok(()),
             None => kick(self, place, Copies::Add).map(|_| ()),
         }
     }
 
-    /// Adds a copy of the item if one of its buckets has room. (In a growing filter, which limits the copies of an
-    /// item, only if the emptier bucket seems to have no copy yet. So if the other one has all copies that are allowed,
-    /// one more comes. To look there, too, would take 2 % of the instructions of an insert.)
+    /// Adds a copy of the item if one of its buckets has room. Returns `None` if nothing was added.
+    ///
+    /// A growing filter limits the copies of an item, so there this adds nothing if the emptier bucket seems to have a
+    /// copy already. The other bucket is not searched, which would make each insert slower. So if all copies that are
+    /// allowed are there, one more may come.
     #[inline(always)]
-    pub fn insert_at_once(self, place: Place) -> Result<Option<()>, L::Lapsed> {
+    pub fn insert_at_once(self, place: Place) -> Option<()> {
         let (bucket, word) =
             self.emptier_of(place, self.read(place.first), self.read(place.second));
         // Finding out that both buckets are full takes no lock.
         if self.lanes().empty(word).is_empty() {
-            return Ok(None);
+            return None;
         }
         if !L::IS_PERMANENT && !self.matching_heads(word, place.fp).is_empty() {
-            return Ok(None);
+            return None;
         }
-        let locked = self.lock_one(bucket)?;
-        Ok(self.fill_locked(&locked, bucket, place.fp).then_some(()))
+        let locked = self.lock_one(bucket).ok()?;
+        self.fill_locked(&locked, bucket, place.fp).then_some(())
     }
 
     /// Returns the emptier of the item's buckets, and its word. Filling the emptier one makes buckets fill up
@@ -69,42 +71,42 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Adds the item unless it is here. Returns whether it was added.
     pub fn insert_if_absent(self, place: Place) -> Answer<bool, L::Lapsed> {
-        match self.insert_if_absent_at_once(place)? {
+        match self.insert_if_absent_at_once(place) {
             Some(added) => Ok(added),
             None => kick(self, place, Copies::UnlessPresent),
         }
     }
 
-    /// Adds the item unless it is here, if one of its buckets has room. Returns `None` if neither has.
+    /// Adds the item unless it is here, if one of its buckets has room. Returns whether it was added, or `None` if
+    /// neither bucket has room, or if the shard no longer owns the item.
     #[inline(always)]
-    pub fn insert_if_absent_at_once(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
+    pub fn insert_if_absent_at_once(self, place: Place) -> Option<bool> {
         let lanes = self.lanes();
         let seen = (!self.hits_need_no_version()).then(|| self.see(place));
         let (first, second) = (self.read(place.first), self.read(place.second));
         let is_sure = || seen.is_none_or(|seen: SeenVersions<'_>| self.still_holds(seen));
         if self.has_match([first, second], || self.both_tails(place), place.fp) && is_sure() {
-            return Ok(Some(false));
+            return Some(false);
         }
         // If the item was not seen, the decision is made under locks: those of its own buckets if one has
         // room, those of a whole path if both are full.
         if lanes.empty(first).or(lanes.empty(second)).is_empty() {
-            return Ok(None);
+            return None;
         }
         self.insert_if_absent_locked(place)
     }
 
-    /// Adds the item unless it is here, as both locks show. Returns `None` if it is not here and both buckets
-    /// are full.
+    /// The same, as both locks show, without a look before.
     #[inline(always)]
-    pub fn insert_if_absent_locked(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
-        let locked = self.lock(place)?;
+    pub fn insert_if_absent_locked(self, place: Place) -> Option<bool> {
+        let locked = self.lock(place).ok()?;
         let (first, second) = self.read_both(&locked, place);
         let tails = || [first.tails, second.tails];
         if self.has_match([first.heads, second.heads], tails, place.fp) {
-            return Ok(Some(false));
+            return Some(false);
         }
         let (bucket, _) = self.emptier_of(place, first.heads, second.heads);
-        Ok(self.fill_locked(&locked, bucket, place.fp).then_some(true))
+        self.fill_locked(&locked, bucket, place.fp).then_some(true)
     }
 
     /// Removes one copy of the item. Returns whether there was one.
@@ -219,6 +221,17 @@ impl<'a, L: Lease<'a>> Shard<L> {
         let locked = self.lock(place)?;
         let now = self.sweep_own(&locked, place);
         Ok(self.restamp(&locked, place, now))
+    }
+
+    /// Stamps the item if it is here, and adds it otherwise, if one of its buckets has room. Returns whether it was
+    /// added, or `None` if nothing has been done.
+    #[inline]
+    pub fn insert_or_refresh_at_once(self, place: Place) -> Option<bool> {
+        match self.refresh(place) {
+            Ok(true) => Some(false),
+            Ok(false) => self.insert_if_absent_at_once(place).filter(|added| *added),
+            Err(_lapsed) => None,
+        }
     }
 
     /// Stamps the item if it is here, and adds it otherwise. Returns whether it was added.

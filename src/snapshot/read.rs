@@ -505,7 +505,7 @@ mod tests {
         let mut fill_up_to = |most: usize| {
             while count < most {
                 let item = items.next().expect("an item");
-                filter.perform(Mixed::of(item), crate::backend::shards::Insert).expect("memory");
+                filter.insert(Mixed::of(item)).expect("memory");
                 count += 1;
             }
         };

@@ -1,17 +1,14 @@
 //! What mutants of a batch do in more than a line.
 
-use crate::backend::shards::{Operation, Shards};
+use crate::backend::shards::{Located, Shards};
+use crate::filter::batch::Operation;
 
-/// Looks for an item, and then inserts it.
+/// Looks for an item, and inserts it as if it were still absent.
 pub(super) fn look_then_insert<'a, S: Shards<'a>, O: Operation>(
-    shards: S,
-    ahead: S::Ahead,
+    (shard, place): Located<'a, S>,
     operation: O,
 ) -> O::Answer {
-    let (shard, place) = shards.fetched(ahead);
     let is_there = shard.contains(place).expect("no split");
-    shards.insert(shards.fetched(ahead)).expect("there is room");
-    let answer = operation.perform(shards, shards.fetched(ahead));
-    let _ = is_there && !shards.remove(shards.fetched(ahead));
-    answer
+    let _ = !is_there && shard.remove(place).expect("no split");
+    operation.at_once(shard, place).expect("there is room")
 }

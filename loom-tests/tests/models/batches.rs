@@ -5,8 +5,8 @@
 use crate::toy::{Model, NOT_ONCE, Toy, Winners};
 use koel_under_loom::Prehashed;
 use koel_under_loom::internals::{
-    Copies, Geometry, Insert, InsertIfAbsent, Located, Operation, Outcome, Path, Place, Shards,
-    execute, write_batch,
+    Copies, Geometry, Insert, InsertIfAbsent, Lease, Mixed, Operation, Outcome, Path, Place, Shard,
+    Shards, execute, write_batch,
 };
 use std::cell::RefCell;
 
@@ -72,13 +72,16 @@ struct Kick;
 impl Operation for Kick {
     type Answer = Outcome;
 
-    fn perform<'a, S: Shards<'a>>(self, _: S, (shard, place): Located<'a, S>) -> Outcome {
+    fn at_once<'a, L: Lease<'a>>(self, shard: Shard<L>, place: Place) -> Option<Outcome> {
         let (newcomer, path) = KICK.with_borrow(|kick| kick.clone().expect("a path"));
         if place != newcomer {
-            assert!(shard.insert(place).is_ok(), "there is room");
-            return Outcome::Placed;
+            return shard.insert_at_once(place).map(|()| Outcome::Placed);
         }
-        execute(shard, &path, place, Copies::Add).expect("no split")
+        execute(shard, &path, place, Copies::Add).ok()
+    }
+
+    fn settle<'a, S: Shards<'a>>(self, _: S, _: Mixed) -> Outcome {
+        unreachable!("there is room")
     }
 }
 

@@ -130,15 +130,15 @@ impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
     }
 
     pub fn insert(&self, hash: Mixed) {
-        act(self.shards(), hash, Shards::insert).expect("there is room");
+        act::insert(self.shards(), hash).expect("there is room");
     }
 
     pub fn insert_if_absent(&self, hash: Mixed) -> bool {
-        act(self.shards(), hash, Shards::insert_if_absent).expect("there is room")
+        act::insert_if_absent(self.shards(), hash).expect("there is room")
     }
 
     pub fn remove(&self, hash: Mixed) -> bool {
-        act(self.shards(), hash, Shards::remove)
+        act::remove(self.shards(), hash)
     }
 
     pub fn copies(&self, hash: Mixed) -> usize {

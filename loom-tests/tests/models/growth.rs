@@ -7,7 +7,7 @@ use crate::grove::{
 use crate::toy::{FALSELY_FOUND, Model, Winners};
 use koel_under_loom::act;
 use koel_under_loom::internals::{
-    Copies, Lease, Mixed, Outcome, Path, Place, Shards, Step, Storage, execute,
+    Copies, Lease, Mixed, Outcome, Path, Place, Step, Storage, execute,
 };
 
 #[test]
@@ -45,7 +45,7 @@ fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
 #[test]
 fn a_lookup_that_gives_up_looking_is_right_after_a_split() {
     let contains: fn(&Grove, &Mixed) = |grove, item| {
-        assert!(grove.shards().contains(*item), "{}", crate::toy::MISSED);
+        assert!(act::contains(grove.shards(), *item), "{}", crate::toy::MISSED);
     };
     let model = Model::blocking(630, 3).in_short(2, 175);
     model.run_each([0, 1], in_whole, &[split_root, contains], there_once);
@@ -276,7 +276,7 @@ fn an_insert_is_not_refused_while_its_shard_is_split() {
         },
         &[
             |grove, item| grove.split_as_seen(*item, 0, ROOT).expect(REFUSED),
-            |grove, item| act(grove.shards(), *item, Shards::insert).expect(REFUSED),
+            |grove, item| act::insert(grove.shards(), *item).expect(REFUSED),
         ],
         there_once,
     );
@@ -287,7 +287,7 @@ fn an_insert_is_not_refused_while_its_shard_is_split() {
 #[test]
 fn an_item_is_not_refused_as_a_copy_of_another_in_the_middle_of_a_split() {
     let insert: fn(&Grove, &(Mixed, Mixed)) = |grove, (_, absent)| {
-        let answer = act(grove.shards(), *absent, Shards::insert);
+        let answer = act::insert(grove.shards(), *absent);
         assert_eq!(answer, Ok(()), "an item was taken for a copy of another");
     };
     Model::blocking(100, 2).run_each(

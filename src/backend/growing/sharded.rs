@@ -177,14 +177,15 @@ impl Sharded {
         self.directory.roots.position(hash)
     }
 
-    /// Splits a full shard, unless another thread has split it or made room in it since.
+    /// Makes room for an item that found none in its shard, by splitting the shard. There is nothing to do if another
+    /// thread has split the shard since, or made room in it.
     ///
     /// # Errors
     ///
     /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for the split.
     #[cold]
     #[inline(never)]
-    fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
+    fn make_room(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
         let (seen, shrinking) = (shard.seen, &self.shared.shrinking);
         let site = self.site(seen);
         {

@@ -28,7 +28,7 @@ impl Sharded {
     pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
         let seen = self.directory.assume(hash, level, entry);
         let (shard, place) = self.located(seen, self.position(hash), self.is_wide());
-        self.split(shard, place)
+        self.make_room(shard, place)
     }
 
     /// Joins the shard of this item with its other half.

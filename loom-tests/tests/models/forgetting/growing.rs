@@ -198,7 +198,7 @@ fn an_item_without_bits_is_refreshed_or_expires() {
             grove.set_clock(2);
             item
         },
-        &[begin_and_finish, |grove, item| _ = act(grove.shards(), *item, Shards::refresh)],
+        &[begin_and_finish, |grove, item| _ = act::refresh(grove.shards(), *item)],
         |grove, item| {
             let (copies, counted) = (grove.copies(*item), grove.room.items());
             assert_eq!(copies, counted, "an item is counted that expired, or not counted");

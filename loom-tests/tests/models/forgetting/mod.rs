@@ -7,7 +7,7 @@ use crate::toy::{Kick, Model, Toy, Winners};
 use crate::wide::with_tail;
 use koel_under_loom::act;
 use koel_under_loom::internals::{
-    Bucket, Clock, Copies, Lease, Mixed, Moment, Place, Shards, Storage, Ticking, execute,
+    Bucket, Clock, Copies, Lease, Mixed, Moment, Place, Storage, Ticking, execute,
 };
 
 const LOST: &str = "an item within its window is lost";
@@ -274,7 +274,7 @@ fn an_item_that_expired_is_new_while_the_tick_passes() {
         },
         &[
             |toy, hash| {
-                let added = act(toy.shards(), *hash, Shards::insert_if_absent);
+                let added = act::insert_if_absent(toy.shards(), *hash);
                 assert_eq!(added, Ok(true), "an item that expired is in the way");
             },
             |toy, _| storage(toy).finish_tick(),
@@ -294,7 +294,7 @@ fn tick_from_first(toy: &Narrow, _: &Asked) {
 #[test]
 fn an_expiring_item_is_new_if_it_is_there_afterwards() {
     let add: fn(&Narrow, &Asked) = |toy, (item, new)| {
-        new.add(toy.shard().insert_if_absent_locked(*item) == Ok(Some(true)));
+        new.add(toy.shard().insert_if_absent_locked(*item) == Some(true));
     };
     Model::new(30).in_short(3, 30).run(
         |toy| (expiring(toy, 3), Winners::default()),

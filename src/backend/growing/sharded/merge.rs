@@ -98,7 +98,7 @@ impl Sharded {
             while !incoming.is_merged(progress) {
                 match self.merge_some((copy, &incoming), shard, &mut progress, counted, report) {
                     Ok(None) => {}
-                    Ok(Some(unplaced)) => match self.split(shard, unplaced.place) {
+                    Ok(Some(unplaced)) => match self.make_room(shard, unplaced.place) {
                         Ok(()) => continue 'shards,
                         Err(full) => {
                             unplaced.refuse(full, report)?;

@@ -22,13 +22,13 @@ use crate::backend::growing::until_split::{Shared, UntilSplit, WasSplit};
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::{Block, Located, Shards};
 use crate::backend::storage::Storage;
-use crate::error::{Full, FullKind, UnionError};
+use crate::error::{Full, UnionError};
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
 use crate::layout::sizing::{Layout, rate_of_a_lane};
 use crate::layout::stamps::{ByStamp, Moment};
-use crate::shard::Known;
 use crate::shard::whole::items_by_stamp;
+use crate::shard::{Known, Shard};
 use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
 use crate::table::ticking::Ticking;
 use std::ops::Range;
@@ -204,6 +204,14 @@ impl Storage for Sharded {
     }
 }
 
+impl Sharded {
+    /// Splits the shard of this item, whatever its load. Returns whether it was possible.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    pub fn split_shard_of(&self, hash: Mixed) -> bool {
+        self.split_for_all(self.shard(self.directory.look_up(hash))).is_ok()
+    }
+}
+
 /// The shards, for operations on items.
 #[derive(Clone, Copy)]
 pub struct GrowingShards<'a, const WIDE: bool>(pub &'a Sharded);
@@ -253,45 +261,19 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
         self.0.located(self.0.directory.look_up_at(hash, position), position, Known::<WIDE>)
     }
 
-    fn relocate(self, lease: UntilSplit<'a, Known<WIDE>>, _: WasSplit) -> Located<'a, Self> {
-        self.locate(lease.seen.hash)
-    }
-
-    #[inline(always)]
-    fn again<A>(
-        self,
-        (shard, _): Located<'a, Self>,
-        act: impl FnOnce(Self, Located<'a, Self>) -> A,
-    ) -> A {
-        act_where_it_is_now(self, shard.seen.hash, act)
-    }
-
-    fn admit(self, (mut shard, mut place): Located<'a, Self>) -> Result<Located<'a, Self>, Full> {
-        let shrinking = &self.0.shared.shrinking;
-        // By recent words. Of threads that race, each may add one copy too many.
-        while !shrinking.takes_another(shard.matches_of(place)) {
-            // Words that a split is changing may be compared with one bit too few, so a refusal is decided
-            // under the locks.
-            let is_refused = shard
-                .lock(place)
-                .is_ok_and(|_own| !shrinking.takes_another(shard.matches_of(place)));
-            if is_refused {
-                return Err(Full::new(FullKind::TooManyCopies));
-            }
-            (shard, place) = self.locate(shard.seen.hash);
+    /// Recent words decide that it does. So of threads that race, each may add one copy too many.
+    fn takes_another(self, shard: Shard<Self::Lease>, place: Place) -> Result<bool, WasSplit> {
+        let takes = || self.0.shared.shrinking.takes_another(shard.matches_of(place));
+        if takes() {
+            return Ok(true);
         }
-        Ok((shard, place))
+        // Words that a split is changing may be compared with one bit too few, so a refusal is decided under the locks.
+        let _own = shard.lock(place)?;
+        Ok(takes())
     }
 
-    fn make_room(
-        self,
-        lease: UntilSplit<'a, Known<WIDE>>,
-        _: FullKind,
-    ) -> Result<Located<'a, Self>, Full> {
-        let position = self.0.position(lease.seen.hash);
-        let (shard, place) = self.0.located(lease.seen, position, WIDE);
-        self.0.split(shard, place)?;
-        Ok(self.locate(lease.seen.hash))
+    fn make_room(self, shard: Shard<Self::Lease>, place: Place) -> Result<(), Full> {
+        self.0.make_room(self.0.shard(shard.seen), place)
     }
 
     #[inline(always)]
@@ -306,21 +288,6 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
         (self.0.leased(seen, Known::<WIDE>), place)
     }
 
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    fn insert_exhaustively(self, hash: Mixed) -> bool {
-        // Any number of copies: it had them. It may have had them only since its shard was split for another reason.
-        (0..4).any(|splits| {
-            if splits > 0
-                && self.0.split_for_all(self.0.shard(self.0.directory.look_up(hash))).is_err()
-            {
-                return false;
-            }
-            let (shard, place) = self.locate(hash);
-            shard.insert_exhaustively(place).is_ok_and(|inserted| inserted)
-                || self.insert_any(self.locate(hash)).is_ok()
-        })
-    }
-
     fn parts(self) -> Parts {
         // The parts are ranges of the least depth, so no deeper shard is in two parts. Parts as large as the
         // largest shard are small enough.
@@ -332,15 +299,4 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
     fn bucket_count(self) -> usize {
         self.0.buckets()
     }
-}
-
-/// Retries an operation on an item, wherever the item is now.
-#[cold]
-#[inline(never)]
-fn act_where_it_is_now<'a, S: Shards<'a>, A>(
-    shards: S,
-    hash: Mixed,
-    act: impl FnOnce(S, Located<'a, S>) -> A,
-) -> A {
-    act(shards, shards.locate(hash))
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::backend::growing::sharded::shards::GrowingShards;
 use crate::backend::shards::Shards;
+use crate::backend::shards::{Adding, settle};
 use crate::layout::SMALL;
 use crate::layout::geometry::{Bucket, MULTIPLIER};
 use crate::layout::sizing::layout_for;
@@ -8,8 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 fn insert(filter: &Sharded, hash: Mixed) -> Result<(), Full> {
-    let shards = GrowingShards::<false>(filter);
-    shards.insert(shards.locate(hash))
+    settle(GrowingShards::<false>(filter), hash, Adding::Copy).map(|_| ())
 }
 
 /// Items chosen to share their two buckets are refused in a nearly empty filter.

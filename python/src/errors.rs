@@ -6,11 +6,14 @@ use koel::{
     BuildErrorKind, DurableError, DurableErrorKind, Full, FullKind, SnapshotError,
     SnapshotErrorKind, UnionError, UnionErrorKind,
 };
-use libc::{EAGAIN, EINVAL, EISDIR, ENOENT};
+use libc::{EAGAIN, EEXIST, EINVAL, EISDIR, ENOENT};
 use pyo3::exceptions::{
-    PyBlockingIOError, PyFileNotFoundError, PyMemoryError, PyOSError, PyOverflowError, PyValueError,
+    PyBlockingIOError, PyFileNotFoundError, PyMemoryError, PyOSError, PyOverflowError,
+    PyRuntimeWarning, PyValueError,
 };
 use pyo3::prelude::*;
+use pyo3::types::PyString;
+use std::ffi::CString;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -56,6 +59,12 @@ fn of_file(
         (SnapshotErrorKind::Busy, _) => of_system(EAGAIN, without_path(text, path), path),
         (SnapshotErrorKind::NotFound, None) => of_system(ENOENT, without_path(text, path), path),
         (SnapshotErrorKind::NotAFile, _) => not_a_file(path),
+        (SnapshotErrorKind::HasJournal, _) => of_system(
+            EEXIST,
+            "its journal has changes, which would be lost with this file: save to another path, or call \
+             Filter(path).close() first",
+            path,
+        ),
         (_, Some(number)) => of_system(number, without_path(text, path), path),
         (SnapshotErrorKind::Io, None) => of_system(EINVAL, without_path(text, path), path),
         (SnapshotErrorKind::WrongHasher, None) => named(
@@ -192,6 +201,24 @@ pub fn apart(kind: UnionErrorKind) -> PyErr {
 /// A filter is not what was asked for.
 pub fn named(path: &Path, why: impl Display) -> PyErr {
     PyValueError::new_err(format!("{}: {why}", path.display()))
+}
+
+/// Tells an error of closing a filter where nobody can catch it.
+#[cold]
+pub fn of_end(py: Python<'_>, error: PyErr) {
+    let what = "closing a pykoel.Filter, whose journal has what its file lacks";
+    error.write_unraisable(py, Some(PyString::new(py, what).as_any()));
+}
+
+/// Warns that a file which is only read lacks what is in its journal.
+#[cold]
+pub fn warn_of_journal(py: Python<'_>, path: &Path, bytes: u64) -> PyResult<()> {
+    let text = CString::new(format!(
+        "{}: readonly=True does not read its journal, which has {bytes} bytes of changes. They are seen after a save() \
+         where the filter is open. If it is open nowhere, call Filter(path).close() once",
+        path.display()
+    ))?;
+    PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
 }
 
 /// The filter is only read.

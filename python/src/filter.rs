@@ -27,8 +27,9 @@ use std::time::Duration;
 /// takes five to seven bytes, however long it is. A `str` equals its UTF-8 bytes.
 ///
 /// `path`: where the filter is kept. It is loaded if it is there, and made at once if not; the process has it
-/// for itself until the filter is closed. What a call has answered survives the end of the process, also a kill: it
-/// is in a journal beside the file until the filter is saved or closed. Without a path, the filter is only in memory.
+/// for itself until the filter is closed: by `close` or `with`, when nothing refers to it any more, or when the program
+/// ends. What a call has answered survives a kill, too: it is in a journal beside the file until the filter is saved or
+/// closed. Without a path, the filter is only in memory.
 ///
 /// `sync`, of a filter with a path, is for power failures: every how many seconds (or which `timedelta`) changes are
 /// written to the disk. With 0, before a call returns that has changed something; threads share that. With `None`, when
@@ -50,8 +51,9 @@ use std::time::Duration;
 ///
 /// With `readonly=True` the file is not loaded, and not claimed: any number of processes ask it at once, of which one
 /// may be changing it, and all have one copy in memory, the system's cache of the file. It shows the last `save` or
-/// `close`, and what had expired by then is gone. Later ones are seen by opening it again. Whatever would change it
-/// raises `io.UnsupportedOperation`; `copy` makes a filter that can be changed.
+/// `close`, and what had expired by then is gone. Later ones are seen by opening it again. If a journal beside the file
+/// has changes, it issues a `RuntimeWarning` that says how many bytes. Whatever would change it raises
+/// `io.UnsupportedOperation`; `copy` makes a filter that can be changed.
 #[pyclass(module = "pykoel", frozen, weakref)]
 pub struct Filter {
     place: Place,
@@ -76,13 +78,15 @@ impl Filter {
     }
 }
 
-/// A filter that was not closed lets other threads go on while it leaves its file.
+/// A filter that nothing refers to any more is closed.
 impl Drop for Filter {
     fn drop(&mut self) {
         Python::attach(|py| {
-            let error = PyErr::take(py);
-            self.place.abandon(py);
-            error.inspect(|error| error.clone_ref(py).restore(py));
+            let raised = PyErr::take(py);
+            if let Err(error) = self.place.close(py) {
+                errors::of_end(py, error);
+            }
+            raised.inspect(|error| error.clone_ref(py).restore(py));
         });
     }
 }
@@ -139,7 +143,8 @@ impl Filter {
         }
     }
 
-    /// Adds an item, and returns True if it was new. Of threads that add one item at once, one gets True.
+    /// Adds an item, and returns True if it was new. One that is there is not added a second time, as in a `set`. Of
+    /// threads that add one item at once, one gets True.
     #[inline]
     fn add(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (hash, _) = items::hash(self.hasher, item)?;
@@ -260,7 +265,8 @@ impl Filter {
     /// Saves a copy to another path. Without one, makes a checkpoint: the file then has all changes, and the journal
     /// beside it none. Other threads go on meanwhile.
     ///
-    /// A file is replaced as a whole or not at all, and has a checksum. What was added before the call is in it.
+    /// A file is replaced as a whole or not at all, and has a checksum. What was added before the call is in it. To
+    /// replace another file whose journal has changes raises FileExistsError.
     #[pyo3(signature = (path=None))]
     fn save(&self, py: Python<'_>, path: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let path = path.map(open::path).transpose()?;
@@ -288,6 +294,9 @@ impl Filter {
     ///
     /// If it raises OSError, the filter is closed as well, and nothing is lost: what the file does not have is in the
     /// journal beside it. In a child that was forked, the file stays as it is: it is the parent's.
+    ///
+    /// A filter is closed by itself when nothing refers to it any more, and when the program ends, also by an
+    /// exception: daemon threads that still use it get a ValueError then. A kill does not close it, nor does `os._exit`.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.place.close(py)
     }
@@ -431,6 +440,9 @@ impl Filter {
     /// Opens a file that is only read.
     fn read(py: Python<'_>, asked: &Asked, path: &Path) -> PyResult<Self> {
         let (file, window) = asked.read(py, path)?;
+        if file.info().journal_bytes > 0 {
+            errors::warn_of_journal(py, path, file.info().journal_bytes)?;
+        }
         let hasher = *file.hasher();
         let place = Place::ReadOnly(Read::new(path, file));
         Ok(Filter { place, hasher, window, refresh: false })

@@ -1,4 +1,4 @@
-//! What happens around a fork.
+//! What happens around a fork, and when the interpreter ends.
 
 use crate::fork;
 use crate::place::{self, Quiesced};
@@ -18,7 +18,16 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     hooks.set_item("after_in_parent", wrap_pyfunction!(after_fork_in_parent, module)?)?;
     hooks.set_item("after_in_child", wrap_pyfunction!(after_fork_in_child, module)?)?;
     module.py().import("os")?.call_method("register_at_fork", (), Some(&hooks))?;
+    let at_exit = wrap_pyfunction!(at_exit, module)?;
+    module.py().import("atexit")?.call_method1("register", (at_exit,))?;
     Ok(())
+}
+
+/// Runs after the program has ended and its threads were waited for, but for daemon threads. A process that is killed,
+/// or ends by `os._exit`, does not come here. A forked child has left the filters of its parent.
+#[pyfunction]
+fn at_exit(py: Python<'_>) {
+    place::close_all(py);
 }
 
 #[pyfunction]

@@ -6,7 +6,8 @@
 //! * [`items`] turns what Python passes into hashes.
 //! * [`kept`] is a filter with or without its journal, and knows the time if it forgets.
 //! * [`place`] is where a filter is: in memory, with a file or without, or in a file that is only read.
-//! * [`fork`] keeps operations and forks apart, and [`hooks`] tells it and the filters of forks.
+//! * [`fork`] keeps operations and forks apart, and [`hooks`] tells it and the filters of forks, and closes
+//!   filters when the interpreter ends.
 //! * [`errors`] has koel's errors as Python's own, in terms of the arguments of `Filter`.
 //!
 //! # The global interpreter lock

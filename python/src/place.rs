@@ -384,13 +384,13 @@ impl Place {
             }
         }
     }
+}
 
-    /// Ends the use of a file. All changes are on record there.
-    pub fn abandon(&self, py: Python<'_>) {
-        match self {
-            Place::Memory { .. } => {}
-            Place::File(opened) => detached(py, || drop(opened.write().take())),
-            Place::ReadOnly(read) => detached(py, || read.close()),
+/// Closes the filters in files that the program has left open.
+pub fn close_all(py: Python<'_>) {
+    for file in detached(py, opened) {
+        if let Err(error) = detached(py, || file.close()) {
+            errors::of_end(py, error);
         }
     }
 }

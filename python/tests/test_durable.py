@@ -41,6 +41,17 @@ def run(program, *arguments):
     return subprocess.run(command, timeout=120).returncode
 
 
+@contextlib.contextmanager
+def limited(size):
+    """Limits the size of files. A write beyond it is an error as that of a full disk is."""
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, unlimited[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+
+
 # Threads add, remove and look up items of their own, and note each answer before they go on.
 WORK = """
     import datetime, os, random, sys, threading
@@ -132,11 +143,129 @@ def test_a_filter_that_forgets_survives_as_well(file):
         assert seen.remembers == 1008 and "a" in seen and len(seen) == 1
 
 
-def test_what_was_added_before_a_filter_was_dropped_is_there(file):
+def test_a_filter_that_nothing_refers_to_any_more_is_closed(file):
     seen = Filter(file)
     seen.add("a")
     del seen
-    assert "a" in Filter(file)
+    assert files(file) == ["seen.koel"] and "a" in Filter(file)
+
+
+def test_an_error_of_a_filter_that_nothing_refers_to_any_more_is_told_and_nothing_is_lost(file, monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(unraisable.exc_value))
+    seen = Filter(file)
+    seen.add_many(map(str, range(100_000)))
+    with limited(1 << 16):
+        del seen
+    (error,) = told
+    assert error.errno == errno.EFBIG and str(file) in str(error)
+    assert all(Filter(file).contains_many(map(str, range(100_000))))
+
+
+# A way for a program to end, and whether this is a normal end of the interpreter.
+ENDS = {
+    "": True,
+    "raise SystemExit(3)": True,
+    "raise ValueError": True,
+    "threading.Thread(target=lambda: (time.sleep(0.2), seen.add('b'))).start()": True,
+    "atexit.register(seen.add, 'b')": True,
+    "os._exit(0)": False,
+    "os.kill(os.getpid(), 9)": False,
+    "os.kill(os.getpid(), 15)": False,
+}
+
+
+@pytest.mark.parametrize(("end", "is_normal"), ENDS.items())
+def test_a_normal_end_of_the_interpreter_closes_the_filters_that_are_open(file, end, is_normal):
+    program = f"""if True:
+        import atexit, ctypes, os, sys, threading, time
+        from pykoel import Filter
+        seen, other = Filter(sys.argv[1]), Filter(sys.argv[1] + ".other")
+        # Something refers to it for ever.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(seen))
+        seen.add("a")
+        other.add("a")
+        {end}
+    """
+    command = [sys.executable, "-c", program, str(file)]
+    ended = subprocess.run(command, timeout=120, stderr=subprocess.PIPE, text=True)
+    assert ("Traceback" in ended.stderr) == ("ValueError" in end), ended.stderr
+    assert (files(file) == ["seen.koel", "seen.koel.other"]) == is_normal
+    with Filter(file) as seen, Filter(f"{file}.other") as other:
+        assert "a" in seen and "a" in other and ("b" in seen) == ("'b'" in end)
+
+
+def test_a_daemon_thread_finds_the_filter_closed_at_the_end_of_the_interpreter(file):
+    program = """if True:
+        import atexit, sys, threading, time
+        from itertools import count
+
+        found, added = threading.Event(), []
+        # It runs after those that are registered later.
+        atexit.register(found.wait, 60)
+        from pykoel import Filter
+
+        def use(seen):
+            try:
+                for number in count():
+                    seen.add_many(f"{number}/{item}" for item in range(100))
+                    added.append(number)
+            except ValueError as error:
+                print(error, len(added), flush=True)
+                found.set()
+
+        seen = Filter(sys.argv[1])
+        threading.Thread(target=use, args=(seen,), daemon=True).start()
+        while not added:
+            time.sleep(0.001)
+    """
+    ended = subprocess.run([sys.executable, "-c", program, str(file)], timeout=120, stdout=subprocess.PIPE, text=True)
+    *what, count = ended.stdout.split()
+    assert ended.returncode == 0 and " ".join(what) == "this filter is closed"
+    assert files(file) == ["seen.koel"]
+    with Filter(file) as seen:
+        assert all(seen.contains_many(f"{number}/{item}" for number in range(int(count)) for item in range(100)))
+
+
+def test_an_error_of_a_filter_that_is_closed_at_the_end_is_told_and_the_others_are_closed(file):
+    program = """if True:
+        import resource, sys
+        from pykoel import Filter
+        seen = [Filter(sys.argv[1] + name) for name in ["", ".2", ".3"]]
+        seen[1].add_many(map(str, range(100_000)))
+        seen[2].add("a")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, resource.RLIM_INFINITY))
+    """
+    ended = subprocess.run([sys.executable, "-c", program, str(file)], timeout=120, stderr=subprocess.PIPE, text=True)
+    assert ended.stderr.count("Exception ignored in: 'closing a pykoel.Filter, whose journal has what") == 1
+    assert f"[Errno {errno.EFBIG}]" in ended.stderr and f"{file}.2" in ended.stderr
+    assert [name for name in files(file) if "journal" not in name] == ["seen.koel", "seen.koel.2", "seen.koel.3"]
+    assert {name.rsplit(".", 1)[0] for name in files(file) if "journal" in name} == {"seen.koel.2.journal"}
+    with Filter(f"{file}.2") as many, Filter(f"{file}.3") as one:
+        assert all(many.contains_many(map(str, range(100_000)))) and "a" in one
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_the_end_of_a_forked_child_leaves_the_filter_to_its_parent(file):
+    program = """if True:
+        import os, sys
+        from pykoel import Filter
+        seen = Filter(sys.argv[1])
+        seen.add("a")
+        child = os.fork()
+        if child == 0:
+            own = Filter(sys.argv[1] + ".child")
+            own.add("of the child")
+            seen.add("not there")
+            sys.exit()
+        assert os.waitpid(child, 0)[1] == 0
+        assert any(".journal." in name for name in os.listdir(os.path.dirname(sys.argv[1])))
+        seen.add("b")
+    """
+    subprocess.run([sys.executable, "-c", program, str(file)], timeout=120, check=True)
+    assert files(file) == ["seen.koel", "seen.koel.child"]
+    with Filter(file) as seen, Filter(f"{file}.child") as own:
+        assert len(seen) == 2 and "a" in seen and "b" in seen and "of the child" in own
 
 
 def test_clear_survives(file):
@@ -277,7 +406,8 @@ def test_sync_is_a_period_of_a_filter_with_a_file(file):
 def test_journals_without_their_state_are_refused(file):
     program = """
         import os, sys, pykoel
-        pykoel.Filter(sys.argv[1]).add("a")
+        seen = pykoel.Filter(sys.argv[1])
+        seen.add("a")
         os.kill(os.getpid(), 9)
     """
     assert run(program, file) == -signal.SIGKILL
@@ -288,12 +418,33 @@ def test_journals_without_their_state_are_refused(file):
     with pytest.raises(FileNotFoundError):
         Filter(file, create=False)
     assert not file.exists()
-    # Nor do they belong to another state.
-    Filter().save(file)
+    # Nor do they belong to another state, which is not saved beside them.
+    with pytest.raises(FileExistsError):
+        Filter().save(file)
+    Filter().save(file.with_name("other"))
+    file.with_name("other").rename(file)
     with pytest.raises(ValueError, match=f"{journal}: it has changes of a state that is not beside it"):
         Filter(file)
     away.rename(file)
     assert "a" in Filter(file)
+
+
+def test_a_copy_replaces_no_file_whose_journal_has_changes(file):
+    program = """
+        import os, sys, pykoel
+        seen = pykoel.Filter(sys.argv[1])
+        seen.add("a")
+        os._exit(0)
+    """
+    assert run(program, file) == 0
+    other = Filter()
+    with pytest.raises(FileExistsError, match=r"call Filter\(path\).close\(\) first") as caught:
+        other.save(file)
+    assert caught.value.filename == str(file)
+    Filter(file).close()
+    assert "a" in Filter(file, readonly=True)
+    other.save(file)
+    assert "a" not in Filter(file)
 
 
 def test_a_full_disk_is_an_error_of_the_call_and_nothing_is_lost(file):
@@ -335,13 +486,8 @@ def test_a_full_disk_is_an_error_of_the_call_and_nothing_is_lost(file):
 def test_a_close_that_fails_leaves_everything_in_the_journal(file):
     seen = Filter(file)
     seen.add_many(map(str, range(100_000)))
-    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, unlimited[1]))
-    try:
-        with pytest.raises(OSError) as caught:
-            seen.close()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    with limited(1 << 16), pytest.raises(OSError) as caught:
+        seen.close()
     assert caught.value.errno == errno.EFBIG and seen.closed
     with Filter(file) as seen:
         assert all(seen.contains_many(map(str, range(100_000))))
@@ -455,7 +601,7 @@ def test_whoever_waits_for_the_disk_lets_others_run(file):
         seen = Filter(file)
         seen.add("a")
         before = counts[0]
-        # Its last sync.
+        # This closes it.
         del seen
         ran_beside_drop = counts[0] > before
     finally:

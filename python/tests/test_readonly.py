@@ -7,10 +7,12 @@ import io
 import multiprocessing
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from array import array
 
 import pytest
@@ -90,13 +92,46 @@ def test_the_file_may_be_replaced_or_removed(file):
     with Filter(file) as writer:
         assert writer.add("new") and all(writer.discard_many(ITEMS[:1_000]))
         # What is only in the journal is not seen, nor a checkpoint.
-        assert "new" not in Filter(file, readonly=True)
+        with pytest.warns(RuntimeWarning):
+            assert "new" not in Filter(file, readonly=True)
         writer.save()
         assert "new" in Filter(file, readonly=True) and "new" not in seen
     file.unlink()
     assert all(seen.contains_many(ITEMS)) and "new" not in seen and len(seen.copy()) == 90_000
     with pytest.raises(FileNotFoundError):
         Filter(file, readonly=True)
+
+
+def test_changes_that_only_a_journal_has_are_warned_of_until_the_filter_is_closed(file):
+    program = """if True:
+        import os, sys
+        from pykoel import Filter
+        seen = Filter(sys.argv[1])
+        seen.add("new")
+        os._exit(0)
+    """
+    subprocess.run([sys.executable, "-c", program, str(file)], check=True, timeout=60)
+    (journal,) = file.parent.glob("seen.koel.journal.*")
+    with pytest.warns(RuntimeWarning) as caught:
+        assert "new" not in Filter(file, readonly=True)
+    (warning,) = caught
+    assert warning.filename == __file__
+    what = r"seen.koel: readonly=True does not read its journal, which has (\d+) bytes of changes"
+    (told,) = re.findall(what, str(warning.message))
+    assert 0 < int(told) <= journal.stat().st_size
+    Filter(file).close()
+    with warnings.catch_warnings(action="error"):
+        assert "new" in Filter(file, readonly=True)
+
+
+def test_a_warning_that_is_an_error_opens_nothing(file):
+    with Filter(file) as writer:
+        writer.add("new")
+        with warnings.catch_warnings(action="error"), pytest.raises(RuntimeWarning, match="does not read its journal"):
+            Filter(file, readonly=True)
+        writer.save()
+        with warnings.catch_warnings(action="error"):
+            assert "new" in Filter(file, readonly=True)
 
 
 def test_what_had_expired_when_it_was_saved_is_gone(tmp_path):

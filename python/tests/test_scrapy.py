@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -411,6 +412,22 @@ def test_a_crawl_that_is_taken_up_after_a_kill_warns_of_its_queue(crawl: Callabl
     assert "WARNING" in killed.log() and "was not stopped cleanly" in killed.log()
     assert f"no request that waited in {job / 'requests.queue'} is taken up" in killed.log()
     assert "was not stopped cleanly" not in run.log() + clean.log()
+
+
+def test_a_crawl_that_is_taken_up_after_two_ctrl_c_warns_of_its_queue(crawl: Callable[..., Crawl], job: Path) -> None:
+    """The interpreter ends as ever then, and closes the filter."""
+    with Site(200) as site:
+        site.hold_after(20)
+        run = crawl(site.url(0), JOBDIR=job)
+        until(lambda: site.hits().total() > 20)
+        run.process.send_signal(signal.SIGINT)
+        until(lambda: "shutting down gracefully" in run.log())
+        run.process.send_signal(signal.SIGINT)
+        run.process.wait()
+        site.release()
+        assert "forcing unclean shutdown" in run.log() and "Spider closed" not in run.log()
+        assert not list(job.glob(f"{FILE}.*"))
+        assert "was not stopped cleanly" in crawl(site.url(0), JOBDIR=job).finish().log()
 
 
 SQLITE = {

@@ -37,7 +37,8 @@ class Filter:
     With a path, what a call has answered survives the end of the process. `sync` is how often, in seconds, changes are
     made to survive a power failure, too: 0 is before a call returns, and None is when the system writes.
 
-    With `readonly=True` the file is not loaded: all processes that ask it share one copy in memory, as it was saved.
+    With `readonly=True` the file is not loaded: all processes that ask it share one copy in memory, as it was saved. If
+    a journal beside it has changes, it issues a RuntimeWarning.
     """
 
     def __new__(
@@ -56,7 +57,7 @@ class Filter:
         readonly: bool = False,
     ) -> Self: ...
     def add(self, item: _Item) -> bool:
-        """Adds an item, and returns True if it was new."""
+        """Adds an item, and returns True if it was new. One that is there is not added a second time."""
 
     def __contains__(self, item: _Item, /) -> bool: ...
     def discard(self, item: _Item) -> bool:
@@ -104,7 +105,10 @@ class Filter:
         """Saves a copy to another path, or makes a checkpoint: its file then has all changes. Other threads go on."""
 
     def close(self) -> None:
-        """Ends all use of the filter. One with a file leaves it to others, with all changes and without a journal."""
+        """Ends all use of the filter. One with a file leaves it to others, with all changes and without a journal.
+
+        It is closed by itself when nothing refers to it any more, and at a normal end of the program.
+        """
 
     def __enter__(self) -> Self: ...
     def __exit__(

@@ -20,7 +20,8 @@ All requests that were seen are still seen in the next run, however the crawl en
 kill at any moment. A power failure may take those of the last second, or what ``KOEL_SYNC`` says.
 
 After a clean stop (the log says "Spider closed") there is one file. After a kill, its journal
-``requests.seen.koel.journal.N`` is beside it, and belongs to it.
+``requests.seen.koel.journal.N`` is beside it, and belongs to it. ``requests.running`` marks a crawl that runs, or
+was not stopped cleanly.
 
 `RFPDupeFilter` of Scrapy 2.18 also keeps all of them in a kill. That of 2.19 loses those that are in the buffer of its
 file, some 190. Neither of them waits for the disk.
@@ -89,8 +90,8 @@ class KoelDupeFilter(RFPDupeFilter):
         # Set by a scheduler that has kept the requests that were not done.
         self._queue_is_kept = False
         file = None if path is None else Path(path, "requests.seen.koel")
-        # A clean stop leaves no journal.
-        self._was_killed = file is not None and any(file.parent.glob(f"{file.name}.journal.*"))
+        # Is there from `open` to a clean stop.
+        self._running = None if file is None else file.with_name("requests.running")
         # The file is claimed here and not in `open`: a second crawl in this directory has to fail before the
         # scheduler opens the request queues of the first, which it does before it calls `open`.
         try:
@@ -126,8 +127,10 @@ class KoelDupeFilter(RFPDupeFilter):
         )
 
     def open(self) -> None:
-        if self._was_killed and not self._queue_is_kept and self._seen.path is not None:
-            self._warn_of_queue(self._seen.path.with_name("requests.queue"))
+        if self._running is not None:
+            if self._running.exists() and not self._queue_is_kept:
+                self._warn_of_queue(self._running.with_name("requests.queue"))
+            self._running.touch()
 
     def _warn_of_queue(self, queue: Path) -> None:
         if not (queue / "active.json").exists():
@@ -157,6 +160,9 @@ class KoelDupeFilter(RFPDupeFilter):
             figures = self._seen.stats()
             self._stats.set_value("dupefilter/koel/items", figures.items)
             self._stats.set_value("dupefilter/koel/bytes", figures.size_in_bytes)
+        # The scheduler has saved its queue by now.
+        if self._running is not None:
+            self._running.unlink(missing_ok=True)
         try:
             self._seen.close()
         except Exception:

@@ -1,4 +1,4 @@
-"""The spider of the tests: it follows all links, and leaves its statistics behind."""
+"""The spider of the tests: it follows all links, makes an item of each page, and leaves its statistics behind."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -27,6 +27,7 @@ class SiteSpider(scrapy.Spider):
             yield scrapy.Request(url)
 
     def parse(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url}
         for link in response.css("a::attr(href)").getall():
             yield response.follow(link, callback=self.parse)
 

@@ -31,6 +31,7 @@ from scrapy.utils.request import RequestFingerprinter
 from pykoel.scrapy import KoelDupeFilter
 
 SPIDER = Path(__file__).parent / "spider.py"
+EXAMPLES = Path(__file__).parent.parent / "examples"
 LONG = os.environ.get("KOEL_LONG_TESTS") == "1"
 KOEL = "pykoel.scrapy.KoelDupeFilter"
 SCRAPY = "scrapy.dupefilters.RFPDupeFilter"
@@ -72,7 +73,8 @@ def crawl(start: Start, tmp_path: Path) -> Callable[..., Crawl]:
         for key, value in {"DUPEFILTER_CLASS": dupefilter, "TELNETCONSOLE_ENABLED": False, **settings}.items():
             command += ["-s", f"{key}={value}"]
         with log_file.open("wb") as log:
-            return Crawl(start(command, stderr=log, cwd=tmp_path), log_file, report)
+            environment = {**os.environ, "PYTHONPATH": str(EXAMPLES)}
+            return Crawl(start(command, stderr=log, cwd=tmp_path, env=environment), log_file, report)
 
     return crawl
 
@@ -469,6 +471,31 @@ def test_with_its_scheduler_a_kill_loses_no_request(crawl: Callable[..., Crawl],
     assert taken_up >= kills - 1 and "taken up" not in done.log()
     with sqlite3.connect(job / "requests.pending") as pending:
         assert pending.execute("SELECT count(*) FROM request").fetchone() == (0,)
+
+
+def test_with_its_scheduler_and_the_pipeline_of_the_examples_a_kill_loses_no_item(
+    crawl: Callable[..., Crawl], job: Path, tmp_path: Path
+) -> None:
+    pages, kills = (2000, 30) if LONG else (300, 3)
+    settings = {"JOBDIR": job, "SCHEDULER": "pykoel.scrapy.KoelScheduler", "LOG_LEVEL": "INFO"}
+    settings["ITEM_PIPELINES"] = json.dumps({"pipelines.FlushedItems": 900})
+    items = tmp_path / "items.jsonl"
+    with Site(pages) as site:
+        for _ in range(kills):
+            goal = site.hits().total() + pages // kills // 2
+            site.hold_after(goal)
+            run = crawl(site.url(0), **settings)
+            until(lambda: site.hits().total() >= goal or run.process.poll() is not None)
+            run.process.kill()
+            assert run.process.wait() != 0, run.log()
+            site.release()
+            # What a kill in the middle of a line leaves.
+            with items.open("a") as file:
+                file.write('{"url": "htt')
+        done = crawl(site.url(0), **settings).finish()
+        urls = {site.url(page) for page in range(pages)}
+    assert "ERROR" not in done.log()
+    assert {json.loads(line)["url"] for line in items.open()} == urls
 
 
 def test_its_scheduler_wants_its_filter_and_a_job_directory_only_for_what_it_keeps(

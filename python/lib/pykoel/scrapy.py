@@ -30,6 +30,8 @@ The queue is not the filter's, and loses requests in a kill whatever the filter 
 `KoelScheduler` loses none::
 
     SCHEDULER = "pykoel.scrapy.KoelScheduler"
+
+Items are as safe as the pipelines make them: see there.
 """
 
 import logging
@@ -205,6 +207,14 @@ class KoelScheduler(Scheduler):
     response was handled: its callback has ended, the requests of that are there, too, and its items have passed the
     pipelines. After a kill, Scrapy's queue is made anew from these. So no request is lost, and those in progress are
     fetched once more. With ``KOEL_SYNC = 0`` each is on the disk before it is marked, too.
+
+    Scrapy's feeds (``-o``) have a buffer. A kill takes the items in it, whose pages are not fetched again. A pipeline
+    that flushes each item loses none, such as that of ``examples/pipelines.py``::
+
+        def process_item(self, item):
+            self.file.write(self.encoder.encode(item).encode() + b"\\n")
+            self.file.flush()
+            return item
 
     Requests that cannot be serialized are not covered: they wait in memory, as always. It costs some 60 microseconds a
     request. Any disk queue will do. Use it from the beginning of a crawl: what waits in a queue of Scrapy's own

@@ -1,5 +1,4 @@
-//! Saving and loading filters. (`faults` tests failures of system calls, and `load_memory` the
-//! memory that loading takes.)
+//! Saving and loading filters, and those with a journal.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -13,6 +12,9 @@ mod process;
 mod agreement;
 mod crashes;
 mod damaged_files;
+#[cfg(all(unix, feature = "durable"))]
+#[path = "../durable/mod.rs"]
+mod durable;
 mod forgetting;
 mod format;
 mod golden;

@@ -1,50 +1,19 @@
 //! A batch allocates at most 16 bytes per item, and never more than some megabytes, in addition to
 //! the filter, the caller's slices and the answers.
-//!
-//! This is the only test of the program, because the allocator counts for the whole process.
 
-#[path = "common/rounds.rs"]
-mod rounds;
-
+use crate::common::rounds;
+use crate::most;
+use crate::runner::{Test, tests};
 use koel::{ConcurrentCuckooFilter, Prehashed};
-use rounds::rounds;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MAX: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is forwarded unchanged to the system's allocator; the counters do not
-// influence its result.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
-        MAX.fetch_max(now, Relaxed);
-        // SAFETY: the caller keeps the contract of this method.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of this method.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
+pub const TESTS: &[Test] = &tests![a_batch_takes_sixteen_bytes_an_item_and_no_more_than_a_cap];
 
 /// Returns the peak of the memory that the work allocates, without its answers.
 fn beside<A>(work: impl FnOnce() -> Vec<A>) -> usize {
-    let before = NOW.load(Relaxed);
-    MAX.store(before, Relaxed);
-    let answers = work();
-    MAX.load(Relaxed) - before - answers.capacity() * size_of::<A>()
+    let (most, answers) = most(work);
+    most - answers.capacity() * size_of::<A>()
 }
 
-#[test]
 fn a_batch_takes_sixteen_bytes_an_item_and_no_more_than_a_cap() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("a pool");
     // Large enough for batches to be processed shard by shard.

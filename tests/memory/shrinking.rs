@@ -1,45 +1,12 @@
 //! What a filter says that it gave back is what the system has: by the allocator's account, and by the memory of the
 //! process.
-//!
-//! This is the only test of the program, because both count for the whole process.
 
-#![cfg(target_os = "linux")]
-
-#[path = "common/rounds.rs"]
-mod rounds;
-
+use crate::common::rounds;
+use crate::now;
+use crate::runner::{Test, tests};
 use koel::ConcurrentCuckooFilter;
-use rounds::rounds;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is forwarded unchanged to the system's allocator; the counter does not influence its result.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        NOW.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of this method.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        NOW.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of this method.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of this method.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
+pub const TESTS: &[Test] = &tests![what_was_given_back_is_not_in_memory];
 
 /// The pages of the process that are in memory and of no file, in bytes.
 fn resident() -> usize {
@@ -60,17 +27,16 @@ fn let_the_system_make_huge_pages(may: bool) {
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
-#[test]
 fn what_was_given_back_is_not_in_memory() {
     // Tables in small pages, and in huge ones.
-    for (usual, most) in [(30_000u64, 2_000_000u64), (200_000, rounds(6_000_000, 12_000_000))] {
-        let (allocated, in_memory) = (NOW.load(Relaxed), resident());
+    for (usual, most) in [(30_000u64, 2_000_000u64), (200_000, rounds(4_000_000, 12_000_000))] {
+        let (allocated, in_memory) = (now(), resident());
         let builder = ConcurrentCuckooFilter::builder().capacity(usual as usize).growing();
         let filter = builder.false_positive_rate(0.001).build().expect("memory");
         (0..most).for_each(|item| filter.insert(&item).expect("memory"));
         let full = filter.size_in_bytes();
         let beside = size_of_val(&filter);
-        let account = NOW.load(Relaxed) - allocated + beside;
+        let account = now() - allocated + beside;
         // The thread keeps a few words of its own.
         assert!(account.abs_diff(full) < 1_000, "{account}, not {full}");
         (usual..most).for_each(|item| _ = filter.remove(&item));
@@ -83,14 +49,14 @@ fn what_was_given_back_is_not_in_memory() {
         let grown = resident().saturating_sub(in_memory);
         assert!(grown < size + full / 50 + 300_000, "{grown} bytes in memory, not {size}");
         let_the_system_make_huge_pages(true);
-        let short = NOW.load(Relaxed) - allocated + beside - size;
+        let short = now() - allocated + beside - size;
         // A shorter list of the directory may have been made.
         assert!(short.abs_diff(given_back) < 10_000, "{short}, not {given_back}");
         assert!((0..usual).all(|item| filter.contains(&item)));
 
         // Another burst uses the same places.
         (most..2 * most).for_each(|item| filter.insert(&item).expect("memory"));
-        let again = NOW.load(Relaxed) - allocated + beside;
+        let again = now() - allocated + beside;
         assert!(again < full + full / 5, "{again} bytes after {full}");
         assert!(filter.size_in_bytes() <= again);
         assert!((0..usual).all(|item| filter.contains(&item)));

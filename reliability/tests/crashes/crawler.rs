@@ -1,27 +1,33 @@
 //! The crawler of the examples is killed in the middle, and fetches no page again that it has finished.
-#![cfg(all(unix, feature = "durable"))]
-
-#[path = "common/rounds.rs"]
-mod rounds;
 
 use koel::{ConcurrentCuckooFilter, DurableFilter, StableHash};
 use rand::RngExt;
-use rounds::rounds;
+use reliability::common::{alone, rounds};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 const WORKERS: usize = 8;
 
-/// The example, which cargo builds for the tests if it is not told which.
-fn crawler(pages: usize, folder: &Path) -> Child {
+/// The folder of the programs that cargo makes of this workspace.
+fn target() -> PathBuf {
     let test = std::env::current_exe().expect("a path");
-    let target = test.parent().and_then(Path::parent).expect("a folder");
-    let program = target.join("examples/crawler");
-    assert!(program.is_file(), "build it first: cargo build -p koel --examples");
+    test.ancestors().nth(3).expect("a folder").to_owned()
+}
+
+/// Builds the example as the README runs it.
+fn build() {
+    let mut cargo = Command::new(std::env!("CARGO"));
+    cargo.args(["build", "--release", "--locked", "-p", "koel", "--example", "crawler"]);
+    cargo.arg("--target-dir").arg(target());
+    assert!(cargo.status().expect("cargo").success(), "it cannot be built");
+}
+
+fn crawler(pages: usize, folder: &Path) -> Child {
+    let program = target().join("release/examples/crawler");
     let mut command = Command::new(program);
     command.args([WORKERS.to_string(), pages.to_string()]).arg(folder);
     command.stdout(Stdio::null()).spawn().expect("the crawl starts")
@@ -52,10 +58,7 @@ fn check_what_is_done(pages: usize, folder: &Path) {
     let frontier: BTreeSet<&str> = text.lines().collect();
     let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
     let done = DurableFilter::open(folder.join("done.koel"), builder).expect("a filter");
-    let url = |page| match page {
-        0 => "http://site.example/".to_string(),
-        _ => format!("http://site.example/articles/{page}"),
-    };
+    let url = |page| format!("https://site.example/articles/{page}");
     for page in (0..pages).filter(|&page| done.contains(&*url(page))) {
         for below in (4 * page + 1..=4 * page + 4).filter(|&below| below < pages) {
             assert!(frontier.contains(&*url(below)), "{page} is done, and {below} is lost");
@@ -65,6 +68,8 @@ fn check_what_is_done(pages: usize, folder: &Path) {
 
 #[test]
 fn a_crawl_that_is_killed_fetches_no_page_again_that_it_has_finished() {
+    let _alone = alone();
+    build();
     let (crawls, kills, pages) = rounds((1, 10, 3_000), (10, 40, 20_000));
     for _ in 0..crawls {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,10 +1,10 @@
 //! A process that is killed at any moment loses nothing that it has answered.
 
-use crate::common::rounds::{chosen_rounds, chosen_seed};
-use crate::common::{SplitMix, rounds};
 use crate::history::{Crew, History, Kind, THREADS, notes_of};
-use crate::process::{again, task};
 use koel::SyncPolicy;
+use reliability::common::rounds::{chosen_rounds, chosen_seed};
+use reliability::common::{SplitMix, alone, rounds};
+use reliability::process::{again, task};
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -55,6 +55,7 @@ const KILLS: u64 = 25;
 
 #[test]
 fn a_killed_process_loses_nothing_that_it_has_answered() {
+    let _alone = alone();
     let (kills, base) = (chosen_rounds(rounds(40, 1_000)), chosen_seed());
     let short = rounds(5, KILLS);
     let (mut events, mut longest) = (0, Duration::ZERO);

@@ -5,19 +5,12 @@
 //! any part of what was written since, by sectors of 512 or 4,096 bytes, and of the names that were changed since. It
 //! is opened as after a power failure, and must have every change that was answered and synced, and none that was not
 //! begun.
-#![cfg(all(target_os = "linux", feature = "durable"))]
 
-#[path = "../common/history.rs"]
-mod history;
-#[path = "../common/rounds.rs"]
-mod rounds;
-
-mod disk;
-
-use disk::{Disk, Image};
-use history::{Crew, History, Kind, Random, THREADS, notes_of};
+use crate::disk::{Disk, Image};
+use crate::history::{Crew, History, Kind, Random, THREADS, notes_of};
 use koel::SyncPolicy;
-use rounds::{chosen_rounds, chosen_seed, rounds};
+use reliability::common::rounds::{chosen_rounds, chosen_seed};
+use reliability::common::{alone, rounds};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -44,6 +37,7 @@ fn lengths(notes: &Each<PathBuf>) -> Each<usize> {
 
 #[test]
 fn a_power_failure_takes_nothing_that_was_synced() {
+    let _alone = alone();
     let (images, base) = (chosen_rounds(rounds(150, 100_000)), chosen_seed());
     let (mut made, mut events, mut number) = (0, 0, base);
     while made < images {

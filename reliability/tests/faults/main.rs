@@ -8,19 +8,8 @@
 //! program has its own `main` instead of libtest.
 
 #[cfg(target_os = "linux")]
-#[path = "../common/kind.rs"]
-mod kind;
-#[cfg(target_os = "linux")]
-#[path = "../common/process.rs"]
-mod process;
-
-#[cfg(target_os = "linux")]
-#[path = "../common/rounds.rs"]
-mod rounds;
-
-#[cfg(target_os = "linux")]
 mod child;
-#[cfg(all(target_os = "linux", feature = "durable"))]
+#[cfg(target_os = "linux")]
 mod durable;
 #[cfg(target_os = "linux")]
 mod kills;
@@ -38,41 +27,21 @@ mod short;
 mod strace;
 
 #[cfg(target_os = "linux")]
+use reliability::{common::rounds, kind, process, runner};
+
+#[cfg(target_os = "linux")]
 fn main() {
     if let Some(task) = process::task() {
-        #[cfg(feature = "durable")]
         if task[0] == "durable" {
             durable::work(&task);
         }
         child::run(&task);
     }
-    let mut tests: Vec<(&str, fn())> = Vec::new();
-    for part in [order::TESTS, kills::TESTS, refusals::TESTS, short::TESTS, reads::TESTS] {
-        tests.extend(part);
+    let parts = [order::TESTS, kills::TESTS, refusals::TESTS, short::TESTS, reads::TESTS];
+    let tests = runner::wanted([parts.concat(), durable::TESTS.to_vec()].concat());
+    if !tests.is_empty() && strace::is_there() {
+        runner::run(tests);
     }
-    #[cfg(feature = "durable")]
-    tests.extend(durable::TESTS);
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|argument| argument == "--list") {
-        tests.iter().for_each(|(name, _)| println!("{name}: test"));
-        return;
-    }
-    // Flags are for libtest and are ignored. Other arguments select tests whose name contains them.
-    let wanted: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
-    tests.retain(|(name, _)| wanted.is_empty() || wanted.iter().any(|part| name.contains(*part)));
-    if tests.is_empty() || !strace::is_there() {
-        return;
-    }
-    let mut failed = 0;
-    for (name, test) in tests {
-        let begin = std::time::Instant::now();
-        println!("{name}");
-        let passed = std::panic::catch_unwind(test).is_ok();
-        failed += u32::from(!passed);
-        let how = if passed { "ok" } else { "FAILED" };
-        println!("    {how}, {:.1} s", begin.elapsed().as_secs_f64());
-    }
-    assert_eq!(failed, 0, "some tests have failed");
 }
 
 #[cfg(not(target_os = "linux"))]

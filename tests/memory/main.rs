@@ -1,0 +1,120 @@
+//! The memory that filters take: of the allocator, and of the system.
+//!
+//! The allocator of this program counts the bytes of the whole process, and refuses large requests, as a system without
+//! enough memory does. So the tests run one after the other, and nothing else of the program runs beside them.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/file.rs"]
+mod file;
+#[path = "../common/runner.rs"]
+mod runner;
+
+mod asked;
+#[cfg(feature = "rayon")]
+mod batches;
+mod loading;
+#[cfg(target_os = "linux")]
+mod shrinking;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// The bytes that are allocated now.
+static NOW: AtomicUsize = AtomicUsize::new(0);
+/// The most that there were of them since [`forget_most`].
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+/// The largest request that is granted: less than the table of any filter that is too large.
+static MAX_AT_ONCE: AtomicUsize = AtomicUsize::new(if cfg!(target_pointer_width = "64") {
+    usize::MAX >> 31
+} else {
+    usize::MAX >> 1
+});
+
+/// Returns how many bytes are allocated.
+fn now() -> usize {
+    NOW.load(Relaxed)
+}
+
+/// Returns the most that `work` has allocated at once, and its result.
+fn most<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = forget_most();
+    let result = work();
+    (MOST.load(Relaxed) - before, result)
+}
+
+/// Begins to look for the most anew. Returns how many bytes are allocated.
+fn forget_most() -> usize {
+    MOST.store(now(), Relaxed);
+    now()
+}
+
+struct Counting;
+
+/// Counts bytes that are allocated. Returns `false` if they are too many.
+fn grant(bytes: usize) -> bool {
+    let is_granted = bytes <= MAX_AT_ONCE.load(Relaxed);
+    if is_granted {
+        let now = NOW.fetch_add(bytes, Relaxed) + bytes;
+        MOST.fetch_max(now, Relaxed);
+    }
+    is_granted
+}
+
+// SAFETY: all requests go to the system's allocator, or are refused with null. The counters do not influence its
+// results.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !grant(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller keeps the contract of this method.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if !grant(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller keeps the contract of this method.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // The system remaps large blocks instead of copying them.
+        NOW.fetch_sub(layout.size(), Relaxed);
+        if !grant(size) {
+            NOW.fetch_add(layout.size(), Relaxed);
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller keeps the contract of this method.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of this method.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn main() {
+    // Large blocks go back to the system at once. What the allocator keeps of one test would hide what the next one takes.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: both are numbers, and no other thread runs.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
+    }
+    let mut tests = Vec::new();
+    #[cfg(target_os = "linux")]
+    tests.extend(shrinking::TESTS);
+    tests.extend(asked::TESTS);
+    #[cfg(feature = "rayon")]
+    tests.extend(batches::TESTS);
+    tests.extend(loading::TESTS);
+    runner::run(runner::wanted(tests));
+}

@@ -169,7 +169,7 @@ fn koel_refuses_what_the_specification_refuses_and_nothing_else() {
     for bytes in golden.into_iter().chain(small) {
         copies.one_of = 1;
         copies.judge(|| bytes.clone());
-        copies.one_of = if bytes.len() > 50_000 { rounds(51, 6) } else { rounds(2, 1) };
+        copies.one_of = if bytes.len() > 50_000 { rounds(101, 6) } else { rounds(2, 1) };
         let times = rounds(1, 2);
         let part = FilterFile::read(&bytes).expect("a file");
         (0..times).for_each(|_| judge_copies(&part, &mut copies, &mut random));

@@ -168,7 +168,7 @@ fn a_filter_agrees_with_a_map_of_time_stamps() {
 fn a_filter_of_several_shards_agrees_with_a_map_of_time_stamps() {
     for layout in rounds(&LAYOUTS[10..], &LAYOUTS[4..]) {
         let filter = filter(1_000_000, layout.rate, 6);
-        agree(&filter, 1_000_000, 6, false, rounds(1_000_000, 4_000_000));
+        agree(&filter, 1_000_000, 6, false, rounds(500_000, 4_000_000));
     }
 }
 

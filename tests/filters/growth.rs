@@ -221,7 +221,7 @@ fn inseparable_items_are_refused() {
     let lot: Vec<u64> = hashes.filter(|hash| mixed(*hash) >> 50 == 0x1234).take(60_000).collect();
     for &rate in rounds(&[0.0015][..], &[0.0015, 0.000_03, 2e-8]) {
         let filter = builder(1).false_positive_rate(rate).build().expect("a small filter");
-        for _ in 0..6 {
+        for _ in 0..rounds(3, 6) {
             let mut refused = 0;
             let mut lot = lot.clone();
             lot.retain(|&hash| {

@@ -210,7 +210,7 @@ fn entries_that_have_lost_their_bits_go_wherever_their_items_may_be() {
     let layout = Layout { bits: 8, rate: 0.4, words: 1 };
     let (small, large) = (growing(&layout, 10, 0), growing(&layout, 10, 0));
     let of_small = SplitMix(5).take(40_000);
-    let of_large = SplitMix(6).take(rounds(1_500_000, 4_000_000));
+    let of_large = SplitMix(6).take(rounds(750_000, 4_000_000));
     of_small.iter().for_each(|item| small.insert(&Prehashed(*item)).expect("memory"));
     of_large.iter().for_each(|item| large.insert(&Prehashed(*item)).expect("memory"));
     let both = [&of_small[..], &of_large[..]].concat();

@@ -163,7 +163,7 @@ impl Soak {
 #[test]
 fn every_answer_is_right_for_as_long_as_it_lasts() {
     let _alone = alone();
-    let seconds = number("KOEL_SECONDS").unwrap_or(rounds(4, 240));
+    let seconds = number("KOEL_SECONDS").unwrap_or(rounds(2, 240));
     let mut random = SplitMix(77);
     let mut items = |count| random.take(count).into_iter().map(Prehashed).collect::<Vec<_>>();
     let (pinned, raced) = (items(PINNED), items(RACES));

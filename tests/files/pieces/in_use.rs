@@ -56,7 +56,7 @@ fn nothing_is_lost_while_two_threads_insert_and_remove() {
         let kept = 50_000u64;
         (0..kept).for_each(|item| filter.insert(&item).expect("memory"));
         let (ended, dumps) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let most = rounds(60_000, 400_000);
+        let most = rounds(30_000, 400_000);
         together(3, |thread| {
             if thread == 2 {
                 for size in [0, 1 << 20].into_iter().cycle() {
@@ -129,7 +129,7 @@ fn a_loaded_filter_stays_below_its_limit_and_uses_it_up() {
     // Shards of few items, so that there are many.
     let filter = growing(1, 1e-8);
     let step = 100_000;
-    for items in (0..rounds(20, 60)).map(|number| number * step) {
+    for items in (0..rounds(10, 60)).map(|number| number * step) {
         (items..items + step).for_each(|item: u64| filter.insert(&item).expect("memory"));
         // What a filter takes that has nothing in advance, and the lists of its tables. A new table
         // would have up to five shards of 64 KiB.
@@ -143,7 +143,7 @@ fn a_loaded_filter_stays_below_its_limit_and_uses_it_up() {
     }
 
     let filter = growing(1, 1e-5);
-    let limit = rounds(4 << 20, 16 << 20);
+    let limit = rounds(2 << 20, 16 << 20);
     filter.set_max_bytes(limit);
     let full = (0u64..).find(|item| filter.insert(item).is_err()).expect("a limit");
     let again: ConcurrentCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));

@@ -98,15 +98,15 @@ fn a_fixed_filter_comes_back_from_its_pieces() {
 #[test]
 fn a_growing_filter_comes_back_from_its_pieces_and_grows_on() {
     for layout in layouts() {
-        let some = rounds(60_000, 600_000);
-        for (capacity, items) in [(1_000, 0), (1_000, some), (200_000, 300_000)] {
+        let (some, many) = rounds((30_000, 150_000), (600_000, 300_000));
+        for (capacity, items) in [(1_000, 0), (1_000, some), (rounds(100_000, 200_000), many)] {
             let filter = growing(capacity, (16.0 * layout.rate).min(0.9));
             (0..items).for_each(|item: u64| filter.insert(&item).expect("memory"));
             check(&filter);
             (0..items / 2).for_each(|item| assert!(filter.remove(&item)));
             check(&filter);
             let again: ConcurrentCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));
-            for item in items / 2..2 * items + 200_000 {
+            for item in items / 2..2 * items + rounds(100_000, 200_000) {
                 if item >= items {
                     again.insert(&item).expect("memory");
                 }

@@ -306,13 +306,13 @@ fn what_is_refreshed_in_time_stays_and_can_be_removed() {
     let builder = builder.hasher(crate::common::Fixed { key: 3 }).remembers(2).growing();
     let filter = builder.build().expect("a layout");
     // Of one that is taken for another, there is nothing to remove.
-    let items = SplitMix(50).take(1_500_000);
+    let items = SplitMix(50).take(rounds(750_000, 1_500_000));
     let added =
         items.iter().copied().filter(|item| filter.insert_if_absent(&Prehashed(*item)) == Ok(true));
     let added: Vec<u64> = added.collect();
     filter.tick();
     SplitMix(51)
-        .take(rounds(300_000, 3_000_000))
+        .take(rounds(150_000, 3_000_000))
         .iter()
         .for_each(|other| _ = filter.refresh(&Prehashed(*other)));
     for tick in 2..=rounds(6, 20) {

@@ -17,6 +17,8 @@
 //! equal order give equal tables. So it is enough that replicas get the seed, and every command that changed
 //! something, and no clock of theirs has a say.
 
+#![deny(unsafe_code)]
+
 mod commands;
 mod request;
 mod server;

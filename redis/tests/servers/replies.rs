@@ -13,16 +13,20 @@ pub fn error(text: &str) -> Reply {
 
 /// A reply as `replies.txt` writes it.
 fn reply(text: &str, resp3: bool) -> Reply {
+    if let Some(text) = text.strip_prefix("! ") {
+        return Reply::Error(text.into());
+    }
+    if let Some(text) = text.strip_prefix('+') {
+        return Reply::Simple(text.into());
+    }
+    if let Some(list) = text.strip_prefix('[').and_then(|list| list.strip_suffix(']')) {
+        return Reply::Array(list.split(' ').map(|text| reply(text, resp3)).collect());
+    }
     match text {
         "T" | "F" if resp3 => Reply::Bool(text == "T"),
         "T" | "F" => Reply::Integer((text == "T").into()),
         "N" => reply(if resp3 { "F" } else { "-1" }, resp3),
         "nil" => Reply::Null,
-        _ if let Some(text) = text.strip_prefix("! ") => Reply::Error(text.into()),
-        _ if let Some(text) = text.strip_prefix('+') => Reply::Simple(text.into()),
-        _ if let Some(list) = text.strip_prefix('[').and_then(|list| list.strip_suffix(']')) => {
-            Reply::Array(list.split(' ').map(|text| reply(text, resp3)).collect())
-        }
         _ => text.parse().map_or_else(|_| text.trim_matches('"').into(), Reply::Integer),
     }
 }

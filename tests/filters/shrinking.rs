@@ -285,7 +285,7 @@ fn bursts_within_the_expected_growth_leave_nothing() {
         put(&filter, &stay);
         let before = filter.stats();
         let mut random = SplitMix(13);
-        for round in 0..rounds(4, 8) {
+        for round in 0..rounds(2, 8) {
             let hashes = random.take(burst);
             let taken = hashes.iter().filter(|&&hash| filter.insert(&Prehashed(hash)).is_ok());
             // The filter cannot tell some from so many others that it takes no more.

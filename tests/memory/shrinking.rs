@@ -29,12 +29,16 @@ fn let_the_system_make_huge_pages(may: bool) {
 
 fn what_was_given_back_is_not_in_memory() {
     // Tables in small pages, and in huge ones.
-    for (usual, most) in [(30_000u64, 2_000_000u64), (200_000, rounds(4_000_000, 12_000_000))] {
+    for (usual, most, is_huge) in [
+        (30_000, rounds(1_000_000, 2_000_000u64), false),
+        (200_000, rounds(4_000_000, 12_000_000), true),
+    ] {
         let (allocated, in_memory) = (now(), resident());
         let builder = ConcurrentCuckooFilter::builder().capacity(usual as usize).growing();
         let filter = builder.false_positive_rate(0.001).build().expect("memory");
         (0..most).for_each(|item| filter.insert(&item).expect("memory"));
         let full = filter.size_in_bytes();
+        assert_eq!(full > 16 << 20, is_huge, "{full} bytes");
         let beside = size_of_val(&filter);
         let account = now() - allocated + beside;
         // The thread keeps a few words of its own.

@@ -136,12 +136,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     }
 
     /// Performs a batch. Its items are hashed round by round.
-    pub(crate) fn perform<K: Key, A>(
-        &self,
-        items: &[K],
-        answers: &mut [A],
-        batch: fn(&Backend, &[Prehashed], &mut [A]),
-    ) {
+    pub(crate) fn perform<K: Key, A>(&self, items: &[K], answers: &mut [A], batch: OnAll<A>) {
         if let Some(hashes) = K::prehashed(items) {
             return batch(self.backend(), hashes, answers);
         }
@@ -171,13 +166,17 @@ const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
 /// The number of items in each part from which sorting pays, for tables that are not cached.
 pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
 
-/// An operation on all items of a batch. None is generic, so the crates that use koel do not compile it.
+/// An operation on items of a batch. None is generic, so the crates that use koel do not compile it.
 pub struct Batch<A> {
-    /// Performs the operation on all items with these hashes.
-    all: fn(&Backend, &[Prehashed], &mut [A]),
-    /// Performs the operation on these items of one part, and passes each answer on.
-    pub part: fn(&Backend, &[Item], &mut dyn FnMut(Item, A)),
+    all: OnAll<A>,
+    pub part: OnPart<A>,
 }
+
+/// Performs an operation on all items with these hashes.
+type OnAll<A> = fn(&Backend, &[Prehashed], &mut [A]);
+
+/// Performs an operation on these items of one part, and passes each answer on.
+type OnPart<A> = fn(&Backend, &[Item], &mut dyn FnMut(Item, A));
 
 /// What a batch does to each item, as a type. A function that is passed is not always inlined, and the place of an
 /// item then goes through memory.

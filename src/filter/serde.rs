@@ -78,4 +78,4 @@ serialize_fields! {
     }
 }
 
-serialize_fields! { SnapshotInfo { stats, hasher, remembers, present_tick } }
+serialize_fields! { SnapshotInfo { stats, hasher, remembers, present_tick, journal_bytes } }

@@ -1,11 +1,11 @@
 //! A filter in memory or with its file, which knows the time if it forgets.
 
 use crate::errors;
+use koel::Window;
 use koel::{
     BuildError, ConcurrentCuckooFilter, DurableError, DurableFilter, Full, Prehashed,
     SnapshotError, StableHash, UnionErrorKind,
 };
-use koel::Window;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::convert;

@@ -4,11 +4,11 @@ use crate::errors;
 use crate::fork::detached;
 use crate::kept::{self, Kept};
 use crate::plan::{DEFAULT_RATE, Plan};
+use koel::Window;
 use koel::{
     DurableError, DurableErrorKind, DurableFilter, DurableOptions, PersistentHasher, SnapshotFile,
     StableHash, SyncPolicy,
 };
-use koel::Window;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! A new filter: its arguments, and the limits of these.
 
-use koel::{BuildError, ConcurrentCuckooFilter, StableHash};
 use koel::Window;
+use koel::{BuildError, ConcurrentCuckooFilter, StableHash};
 
 /// The arguments of a new filter.
 #[derive(Clone, Copy)]

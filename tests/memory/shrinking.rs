@@ -31,7 +31,7 @@ fn what_was_given_back_is_not_in_memory() {
     // Tables in small pages, and in huge ones.
     for (usual, most, is_huge) in [
         (30_000, rounds(1_000_000, 2_000_000u64), false),
-        (200_000, rounds(4_000_000, 12_000_000), true),
+        (200_000, rounds(5_000_000, 12_000_000), true),
     ] {
         let (allocated, in_memory) = (now(), resident());
         let builder = ConcurrentCuckooFilter::builder().capacity(usual as usize).growing();

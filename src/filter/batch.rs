@@ -169,6 +169,7 @@ pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
 /// An operation on items of a batch. None is generic, so the crates that use koel do not compile it.
 pub struct Batch<A> {
     all: OnAll<A>,
+    #[allow(dead_code, reason = "only parallel batches and those of a durable filter take parts")]
     pub part: OnPart<A>,
 }
 

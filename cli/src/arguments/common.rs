@@ -33,8 +33,8 @@ pub struct Input {
 
     /// Compare lines by their N-th field only; the first is 1
     ///
-    /// A line without that field is compared as a whole, and counted. Lines are written whole. A
-    /// state does not remember in which field a file has what is compared, so it can be made from
+    /// A line without that field, or without any delimiter, is compared as a whole, and counted. Lines are written
+    /// whole. A state does not remember in which field a file has what is compared, so it can be made from
     /// one field and used with another, or with whole lines.
     #[arg(long, value_name = "N", value_parser = field, allow_hyphen_values = true)]
     pub field: Option<usize>,
@@ -205,7 +205,7 @@ pub struct Reporting {
     ///
     /// The summary is one object on one line of standard error, the last line unless an error follows.
     ///
-    /// Its fields are lines, bytes, not_urls, without_field, unreadable, rate, rate_exceeded, known, memory_bytes,
+    /// Its fields are lines, bytes, not_urls, without_field, unreadable, too_long, rate, rate_exceeded, known, memory_bytes,
     /// state, unchanged, seconds and end, and how many lines were new and repeated, seen, added or forgotten. The value
     /// of end is complete, limit, SIGINT, SIGTERM, SIGHUP, broken pipe or failed.
     #[arg(long)]

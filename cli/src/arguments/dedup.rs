@@ -18,7 +18,7 @@ pub struct Dedup {
     /// Remember the lines between runs in FILE
     ///
     /// Load the lines seen by earlier runs from FILE, if it exists, and save the lines of this run
-    /// to it.
+    /// to it. With --output, the new lines are appended; without a state, the output is replaced.
     ///
     /// The state is saved at the end of the run, and on SIGINT, SIGTERM and SIGHUP. After a SIGKILL, repeat
     /// the command. With --output, it goes on where the killed one was, and in the end the file is that of a run that

@@ -5,7 +5,7 @@ use crate::arguments::values::memory;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
-/// Write the lines that are in a state, or with --invert those that are not
+/// Write the lines that are in a state, or those that are not
 #[derive(Args)]
 #[command(after_long_help = QUERY_EXAMPLES)]
 pub struct Query {

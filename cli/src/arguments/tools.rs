@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
-/// Give back the memory that a state has grown to and does not need any more
+/// Give back the memory that a state does not need any more
 ///
 /// This makes a state from which most lines were removed about as small as one that has never had more lines (but not
 /// smaller than it began), in memory and as a file. In a state that forgets, lines that are due go first; all others

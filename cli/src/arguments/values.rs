@@ -138,11 +138,11 @@ pub const LEAST_MEMORY: u64 = 256 << 10;
 /// Bytes for the lines seen: 1000000, 512K, 64M, 64MiB, 2G.
 pub fn memory(text: &str) -> Result<u64, String> {
     let upper = text.to_ascii_uppercase();
-    let digits = upper.trim_end_matches('B').trim_end_matches('I');
+    let of_bytes = upper.strip_suffix("IB").or_else(|| upper.strip_suffix('B'));
     let units = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40), ("", 1)];
     // Only after a unit there may be what it is of.
-    let units = if digits.len() == upper.len() { &units[..] } else { &units[..4] };
-    match in_units(digits, units) {
+    let units = if of_bytes.is_none() { &units[..] } else { &units[..4] };
+    match in_units(of_bytes.unwrap_or(&upper), units) {
         None => Err("it must be a number of bytes, or of K, M or G: 1000000, 512K, 64M, 2G".into()),
         Some(bytes @ LEAST_MEMORY..) => Ok(bytes),
         Some(_) => Err("it must be at least 256K".into()),
@@ -190,8 +190,9 @@ mod tests {
         check(
             memory,
             &[("1000000", 1_000_000), ("256K", LEAST_MEMORY), ("1024k", 1 << 20), ("64M", 64 << 20), ("64MiB", 64 << 20),
-              ("2G", 2 << 30)],
-            &["", "0", "K", "-1", "1.5G", "1X", "12B34", "99999999999T", "iB", "200", "100000", "255K", "x"],
+              ("64mb", 64 << 20), ("2G", 2 << 30)],
+            &["", "0", "K", "-1", "1.5G", "1X", "12B34", "99999999999T", "iB", "200", "100000", "255K", "x", "64MBBB",
+              "64MI", "64MIIB", "64MiBiB", "1000000B", "MB"],
         );
         check(
             period,

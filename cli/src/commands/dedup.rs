@@ -242,7 +242,7 @@ impl<'a> Job<'a> {
 
         if let Some((replacement, path)) = replacement.zip(path) {
             // An input that is replaced must have been read as a whole.
-            let is_whole = outcome.tally.unreadable == 0 || !is_input;
+            let is_whole = !outcome.tally.lacks_lines() || !is_input;
             if matches!(outcome.end, End::Reached | End::Enough)
                 && outcome.tally.opened > 0
                 && is_whole
@@ -259,6 +259,15 @@ impl<'a> Job<'a> {
         if recovered.is_none() {
             exceeded.iter().for_each(|note| screen.note(note));
         }
+        let (lines, without_field) = (outcome.tally.lines, outcome.tally.without_field);
+        if lines > 0 && without_field == lines {
+            screen.note(match rules.field {
+                Some(Field::Numbered { .. }) => {
+                    "no line has that --field, so whole lines were compared; --delimiter says what is between fields"
+                }
+                _ => "no line has that --json-field, so whole lines were compared",
+            });
+        }
         let answer = answer(&outcome, rules, recovered);
         let none_is_1 = matches!(answer, Answer::Seen(_) | Answer::Forgotten(_));
         let report = Report::new(&outcome, rules, answer, rate_exceeded, state, began);
@@ -271,7 +280,7 @@ impl<'a> Job<'a> {
                 FAILED
             }
             End::Signal(signal) => Ending::Signal(*signal),
-            _ if outcome.tally.unreadable > 0 => FAILED,
+            _ if outcome.tally.lacks_lines() => FAILED,
             // After a broken pipe, some line was selected, even if it was not read.
             End::Reached if none_is_1 && outcome.tally.selected == 0 => NONE,
             _ => DONE,

@@ -46,6 +46,8 @@ pub struct Report {
     without_field: Option<u64>,
     /// Inputs that could not be read completely.
     unreadable: u64,
+    /// Lines that were left out, because they are too long.
+    too_long: u64,
     /// The false-positive rate at the end of the run.
     rate: f64,
     /// Whether that is more than `--rate`, because there are far more lines than `--capacity`.
@@ -58,7 +60,37 @@ pub struct Report {
     /// Whether the state was left as it was, because no line changed it.
     unchanged: bool,
     seconds: f64,
-    end: &'static str,
+    end: Ended,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+enum Ended {
+    #[serde(rename = "complete")]
+    Complete,
+    #[serde(rename = "limit")]
+    Limit,
+    #[serde(rename = "broken pipe")]
+    BrokenPipe,
+    #[serde(rename = "failed")]
+    Failed,
+    /// By the signal of this name.
+    #[serde(untagged)]
+    Signal(&'static str),
+}
+
+impl Ended {
+    fn by(end: &End) -> Self {
+        match end {
+            End::Reached => Ended::Complete,
+            End::Enough => Ended::Limit,
+            End::Signal(signal_hook::consts::SIGINT) => Ended::Signal("SIGINT"),
+            End::Signal(signal_hook::consts::SIGHUP) => Ended::Signal("SIGHUP"),
+            End::Signal(_) => Ended::Signal("SIGTERM"),
+            End::BrokenPipe { .. } => Ended::BrokenPipe,
+            End::Failed(_) => Ended::Failed,
+        }
+    }
 }
 
 /// What became of the lines.
@@ -102,6 +134,7 @@ impl Report {
             not_urls: outcome.hash.comparison().expects_urls().then_some(tally.not_urls),
             without_field: rules.field.map(|_| tally.without_field),
             unreadable: tally.unreadable,
+            too_long: tally.too_long,
             rate: stats.false_positive_rate,
             rate_exceeded,
             known: saved.map_or(stats.items, |saved| saved.known),
@@ -109,15 +142,7 @@ impl Report {
             state: state.map(|path| path.display().to_string()),
             unchanged: saved.is_some_and(|saved| saved.is_unchanged),
             seconds: seconds(began.elapsed()),
-            end: match &outcome.end {
-                End::Reached => "complete",
-                End::Enough => "limit",
-                End::Signal(signal_hook::consts::SIGINT) => "SIGINT",
-                End::Signal(signal_hook::consts::SIGHUP) => "SIGHUP",
-                End::Signal(_) => "SIGTERM",
-                End::BrokenPipe { .. } => "broken pipe",
-                End::Failed(_) => "failed",
-            },
+            end: Ended::by(&outcome.end),
         }
     }
 }
@@ -164,7 +189,7 @@ impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, ", lines(self.lines))?;
         let others = |lines| HumanCount(self.lines - lines);
-        let mut is_saved = self.end != "failed";
+        let mut is_saved = self.end != Ended::Failed;
         match self.answer {
             Answer::Added(added) => write!(f, "{} added", HumanCount(added))?,
             Answer::Seen(seen) => {
@@ -197,6 +222,7 @@ impl Display for Report {
         let counts = [
             (self.not_urls, "is not a URL", "are not URLs"),
             (self.without_field, "does not have the field", "do not have the field"),
+            (Some(self.too_long), "more was too long", "more were too long"),
         ];
         for (number, one, more) in counts {
             match number {
@@ -210,10 +236,10 @@ impl Display for Report {
         }
         write!(f, "; {}", took(self.seconds))?;
         match self.end {
-            signal if signal.starts_with("SIG") => write!(f, "; ended by {signal}"),
-            "limit" => f.write_str("; ended by --limit"),
-            "failed" => f.write_str("; failed"),
-            _ => Ok(()),
+            Ended::Signal(signal) => write!(f, "; ended by {signal}"),
+            Ended::Limit => f.write_str("; ended by --limit"),
+            Ended::Failed => f.write_str("; failed"),
+            Ended::Complete | Ended::BrokenPipe => Ok(()),
         }
     }
 }

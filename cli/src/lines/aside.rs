@@ -7,7 +7,7 @@
 
 use crate::failure::{End, Failure};
 use crate::lines::chunk::Chunk;
-use crate::lines::cutter::Cutter;
+use crate::lines::cutter::{Cut, Cutter};
 use crate::lines::input::Opened;
 use crate::lines::rules::{Keys, Rules};
 use crate::state::comparison::LineHash;
@@ -146,7 +146,7 @@ fn for_each_chunk<E: From<Failure>>(
     let input = Opened { reader: Box::new(file), is_live: false };
     let mut cutter = Cutter::new(input, rules.terminator);
     let (mut chunk, mut lines) = (Chunk::default(), 0);
-    while cutter.fill(&mut chunk).map_err(|error| cannot(&error))? {
+    while cutter.fill(&mut chunk).map_err(|error| cannot(&error))? == Cut::Lines {
         act(lines, &mut chunk)?;
         lines += chunk.lines() as u64;
     }

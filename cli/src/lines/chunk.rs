@@ -28,10 +28,16 @@ pub struct Chunk {
     pub not_urls: u64,
     /// The number of lines that do not have the field by which lines are compared.
     pub without_field: u64,
-    /// Why an input cannot be read any further. The chunk has no lines then.
-    pub unreadable: Option<Failure>,
+    /// Why an input cannot be read any further, or a line was left out. The chunk has no lines then.
+    pub trouble: Option<Trouble>,
     /// Why lines could not be looked up or added. The chunk must not be written then.
     pub failure: Option<Failure>,
+}
+
+/// What keeps some of an input from being processed. It is told in the order of the lines.
+pub enum Trouble {
+    Unreadable(Failure),
+    TooLong(Failure),
 }
 
 impl Chunk {

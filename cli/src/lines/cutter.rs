@@ -2,34 +2,48 @@
 
 use crate::lines::chunk::{CHUNK, Chunk, empty};
 use crate::lines::input::Opened;
-use memchr::memchr_iter;
+use memchr::{memchr, memchr_iter};
 use std::io::{self, ErrorKind, Read};
 
 /// The most bytes of a line. Lines are held in memory, several at a time.
-const LONGEST: usize = 256 << 20;
+pub const LONGEST: usize = 256 << 20;
+
+/// What was cut off an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The next lines, at least one.
+    Lines,
+    /// A line that is too long, which is left out.
+    TooLong,
+    /// Nothing: the input has ended.
+    End,
+}
 
 /// Cuts one input into chunks.
 pub struct Cutter {
     input: Opened,
     terminator: u8,
-    /// The most bytes of a line without its terminator. A longer one is given up.
+    /// The most bytes of a line without its terminator. A longer one is left out.
     longest: usize,
-    /// The beginning of a line whose end has not been read yet.
+    /// What was read and not cut off yet.
     rest: Vec<u8>,
-    /// Why there are no more chunks: the input has ended, or cannot be read any further.
+    /// Whether the rest, up to the next terminator, is that of a line that is left out.
+    skips: bool,
+    /// Why nothing more is read: the input has ended, or cannot be read any further.
     over: Option<io::Result<()>>,
 }
 
 impl Cutter {
     pub fn new(input: Opened, terminator: u8) -> Self {
-        Cutter { input, terminator, longest: LONGEST, rest: Vec::new(), over: None }
+        let (rest, skips, over) = (Vec::new(), false, None);
+        Cutter { input, terminator, longest: LONGEST, rest, skips, over }
     }
 
-    /// Fills a chunk with the next lines, at least one. Returns `false` if there are no more.
+    /// Fills a chunk with the next lines. It has none if there are no more, or if the next one is too long.
     ///
     /// If the last line has no terminator, one is added. If reading fails, the incomplete line
     /// before the error is left out.
-    pub fn fill(&mut self, chunk: &mut Chunk) -> io::Result<bool> {
+    pub fn fill(&mut self, chunk: &mut Chunk) -> io::Result<Cut> {
         chunk.clear();
         let Chunk { text, ends, is_completed, .. } = chunk;
         if text.capacity() > 8 * CHUNK {
@@ -37,47 +51,55 @@ impl Cutter {
         }
         text.resize(CHUNK.max(2 * self.rest.len()), 0);
         text[..self.rest.len()].copy_from_slice(&self.rest);
-        let (mut scanned, mut filled) = (self.rest.len(), self.rest.len());
+        let (mut scanned, mut filled) = (0, self.rest.len());
         empty(&mut self.rest);
-        while self.over.is_none() {
+        loop {
+            if self.skips {
+                let end = memchr(self.terminator, &text[..filled]).map(|at| at + 1);
+                text.copy_within(end.unwrap_or(filled)..filled, 0);
+                filled -= end.unwrap_or(filled);
+                self.skips = end.is_none();
+            }
+            let found = memchr_iter(self.terminator, &text[scanned..filled]);
+            ends.extend(found.map(|at| (scanned + at) as u32 + 1));
+            scanned = filled;
+            // Only the first line of a chunk is longer than what is read at once.
+            let end = ends.first().map_or(filled, |&end| end as usize - 1);
+            if end > self.longest {
+                ends.clear();
+                self.skips = true;
+                self.rest.extend_from_slice(&text[end..filled]);
+                return Ok(Cut::TooLong);
+            }
+            if self.over.is_some() || !ends.is_empty() && (self.input.is_live || filled >= CHUNK) {
+                break;
+            }
             if filled == text.len() {
                 text.resize(2 * filled, 0);
             }
             // The buffer may be larger than a chunk, but no more than usual is read at once.
             let most = text.len().min(filled + CHUNK);
             match self.input.reader.read(&mut text[filled..most]) {
-                Ok(0) => {
-                    if filled > ends.last().map_or(0, |&end| end as usize) {
-                        text[filled] = self.terminator;
-                        ends.push(filled as u32 + 1);
-                        *is_completed = true;
-                    }
-                    self.over = Some(Ok(()));
-                }
+                Ok(0) => self.over = Some(Ok(())),
                 Ok(read) => filled += read,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => self.over = Some(Err(error)),
             }
-            let found = memchr_iter(self.terminator, &text[scanned..filled]);
-            ends.extend(found.map(|at| (scanned + at) as u32 + 1));
-            scanned = filled;
-            // Only the first line of a chunk is longer than what is read at once.
-            if ends.first().map_or(filled, |&end| end as usize - 1) > self.longest {
-                ends.clear();
-                let what = format!("a line is longer than {} MiB", self.longest >> 20);
-                self.over = Some(Err(io::Error::other(what)));
-            }
-            if !ends.is_empty() && (self.input.is_live || filled >= CHUNK) {
-                break;
-            }
         }
-        if self.over.is_none() {
-            let end = ends.last().map_or(0, |&end| end as usize);
-            self.rest.extend_from_slice(&text[end..filled]);
+        let end = ends.last().map_or(0, |&end| end as usize);
+        match &self.over {
+            None => self.rest.extend_from_slice(&text[end..filled]),
+            Some(Ok(())) if filled > end => {
+                text.truncate(filled);
+                text.push(self.terminator);
+                ends.push(filled as u32 + 1);
+                *is_completed = true;
+            }
+            Some(_) => {}
         }
         match self.over.take_if(|_| ends.is_empty()) {
-            None => Ok(true),
-            Some(over) => over.map(|()| false),
+            None => Ok(Cut::Lines),
+            Some(over) => over.map(|()| Cut::End),
         }
     }
 }
@@ -96,35 +118,48 @@ mod tests {
         }
     }
 
-    /// Reads a text in pieces of this size. Returns its lines, and whether it was read to its end.
-    fn cut(text: &[u8], piece: usize, is_live: bool, longest: usize) -> (Vec<Vec<u8>>, bool) {
+    /// Reads a text in pieces of this size. Returns its lines, and how many were too long.
+    fn cut(text: &[u8], piece: usize, is_live: bool, longest: usize) -> (Vec<Vec<u8>>, u64) {
         let reader = Box::new(Pieces(io::Cursor::new(text.to_vec()), piece));
         let mut cutter = Cutter { longest, ..Cutter::new(Opened { reader, is_live }, b'\n') };
-        let (mut lines, mut chunk) = (Vec::new(), Chunk::default());
+        let (mut lines, mut too_long, mut chunk) = (Vec::new(), 0, Chunk::default());
         loop {
-            match cutter.fill(&mut chunk) {
-                Ok(true) => lines.extend(chunk.iter().map(<[u8]>::to_vec)),
-                end => return (lines, end.is_ok()),
+            let cut = cutter.fill(&mut chunk).unwrap();
+            assert_eq!(chunk.ends.is_empty(), cut != Cut::Lines);
+            match cut {
+                Cut::Lines => lines.extend(chunk.iter().map(<[u8]>::to_vec)),
+                Cut::TooLong => too_long += 1,
+                Cut::End => return (lines, too_long),
             }
-            assert!(!chunk.ends.is_empty());
         }
     }
 
     #[test]
-    fn a_line_is_too_long_wherever_it_begins_and_however_it_is_read() {
+    fn a_line_is_too_long_wherever_it_begins_and_the_lines_after_it_are_read() {
         let longest = 3 * CHUNK / 2;
         for before in [0, 1, CHUNK / 2, CHUNK, 5 * CHUNK / 4] {
             for piece in [7, CHUNK - 1, CHUNK, 10 * CHUNK] {
-                for (length, is_right) in [(longest, true), (longest + 1, false)] {
-                    for ending in [&b"\n"[..], b""] {
+                for (length, too_long) in [(longest, 0), (longest + 1, 1), (5 * CHUNK, 1)] {
+                    for after in [&b"\n"[..], b"", b"\nc\nd"] {
                         let (first, line) = (vec![b'a'; before], vec![b'b'; length]);
-                        let text = [&first[..], b"\n", &line, ending].concat();
-                        let (lines, is_whole) = cut(&text, piece, piece == 7, longest);
-                        assert_eq!(is_whole, is_right, "{before} {piece} {length}");
-                        assert_eq!(lines.len(), 1 + usize::from(is_right));
+                        let text = [&first[..], b"\n", &line, after].concat();
+                        let (lines, left_out) = cut(&text, piece, piece == 7, longest);
+                        assert_eq!(left_out, too_long, "{before} {piece} {length}");
+                        let mut expected = vec![[&first[..], b"\n"].concat()];
+                        expected.extend((too_long == 0).then(|| [&line[..], b"\n"].concat()));
+                        if after.len() > 1 {
+                            expected.extend([b"c\n".to_vec(), b"d\n".to_vec()]);
+                        }
+                        assert!(lines == expected, "{before} {piece} {length}");
                     }
                 }
             }
+        }
+        // Of several, each counts, and the last one may be at the end of the input.
+        let long = [&vec![b'x'; longest + 1][..], b"\n"].concat();
+        let text = [&long[..], &long, b"a\n", &long[..long.len() - 1]].concat();
+        for piece in [CHUNK - 1, 10 * CHUNK] {
+            assert_eq!(cut(&text, piece, false, longest), (vec![b"a\n".to_vec()], 3));
         }
     }
 
@@ -140,8 +175,8 @@ mod tests {
                     continue;
                 }
                 for is_live in [false, true] {
-                    let (lines, is_whole) = cut(text, piece, is_live, LONGEST);
-                    assert!(is_whole);
+                    let (lines, too_long) = cut(text, piece, is_live, LONGEST);
+                    assert_eq!(too_long, 0);
                     let mut expected = text.to_vec();
                     if !text.is_empty() && !text.ends_with(b"\n") {
                         expected.push(b'\n');

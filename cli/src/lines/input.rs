@@ -177,10 +177,9 @@ pub fn total_bytes(sources: &[Source]) -> Option<u64> {
     sources.iter().map(length).sum()
 }
 
-/// Returns the name of the input that is this file, if there is one.
-pub fn that_is(sources: &[Source], file: &Metadata) -> Option<String> {
-    let same = |source: &&Source| source.metadata().is_some_and(|input| is_same(&input, file));
-    sources.iter().find(same).map(Source::name)
+/// Returns the input that is this file, if there is one.
+pub fn that_is<'a>(sources: &'a [Source], file: &Metadata) -> Option<&'a Source> {
+    sources.iter().find(|source| source.metadata().is_some_and(|input| is_same(&input, file)))
 }
 
 struct Counted<R> {

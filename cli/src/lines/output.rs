@@ -56,7 +56,7 @@ impl Sink {
         let name = String::from("standard output");
         let file = standard_output().map_err(|error| Failure::of(&name, &error))?;
         let about = file.metadata().map_err(|error| Failure::of(&name, &error))?;
-        is_free(&about, &name, sources, state)?;
+        is_free(&about, None, sources, state)?;
         let is_file = about.is_file();
         let is_named = is_file && about.nlink() > 0;
         Ok(Sink::of(file, name, is_file, is_named, None))
@@ -90,7 +90,7 @@ impl Sink {
         if is_file && kept.is_none() {
             let replacement = Replacement::begin(path)?;
             if let Some(old) = &replacement.old {
-                is_free(old, &name, &[], state)?;
+                is_free(old, Some(path), &[], state)?;
             }
             let file = replacement.file().map_err(cannot)?;
             return Ok((Sink::of(file, name, is_file, false, None), Some(replacement)));
@@ -102,7 +102,7 @@ impl Sink {
         let file = options.open(path).map_err(cannot)?;
         // The check comes before any change to the file, and after its creation: a file that did
         // not exist may also be named as an input.
-        is_free(&file.metadata().map_err(cannot)?, &name, sources, state)?;
+        is_free(&file.metadata().map_err(cannot)?, Some(path), sources, state)?;
         let mut real_path = None;
         if let (Some(terminator), true) = (kept, is_file) {
             real_path = path.canonicalize().ok();
@@ -219,14 +219,19 @@ fn end_last_line(mut file: &File, terminator: u8) -> io::Result<()> {
 /// Checks that an output is neither an input nor the state.
 fn is_free(
     file: &Metadata,
-    name: &str,
+    output: Option<&Path>,
     sources: &[Source],
     state: Option<&Path>,
 ) -> Result<(), Failure> {
+    let name = output.map_or("standard output".into(), |path| path.display().to_string());
     if let Some(input) = input::that_is(sources, file) {
+        let named = if let Source::File(path) = input { Some(&**path) } else { output };
+        let advice = named.map_or(String::new(), |path| {
+            format!(", or to replace this one, without a state, use: -o {}", path.display())
+        });
+        let input = input.name();
         return Err(Failure::new(format!(
-            "{input} is both input and output (as {name}); write to another file, or to replace this one, without a \
-             state, use: -o {input}"
+            "{input} is both input and output (as {name}); write to another file{advice}"
         )));
     }
     match state {

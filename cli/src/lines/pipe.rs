@@ -44,11 +44,10 @@ impl Pipe {
         self.lines.drain(..self.first_in(left));
     }
 
-    /// Returns the hashes of the lines that were refused or, if the reader has gone, are unread.
-    pub fn unread(&self) -> Vec<Prehashed> {
+    /// Returns the lines that were refused or, if the reader has gone, are unread: the length and the hash of each.
+    pub fn unread(&self) -> &[(u64, Prehashed)] {
         let held = if self.reader_has_gone() { self.held() } else { 0 };
-        let lines = &self.lines[self.first_in(held + self.refused)..];
-        lines.iter().map(|(_, hash)| *hash).collect()
+        &self.lines[self.first_in(held + self.refused)..]
     }
 
     /// The first of the lines that have any of the last `left` bytes.
@@ -114,7 +113,8 @@ mod tests {
             assert!(pipe.refused > 0 || pipe.unread().is_empty(), "the reader is still there");
             drop(reader);
             let last = text.split_inclusive(|byte| *byte == b'\n').skip(3 - expected);
-            let last: Vec<_> = last.map(|line| pipe.keys.key(line).hash).collect();
+            let last = last.map(|line| (line.len() as u64, pipe.keys.key(line).hash));
+            let last: Vec<_> = last.collect();
             assert_eq!(pipe.unread(), last, "{read} of {taken} bytes were read");
         }
     }

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 /// A field of a line.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub enum Field {
-    /// The field with this number, from 1, if this byte is between two fields.
+    /// The field with this number, from 1, of a line in which this byte is between two fields. A line without the byte
+    /// has no fields.
     Numbered { number: usize, delimiter: u8 },
     /// The field of a JSON object.
     Json(JsonPath),
@@ -22,12 +23,12 @@ impl Field {
     fn of<'a>(self, line: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         match self {
             Field::Numbered { number, delimiter } => {
+                let mut ends = memchr::memchr_iter(delimiter, line);
                 let start = match number {
-                    ..=1 => 0,
-                    number => memchr::memchr_iter(delimiter, line).nth(number - 2)? + 1,
+                    ..=1 => return ends.next().map(|end| &line[..end]),
+                    number => ends.nth(number - 2)? + 1,
                 };
-                let field = &line[start..];
-                Some(&field[..memchr::memchr(delimiter, field).unwrap_or(field.len())])
+                Some(&line[start..ends.next().unwrap_or(line.len())])
             }
             Field::Json(path) => json::find(line, path.names(), scratch),
         }
@@ -117,9 +118,10 @@ mod tests {
             (2, b"a,b,c", Some(b"b")),
             (3, b"a,b,c", Some(b"c")),
             (4, b"a,b,c", None),
-            (1, b"", Some(b"")),
+            (1, b"", None),
             (2, b"", None),
-            (1, b"a", Some(b"a")),
+            (1, b"a", None),
+            (2, b"a", None),
             (1, b",a", Some(b"")),
             (2, b"a,", Some(b"")),
             (3, b",,", Some(b"")),

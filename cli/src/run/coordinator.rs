@@ -175,7 +175,7 @@ impl Coordinator<'_> {
         }
         // Locked lest the writer move lines from the ledger to the pipe between the two.
         let pipe = pipe.as_ref().map(locked);
-        let unread = pipe.as_ref().map_or(Vec::new(), |pipe| pipe.unread());
+        let unread = pipe.as_ref().map_or(&[][..], |pipe| pipe.unread());
         let end = match end {
             End::Reached | End::Enough if !unread.is_empty() => End::BrokenPipe { written: 0 },
             end => end,
@@ -184,10 +184,13 @@ impl Coordinator<'_> {
             // If the output was stuck for long, the filter may have forgotten some of them by itself. There
             // is nothing else that could be removed instead: a line that seems to be the same is only added
             // when the first is gone, so it comes later, and is not written either.
-            seen.remove_many(&[so_far.turns.added(), unread.clone()].concat());
+            let mut gone = so_far.turns.added();
+            gone.extend(unread.iter().map(|(_, hash)| *hash));
+            seen.remove_many(&gone);
             let mut tally = locked(&so_far.tally);
-            tally.count_new(-(unread.len() as i64));
-            tally.taken_back = unread.len() as u64;
+            let lines = unread.len() as u64;
+            tally.take_back(lines, unread.iter().map(|(length, _)| length).sum(), true);
+            tally.taken_back = lines;
             let added = tally.yes;
             tally.doubt.update(seen, added, true);
         }

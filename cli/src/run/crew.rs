@@ -2,13 +2,14 @@
 
 use crate::failure::{End, Failure};
 use crate::lines::aside::Aside;
-use crate::lines::chunk::Chunk;
-use crate::lines::cutter::Cutter;
+use crate::lines::chunk::{Chunk, Trouble};
+use crate::lines::cutter::{Cut, Cutter, LONGEST};
 use crate::lines::input::Source;
 use crate::lines::rules::Keys;
 use crate::run::shared::{Operation, Shared, locked};
 use crate::run::worker::Worker;
 use crossbeam_channel::{Receiver, Sender, bounded};
+use memchr::{memchr_iter, memrchr};
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -77,7 +78,7 @@ impl Shared {
             if let Err(error) = self.read(&source, &mut chunk, &mut hand_in) {
                 // It is said in its turn: of an error after the last line that may be written, nothing is said.
                 chunk.clear();
-                chunk.unreadable = Some(Failure::of(source.name(), &error));
+                chunk.trouble = Some(Trouble::Unreadable(Failure::of(source.name(), &error)));
                 if !hand_in(&mut chunk) {
                     return;
                 }
@@ -96,8 +97,21 @@ impl Shared {
         let opened = source.open(&self.so_far.read)?;
         locked(&self.so_far.tally).opened += 1;
         let mut cutter = Cutter::new(opened, self.task.rules.terminator);
-        while cutter.fill(chunk)? && hand_in(chunk) {}
-        Ok(())
+        loop {
+            match cutter.fill(chunk)? {
+                Cut::Lines => {}
+                Cut::TooLong => {
+                    let (name, most) = (source.name(), LONGEST >> 20);
+                    let what =
+                        format!("{name}: a line is longer than {most} MiB, so it is left out");
+                    chunk.trouble = Some(Trouble::TooLong(Failure::new(what)));
+                }
+                Cut::End => return Ok(()),
+            }
+            if !hand_in(chunk) {
+                return Ok(());
+            }
+        }
     }
 }
 
@@ -115,8 +129,14 @@ impl Shared {
         for chunk in done {
             early.insert(chunk.number, chunk);
             while let Some(mut chunk) = early.remove(&next) {
-                if let Some(failure) = chunk.unreadable.take() {
-                    locked(&self.so_far.tally).unreadable += 1;
+                if let Some(trouble) = chunk.trouble.take() {
+                    let mut tally = locked(&self.so_far.tally);
+                    let (count, failure) = match trouble {
+                        Trouble::Unreadable(failure) => (&mut tally.unreadable, failure),
+                        Trouble::TooLong(failure) => (&mut tally.too_long, failure),
+                    };
+                    *count += 1;
+                    drop(tally);
                     self.task.screen.say(failure);
                 }
                 if !self.monitor.begin_write() {
@@ -126,11 +146,17 @@ impl Shared {
                 let written = self.write(&mut chunk, aside.as_mut());
                 let mut pipe = self.pipe.as_ref().map(locked);
                 if let Err(trouble) = written {
-                    if let (Some(pipe), End::BrokenPipe { written }) = (&mut pipe, &trouble) {
-                        // All of its new lines count as written until the pipe is asked.
-                        pipe.wrote(&chunk, chunk.selected.len() as u64 - written);
-                        self.so_far.turns.cross_out(chunk.number);
-                        locked(&self.so_far.tally).count_new(chunk.yes as i64);
+                    if let End::BrokenPipe { written } = &trouble {
+                        self.count(&chunk);
+                        let refused = chunk.selected.len() as u64 - written;
+                        match &mut pipe {
+                            // All of its new lines count as written until the pipe is asked.
+                            Some(pipe) => {
+                                pipe.wrote(&chunk, refused);
+                                self.so_far.turns.cross_out(chunk.number);
+                            }
+                            None => self.take_back(&chunk.selected, *written as usize),
+                        }
                     }
                     self.monitor.wrote_not(trouble);
                     return aside;
@@ -197,6 +223,15 @@ impl Shared {
         self.task.sink.write(&chunk.selected)?;
         noting.wrote(self.task.sink.end()?);
         Ok(())
+    }
+
+    /// Takes the lines of which a pipe has refused a part out of the count.
+    fn take_back(&self, selected: &[u8], written: usize) {
+        let terminator = self.task.rules.terminator;
+        let whole = memrchr(terminator, &selected[..written]).map_or(0, |at| at + 1);
+        let lines = memchr_iter(terminator, &selected[whole..]).count() as u64;
+        let bytes = (selected.len() - whole) as u64;
+        locked(&self.so_far.tally).take_back(lines, bytes, self.task.select);
     }
 
     fn count(&self, chunk: &Chunk) {

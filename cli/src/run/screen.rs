@@ -1,7 +1,9 @@
 //! Standard error: errors, the summary and, on a terminal, a progress bar.
 
 use crate::failure::Failure;
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{
+    BinaryBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
+};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -33,11 +35,11 @@ impl Screen {
         let bar =
             ProgressBar::with_draw_target(total_bytes, ProgressDrawTarget::stderr_with_hz(10));
         let template = match total_bytes {
-            Some(_) => "{bar:12} {bytes}/{total_bytes}, {eta} left, {wide_msg}",
-            None => "{spinner} {bytes}, {bytes_per_sec}, {wide_msg}",
+            // Some millions of lines fit besides it into 40 columns.
+            Some(_) => "{bar:9} {wide_msg}",
+            None => "{spinner} {wide_msg}",
         };
         let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
-        // Without a message, the bar would end in a comma.
         self.bar = Some(bar.with_style(style).with_message("0 lines"));
         self
     }
@@ -65,8 +67,16 @@ impl Screen {
 
     pub fn progress(&self, bytes: u64, lines: u64, new: u64, what: &str) {
         let Some(bar) = &self.bar else { return };
-        // The message first: the bar is drawn after either.
-        bar.set_message(format!("{} lines, {} {what}", HumanCount(lines), HumanCount(new)));
+        let read = BinaryBytes(bytes);
+        let read = match bar.length() {
+            Some(all) => {
+                format!("{read}/{}, {:#} left", BinaryBytes(all), HumanDuration(bar.eta()))
+            }
+            None => format!("{read}, {}/s", BinaryBytes(bar.per_sec() as u64)),
+        };
+        // What a narrow terminal has no room for is at the end. The message first: the bar is drawn after either.
+        let lines = HumanCount(lines);
+        bar.set_message(format!("{lines} lines, {} {what}; {read}", HumanCount(new)));
         bar.set_position(bytes);
     }
 

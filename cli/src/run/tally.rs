@@ -21,6 +21,8 @@ pub struct Tally {
     pub without_field: u64,
     /// Inputs that could not be read completely.
     pub unreadable: u64,
+    /// Lines that were left out, because they are too long. They are not counted elsewhere.
+    pub too_long: u64,
     /// Inputs that could be opened.
     pub opened: u64,
     pub doubt: Doubt,
@@ -46,11 +48,20 @@ pub struct Changes {
 }
 
 impl Tally {
-    /// Counts lines that are new and written, or that are not any more, besides those of whole chunks.
-    pub fn count_new(&mut self, lines: i64) {
-        for count in [&mut self.lines, &mut self.yes, &mut self.selected] {
-            *count = count.saturating_add_signed(lines);
+    /// Counts lines no longer that were selected and that nobody has read.
+    pub fn take_back(&mut self, lines: u64, bytes: u64, selects: bool) {
+        for count in [&mut self.lines, &mut self.selected] {
+            *count = count.saturating_sub(lines);
         }
+        if selects {
+            self.yes = self.yes.saturating_sub(lines);
+        }
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Whether the inputs have lines that were not processed.
+    pub fn lacks_lines(&self) -> bool {
+        self.unreadable > 0 || self.too_long > 0
     }
 
     /// What was done to the filter, and written.

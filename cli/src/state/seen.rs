@@ -84,16 +84,10 @@ impl Making {
 
     /// Returns what these options ask for that an existing state decides.
     pub fn ignored(&self, seen: &Seen) -> Option<String> {
-        let (rate, capacity) = (seen.false_positive_rate_at_capacity(), seen.capacity() as u64);
-        let is_ignored = self.rate.is_some_and(|asked| asked > 2.0 * rate)
-            || self.capacity.is_some_and(|asked| asked != capacity);
+        let is_ignored = self.rate.is_some_and(|asked| stores_more_than(seen, asked))
+            || self.capacity.is_some_and(|asked| asked != seen.capacity() as u64);
         is_ignored.then(|| {
-            format!(
-                "--rate and --capacity are for new states, and this one was made for {} lines, growing up to {} times, \
-                 at a rate of {rate:.1e}",
-                HumanCount(capacity),
-                HumanCount(seen.stats().expected_growth as u64)
-            )
+            "--rate and --capacity are for new states, and this one keeps those that it was made with".into()
         })
     }
 
@@ -127,7 +121,7 @@ impl Making {
         } else if let (Some(is), true) = (window, period.is_some() && period != window) {
             format!("this state forgets lines after {is}; omit --forget-after")
         } else if self.rate.is_some_and(|asked| asked < rate) {
-            format!("it is planned for a rate of {rate:.1e}, which cannot be lowered; omit --rate")
+            "it was made for a higher rate, which cannot be lowered; omit --rate".into()
         } else {
             limit_memory(&seen, self.max_memory, path)?;
             return Ok(seen);
@@ -146,6 +140,21 @@ impl Forgetting {
             period => Ok(period.map(Window::of_seconds)),
         }
     }
+}
+
+/// Whether a state stores more of each line than it would if it had been made for this rate. Most rates are not kept
+/// exactly, but as the next number of bits.
+fn stores_more_than(seen: &Seen, rate: f64) -> bool {
+    let stats = seen.stats();
+    let mut builder = ConcurrentCuckooFilter::builder()
+        .capacity(stats.capacity.min(FIRST_CAPACITY as usize))
+        .false_positive_rate(rate)
+        .hasher(*seen.hasher());
+    if let Some(ticks) = seen.remembers() {
+        builder = builder.remembers(ticks);
+    }
+    let made = builder.growing().expected_growth(stats.expected_growth).build();
+    made.is_ok_and(|made| made.stats().fingerprint_bits < stats.fingerprint_bits)
 }
 
 /// The limit of a filter's memory, by an option.

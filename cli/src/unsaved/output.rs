@@ -43,7 +43,7 @@
 
 use crate::failure::Failure;
 use crate::lines::chunk::Chunk;
-use crate::lines::cutter::Cutter;
+use crate::lines::cutter::{Cut, Cutter};
 use crate::lines::input::Opened;
 use crate::lines::output::{Sink, sync_folder_of};
 use crate::lines::rules::{Keys, Rules};
@@ -268,7 +268,12 @@ impl Note {
         let mut keys = Keys::new(self.rules, *seen.hasher());
         let (mut chunk, mut lines) = (Chunk::default(), 0);
         let (mut end, mut length) = (self.length, self.length);
-        while cutter.fill(&mut chunk)? {
+        loop {
+            match cutter.fill(&mut chunk)? {
+                Cut::Lines => {}
+                Cut::TooLong => return Err(io::Error::other("it has a line that is too long")),
+                Cut::End => break,
+            }
             let complete = chunk.lines() - usize::from(chunk.is_completed);
             let complete: Vec<&[u8]> = chunk.iter().take(complete).collect();
             let hashes: Vec<_> = complete.iter().map(|line| keys.key(line).hash).collect();

@@ -21,7 +21,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// `None` if the machine has no pseudo-terminals, as in some containers, unless `KOEL_TERMINALS=required`.
-    pub fn new() -> Option<Terminal> {
+    pub fn of_columns(columns: u16) -> Option<Terminal> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let other = match openpt(flags) {
             Err(Errno::NODEV | Errno::NOENT) => {
@@ -35,7 +35,7 @@ impl Terminal {
         };
         grantpt(&other).unwrap();
         unlockpt(&other).unwrap();
-        let size = Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&other, size).unwrap();
         let name = ptsname(&other, Vec::new()).unwrap();
         let path = OsStr::from_bytes(name.as_bytes());
@@ -98,12 +98,17 @@ impl Place {
 
     /// Starts the command with a terminal as standard error, and perhaps as standard output.
     pub fn start_shown(&self, words: &str, is_output: bool) -> Option<(Terminal, Going)> {
-        let terminal = Terminal::new()?;
+        let terminal = Terminal::of_columns(120)?;
+        let going = self.start_shown_on(&terminal, words, is_output);
+        Some((terminal, going))
+    }
+
+    /// The same, on this terminal.
+    pub fn start_shown_on(&self, terminal: &Terminal, words: &str, is_output: bool) -> Going {
         let words: Vec<&str> = words.split_whitespace().collect();
         let mut command = self.command(&words);
         command.env("TERM", "xterm").env_remove("NO_COLOR").stdin(Stdio::piped());
         command.stdout(if is_output { terminal.end() } else { Stdio::piped() });
-        let going = Going::start_as_it_is(command.stderr(terminal.end()));
-        Some((terminal, going))
+        Going::start_as_it_is(command.stderr(terminal.end()))
     }
 }

@@ -55,7 +55,7 @@ fn what_is_no_url_or_has_no_field_is_compared_as_it_is_and_counted() {
             b"a\nb\tc\n\n",
             json!({ "lines": 8, "without_field": 6 }),
         ),
-        ("dedup --field 1", fields, b"a\nb\tc\nd\tc\n\nc\n", json!({ "without_field": 0 })),
+        ("dedup --field 1", fields, b"a\nb\tc\nd\tc\n\nc\n", json!({ "without_field": 6 })),
     ] {
         for words in each(words) {
             let ran = place.ok(&format!("{words} --json"), input);
@@ -70,6 +70,12 @@ fn what_is_no_url_or_has_no_field_is_compared_as_it_is_and_counted() {
     ] {
         place.shows(words, input, 0, said);
     }
+    // Of a wrong delimiter, this may be all that a script is told.
+    let said =
+        "koel: no line has that --field, so whole lines were compared; --delimiter says what is";
+    place.row("dedup --field {1,2} {,--delimiter ;}", "a,b\na,c\n", 0, "a,b\na,c\n", said);
+    place.row("dedup --json-field a", "{}\n", 0, "{}\n", "koel: no line has that --json-field");
+    place.row("dedup --field 1 --delimiter ,", "a,b\na\n", 0, "a,b\n", "");
     // The lines after a limit are not counted, and stay new.
     let lines = b"a\n1\tb\na\n2\tb\nc\n3\td\nc\ne\n";
     let ran = place.ok("dedup --field 2 --limit 3 --json --state seen.koel", lines);
@@ -129,7 +135,7 @@ fn records_are_compared_by_a_field_of_json() {
         // The last line has no such field.
         ("meta.lang", &[0, 1, 3]),
         // An object is compared as it is written.
-        ("{meta,no-such-field}", &[0, 1, 2, 3]),
+        ("{meta,no-such-field --quiet}", &[0, 1, 2, 3]),
     ] {
         let lines = lines_of(RECORDS.as_bytes());
         let picked: Vec<_> = numbers.iter().flat_map(|number| lines[*number].to_vec()).collect();

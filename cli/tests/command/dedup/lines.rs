@@ -185,10 +185,22 @@ fn a_line_may_be_long_and_takes_its_memory_only_while_it_passes() {
         going.end();
         assert_same(&reader.join().unwrap(), &lines, "what follows");
     }
-    // An input is read up to a line that is longer than any.
+}
+
+#[test]
+fn a_line_that_is_too_long_is_left_out_and_counted_and_the_lines_after_it_are_read() {
+    let place = Place::new();
     place.write("next", "c\n");
-    let script = "(echo a; head -c 300000000 /dev/zero) | koel dedup - next";
-    let ran = shell(&place, script);
-    assert_eq!((ran.code, ran.text()), (Some(2), "a\nc\n"));
-    ran.has("koel: standard input: a line is longer than 256 MiB\n");
+    let long = "head -c 300000000 /dev/zero";
+    let script = format!("(echo a; {long}; echo; echo b; {long}) | koel dedup --json - next");
+    let ran = shell(&place, &script);
+    assert_eq!((ran.code, ran.text()), (Some(2), "a\nb\nc\n"));
+    let said = "koel: standard input: a line is longer than 256 MiB, so it is left out\n";
+    assert_eq!(ran.stderr.matches(said).count(), 2, "{}", ran.stderr);
+    has(&json(&ran), json!({ "lines": 3, "bytes": 6, "too_long": 2, "unreadable": 0 }));
+    // An input that would lose it is not replaced.
+    let script = format!("(echo a; {long}) > f; koel dedup f -o f; code=$?; wc -c < f; exit $code");
+    let ran = shell(&place, &script);
+    assert_eq!((ran.code, ran.text().trim()), (Some(2), "300000002"));
+    ran.has("f: left as it was");
 }

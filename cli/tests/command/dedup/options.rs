@@ -56,8 +56,22 @@ fn neither_an_input_nor_the_state_is_written_over() {
     let said = "new.koel: this is the state";
     place.row("dedup --state new.koel --output new.koel", "", 2, "", said);
     let before = place.all();
-    for script in ["koel dedup lines >> lines", "koel dedup -s seen.koel >> seen.koel"] {
-        assert_eq!(shell(&place, script).code, Some(2), "{script}");
+    for (script, said) in [
+        (
+            "koel dedup lines >> lines",
+            "write to another file, or to replace this one, without a state, use: -o lines\n",
+        ),
+        (
+            "koel dedup -s seen.koel -o lines < lines",
+            "standard input is both input and output (as lines); write",
+        ),
+        ("koel dedup -s seen.koel -o lines < lines", "without a state, use: -o lines\n"),
+        ("koel dedup < lines >> lines", "as standard output); write to another file\n"),
+        ("koel dedup -s seen.koel >> seen.koel", "seen.koel: this is the state"),
+    ] {
+        let ran = shell(&place, script);
+        assert_eq!(ran.code, Some(2), "{script}");
+        ran.has(said);
         assert!(place.all() == before, "{script}");
     }
 }

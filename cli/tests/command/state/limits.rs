@@ -90,9 +90,31 @@ fn a_state_is_not_written_if_nothing_changes() {
 fn what_an_existing_state_decides_is_said() {
     let place = Place::new();
     place.row("dedup --state seen.koel --rate 1e-6 --capacity 10", "a\n", 0, "a\n", "");
-    let said =
-        "seen.koel: --rate and --capacity are for new states, and this one was made for 10 lines";
+    let said = "seen.koel: --rate and --capacity are for new states, and this one keeps those that it was made with\n";
     let words = "{dedup --state,add} seen.koel {--rate 0.01,--capacity 1e6}";
     place.row(words, "a\n", 0, "", said);
     place.row(&format!("{words} --quiet"), "a\n", 0, "", "");
+}
+
+#[test]
+fn a_repeated_command_is_told_nothing_and_a_refusal_has_no_figures_that_nobody_gave() {
+    let place = Place::new();
+    for options in [
+        "",
+        "--rate 1e-6",
+        "--rate 0.01",
+        "--rate 1e-4 --capacity 5000",
+        "--rate 1e-5 --forget-after 1d",
+    ] {
+        let words = format!("dedup --state {}.koel {options}", options.replace([' ', '-'], ""));
+        place.row(&words, "a\n", 0, "a\n", "");
+        place.row(&words, "a\n", 0, "", "");
+    }
+    // What is the default may be given as well.
+    place.row("dedup --state .koel --rate 1e-6", "a\n", 0, "", "");
+    let said = ".koel: it was made for a higher rate, which cannot be lowered; omit --rate, or use another state\n";
+    place.assert_refused(&[
+        ("dedup --state .koel --rate 2.1e-8", said),
+        ("{dedup --state,add} rate0.01.koel --rate 1e-3", said),
+    ]);
 }

@@ -34,8 +34,8 @@ fn query_writes_what_was_seen_or_was_not_each_time_and_says_so_by_its_exit_code(
 #[test]
 fn json_of_all_commands_has_every_field() {
     let place = Place::new();
-    let all = "bytes end known lines memory_bytes not_urls rate rate_exceeded seconds state unchanged \
-        unreadable without_field";
+    let all = "bytes end known lines memory_bytes not_urls rate rate_exceeded seconds state too_long \
+        unchanged unreadable without_field";
     let of_dedup = "compared expected_drops new recovered repeated saved";
     for (words, own, output, fields_of_it) in [
         ("add", "added", "", json!({ "added": 2, "known": 2 })),

@@ -29,6 +29,50 @@ fn a_reader_that_goes_early_ends_the_run_in_peace() {
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
 }
 
+#[test]
+fn the_summary_counts_what_was_written_before_the_reader_went() {
+    let place = Place::new();
+    // Each line comes twice, so as many are repeated as are new.
+    let lines = lines_of(&numbered(0..LINES))
+        .into_iter()
+        .flat_map(|line| line.repeat(2))
+        .collect::<Vec<u8>>();
+    place.write("lines", &lines);
+    place.make_state("all.koel");
+    place.ok("add all.koel lines", "");
+    for words in each("{dedup,dedup -d,dedup -s s.koel,query all.koel,query -v s.koel} lines") {
+        let ran = run_and_leave(&place, &format!("{words} --json --threads 1"), 100_000);
+        assert_eq!(ran.code, Some(0), "{words}: {}", ran.stderr);
+        let json = json(&ran);
+        let count = |name: &str| json[name].as_u64().expect("a number");
+        let written = lines_of(whole_lines(&ran.stdout)).len() as u64;
+        assert!(
+            count("lines") >= written && count("lines") < 2 * u64::from(LINES),
+            "{words}: {json}"
+        );
+        assert!(count("bytes") >= 14 * count("lines"), "{words}: {json}");
+        if words.starts_with("dedup") {
+            let (new, repeated) = (count("new"), count("repeated"));
+            let wrote = if words.contains("-d") { repeated } else { new };
+            assert!(wrote >= written && new + repeated == count("lines"), "{words}: {json}");
+        }
+    }
+}
+
+#[test]
+fn lines_and_bytes_before_the_reader_went_fit_together() {
+    let place = Place::new();
+    let all = numbered(0..LINES);
+    place.write("lines", &all);
+    for options in ["", "--state seen.koel"] {
+        let ran = run_and_leave(&place, &format!("dedup --json {options} lines"), 30_000);
+        let json = json(&ran);
+        let lines = json["lines"].as_u64().expect("a number") as usize;
+        let bytes: usize = lines_of(&all)[..lines].iter().map(|line| line.len()).sum();
+        has(&json, json!({ "new": lines, "repeated": 0, "bytes": bytes, "end": "broken pipe" }));
+    }
+}
+
 fn whole_lines(text: &[u8]) -> &[u8] {
     &text[..text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)]
 }

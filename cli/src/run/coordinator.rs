@@ -42,6 +42,8 @@ pub struct Keeping {
     saved: Changes,
     /// Whether the file was written, or created, in this run.
     has_saved: bool,
+    /// Whether the file stays in place after a power failure.
+    is_safe: bool,
     /// The number of lines that the file has.
     known: usize,
 }
@@ -97,7 +99,7 @@ impl Coordinator<'_> {
         keeping.postpone(start.elapsed().saturating_sub(waited));
         match result {
             Ok((known, is_safe)) => {
-                keeping.has(changes, known);
+                keeping.has(changes, known, is_safe);
                 if let (Some(noting), Some(written), true) = (noting, written, is_safe)
                     && let Err(failure) = noting.saved(written)
                 {
@@ -215,11 +217,11 @@ impl Keeping {
         let saved = Changes::default();
         let next = period.map(|period| Instant::now() + period);
         let has_saved = keeper.is_new;
-        Keeping { keeper, period, next, saved, has_saved, known }
+        Keeping { keeper, period, next, saved, has_saved, is_safe: true, known }
     }
 
-    /// Syncs the output, then saves the state, unless nothing has changed: a line must be safe before
-    /// it is saved as seen. Nothing changes meanwhile, and no note is left.
+    /// Syncs the output, then saves the state, unless it is safe and nothing has changed: a line must be safe before
+    /// it is saved as seen. Nothing changes meanwhile, and no note is left if the state is safe.
     fn save(
         &mut self,
         seen: &Seen,
@@ -232,18 +234,18 @@ impl Keeping {
             noting.filter(|_| sink.is_lost()).inspect(|noting| noting.end());
             return Err(failure);
         }
-        let mut is_safe = true;
-        if self.saved != changes {
-            is_safe = self.keeper.save(seen)?;
-            self.has(changes, seen.len());
+        if self.saved != changes || !self.is_safe {
+            let is_safe = self.keeper.save(seen)?;
+            self.has(changes, seen.len(), is_safe);
         }
-        noting.filter(|_| is_safe).inspect(|noting| noting.end());
+        noting.filter(|_| self.is_safe).inspect(|noting| noting.end());
         Ok(())
     }
 
     /// Notes what the file has.
-    fn has(&mut self, changes: Changes, known: usize) {
+    fn has(&mut self, changes: Changes, known: usize, is_safe: bool) {
         (self.saved, self.has_saved, self.known) = (changes, true, known);
+        self.is_safe = is_safe;
     }
 
     /// Schedules the next checkpoint, so that saves take at most a tenth of the time.

@@ -85,7 +85,10 @@ pub fn run(task: &Arc<Task>, needs: Needs) -> Result<(Outcome, Watch), Failure> 
         writes: sink.is_somewhere() || aside.is_some(),
         records: keeper.is_some(),
         pipe: keeper.as_ref().and_then(|_| sink.pipe(*rules, hash)).map(Mutex::new),
-        noting: keeper.as_ref().and_then(|keeper| Noting::new(keeper, &hash, sink, *rules)),
+        noting: keeper
+            .as_ref()
+            .zip(operation.changes())
+            .and_then(|(keeper, seen)| Noting::new(keeper, seen, sink, *rules)),
         monitor,
         so_far: SoFar::default(),
     });

@@ -47,19 +47,20 @@ use crate::lines::cutter::{Cut, Cutter};
 use crate::lines::input::Opened;
 use crate::lines::output::{Sink, sync_folder_of};
 use crate::lines::rules::{Keys, Rules};
-use crate::state::comparison::LineHash;
 use crate::state::keeper::{Keeper, load};
 use crate::state::seen::Seen;
-use indicatif::HumanCount;
-use koel::Window;
+use crate::paths::is_same;
+use indicatif::{BinaryBytes, HumanCount};
 use koel::files::beside;
-use koel::{PersistentHasher, StableHash};
+use koel::{PersistentHasher, StableHash, Window};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
@@ -82,6 +83,8 @@ struct Note {
     tail: u64,
     /// The seed of the state: another state has another one.
     seed: u128,
+    /// The limit of the filter's memory in this run.
+    max_bytes: usize,
     rules: Rules,
 }
 
@@ -104,6 +107,7 @@ fn tail_of(output: &File, length: u64) -> io::Result<u64> {
 /// The note of a run that is going on.
 pub struct Noting {
     path: PathBuf,
+    state: PathBuf,
     /// The output, for reading, with a shared lock.
     output: File,
     at: Mutex<At>,
@@ -119,7 +123,7 @@ struct At {
 
 impl Noting {
     /// Prepares the note of a run. `None` if the output is not a regular file that was opened by its name.
-    pub fn new(keeper: &Keeper, hash: &LineHash, sink: &Sink, rules: Rules) -> Option<Noting> {
+    pub fn new(keeper: &Keeper, seen: &Seen, sink: &Sink, rules: Rules) -> Option<Noting> {
         let (path, file) = sink.kept()?;
         let output = file.try_clone().ok()?;
         let about = output.metadata().ok()?;
@@ -131,11 +135,13 @@ impl Noting {
             created: created(&about),
             length: 0,
             tail: 0,
-            seed: hash.seed(),
+            seed: seen.hasher().seed(),
+            max_bytes: seen.max_bytes(),
             rules,
         };
         let at = Mutex::new(At { note, file: None, written: about.len() });
-        Some(Noting { path: note_of(&keeper.real_path()), output, at })
+        let state = keeper.real_path();
+        Some(Noting { path: note_of(&state), state, output, at })
     }
 
     fn at(&self) -> MutexGuard<'_, At> {
@@ -154,11 +160,20 @@ impl Noting {
             return Ok(());
         }
         let begun = self.output.metadata().and_then(|about| {
-            let mut file = OpenOptions::new().append(true).create(true).open(&self.path)?;
+            // A note that is there is that of lines that were taken in. A power failure may take back the state with
+            // them.
+            let there = opened(&self.path, OpenOptions::new().append(true))?;
+            let is_new = there.is_none();
+            let mut file = match there {
+                Some((file, about)) => check_owner(&about, &self.state).map(|()| file)?,
+                None => OpenOptions::new().append(true).create_new(true).open(&self.path)?,
+            };
             let noted = self.append(&mut at.note, &mut file, about.len());
             let synced = noted.and_then(|()| file.sync_all());
             if let Err(error) = synced {
-                let _ = fs::remove_file(&self.path);
+                if is_new {
+                    let _ = fs::remove_file(&self.path);
+                }
                 return Err(error);
             }
             sync_folder_of(&self.path);
@@ -209,21 +224,36 @@ impl Noting {
     }
 }
 
-impl Note {
-    /// Reads the last complete line of a note. `None` if there is none, so that nothing was written after it.
-    fn read(path: &Path) -> io::Result<Option<Note>> {
-        match path.symlink_metadata() {
-            // Opening a pipe would wait for another process.
-            Ok(about) if !about.is_file() => {
-                return Err(io::Error::other("it is not a regular file"));
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            _ => {}
+/// Opens a note that is there. It is asked what it is only once it is open, because another file may get its name at any
+/// time.
+fn opened(note: &Path, options: &mut OpenOptions) -> io::Result<Option<(File, Metadata)>> {
+    let not_regular = || io::Error::other("it is not a regular file");
+    // Without NONBLOCK, a pipe would wait for another process.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = match options.custom_flags(flags.bits() as i32).open(note) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
+            return Err(not_regular());
         }
-        let text = fs::read(path)?;
+        opened => opened?,
+    };
+    let about = file.metadata()?;
+    if about.is_file() { Ok(Some((file, about))) } else { Err(not_regular()) }
+}
+
+impl Note {
+    /// Reads the last complete line of a note. `None` if there is none, so that nothing was written after it. Also
+    /// returns what the system says of the note.
+    fn read(path: &Path) -> io::Result<Option<(Note, Metadata)>> {
+        let Some((mut file, about)) = opened(path, OpenOptions::new().read(true))? else {
+            return Ok(None);
+        };
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
         let lines =
             text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
-        Ok(lines.map_while(|line| serde_json::from_slice(line).ok()).last())
+        let last = lines.map_while(|line| serde_json::from_slice(line).ok()).last();
+        Ok(last.map(|note| (note, about)))
     }
 
     fn path(&self) -> PathBuf {
@@ -232,20 +262,21 @@ impl Note {
 
     /// Opens the output. `None` if it is not the file any more that it was.
     fn open(&self) -> io::Result<Option<File>> {
-        let path = self.path();
-        let about = match path.metadata() {
+        // Without NONBLOCK, a pipe that has its name now would wait for another process.
+        let flags = OFlags::NONBLOCK.bits() as i32;
+        let file = match OpenOptions::new().read(true).custom_flags(flags).open(self.path()) {
             Err(error)
                 if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) =>
             {
                 return Ok(None);
             }
-            about => about?,
+            opened => opened?,
         };
+        let about = file.metadata()?;
         let is_it = (about.ino(), created(&about)) == (self.inode, self.created);
         if !about.is_file() || !is_it || about.len() < self.length {
             return Ok(None);
         }
-        let file = File::open(path)?;
         Ok((tail_of(&file, self.length)? == self.tail).then_some(file))
     }
 
@@ -268,6 +299,8 @@ impl Note {
         let mut keys = Keys::new(self.rules, *seen.hasher());
         let (mut chunk, mut lines) = (Chunk::default(), 0);
         let (mut end, mut length) = (self.length, self.length);
+        // The state may have been saved with a lower limit.
+        seen.set_max_bytes(self.max_bytes);
         loop {
             match cutter.fill(&mut chunk)? {
                 Cut::Lines => {}
@@ -277,15 +310,21 @@ impl Note {
             let complete = chunk.lines() - usize::from(chunk.is_completed);
             let complete: Vec<&[u8]> = chunk.iter().take(complete).collect();
             let hashes: Vec<_> = complete.iter().map(|line| keys.key(line).hash).collect();
-            if seen.insert_if_absent_many(&hashes).iter().any(Result::is_err) {
-                return Err(io::Error::other("out of memory"));
+            let adds = || seen.insert_if_absent_many(&hashes).iter().all(Result::is_ok);
+            if !adds() {
+                // In another order, the same lines may take more. They are written, so they have to be known.
+                seen.set_max_bytes(usize::MAX);
+                if !adds() {
+                    return Err(io::Error::other("out of memory"));
+                }
             }
             lines += complete.len() as u64;
             end += complete.iter().map(|line| line.len() as u64).sum::<u64>();
             length += chunk.bytes();
         }
+        seen.set_max_bytes(self.max_bytes);
         if end < length {
-            self.cut_off(end, length)?;
+            self.cut_off(&output, end, length)?;
         }
         output.sync_all()?;
         sync_folder_of(&self.path());
@@ -293,8 +332,11 @@ impl Note {
     }
 
     /// Cuts an output off there, unless another run writes to it.
-    fn cut_off(&self, end: u64, length: u64) -> io::Result<()> {
+    fn cut_off(&self, output: &File, end: u64, length: u64) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(self.path())?;
+        if !is_same(&file.metadata()?, &output.metadata()?) {
+            return Err(io::Error::other("another process has replaced it; try again"));
+        }
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(io::Error::other(
                 "another koel is writing to it, so the note beside the state is of a run that was not killed; wait for \
@@ -323,8 +365,8 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
         ))
     };
     let note = Note::read(&path).map_err(unreadable)?.filter(|_| state.exists());
-    let Some(note) = note else { return remove().map(|()| None) };
-    check_owner(&path, &state)?;
+    let Some((note, about)) = note else { return remove().map(|()| None) };
+    check_owner(&about, &state).map_err(|error| Failure::about(&path, &error))?;
     let seen = load(&keeper.path)?;
     if seen.hasher().seed() != note.seed {
         return Err(Failure::new(format!(
@@ -352,29 +394,35 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
     if keeper.save(&seen)? {
         remove()?;
     }
+    let (state, takes) = (keeper.path.display(), seen.size_in_bytes());
     let lines = HumanCount(lines);
-    let state = keeper.path.display();
-    Ok(Some(format!("{state}: took in {lines} lines of a run that was killed")))
+    let more = match takes > note.max_bytes {
+        true => format!(
+            "; it takes {} of memory now, more than that run allowed",
+            BinaryBytes(takes as u64)
+        ),
+        false => String::new(),
+    };
+    Ok(Some(format!("{state}: took in {lines} lines of a run that was killed{more}")))
 }
 
 /// Returns the output of a run that is going on, or was killed, and the number of its bytes that the state does not
 /// have.
 pub fn waiting(state: &Path) -> Option<(PathBuf, u64)> {
-    let note = Note::read(&note_of(state)).ok()??;
+    let (note, _) = Note::read(&note_of(state)).ok()??;
     let bytes = note.open().ok()??.metadata().ok()?.len() - note.length;
     (bytes > 0).then(|| (note.path(), bytes))
 }
 
 /// A note names the file from which something may be cut off, so not everybody may write one.
-fn check_owner(note: &Path, state: &Path) -> Result<(), Failure> {
-    let owner = note.symlink_metadata().map_err(|error| Failure::about(note, &error))?.uid();
+fn check_owner(note: &Metadata, state: &Path) -> io::Result<()> {
+    let owner = note.uid();
     let is_of_state = state.metadata().is_ok_and(|about| about.uid() == owner);
     if owner == geteuid().as_raw() || is_of_state {
         return Ok(());
     }
-    Err(Failure::new(format!(
-        "{}: this note belongs to the user {owner}, who is not you and does not own the state; run koel as that user, \
-         or if you trust it, change its owner",
-        note.display()
+    Err(io::Error::other(format!(
+        "this note belongs to the user {owner}, who is not you and does not own the state; run koel as that user, or if \
+         you trust it, change its owner"
     )))
 }

@@ -198,9 +198,10 @@ fn an_output_that_cannot_be_noted_is_not_written() {
     let place = Place::new();
     place.write("lines", padded(0..100_000));
     let note = place.path("").canonicalize().unwrap().join(".seen.koel.koel-output");
-    for call in ["openat", "write", "fsync"] {
+    // Each thread counts its calls. The one that writes looks for a note before it creates one.
+    for (call, when) in [("openat", "2"), ("write", "1+"), ("fsync", "1+")] {
         place.make_state("seen.koel");
-        let inject = format!("inject={call}:error=ENOSPC");
+        let inject = format!("inject={call}:error=ENOSPC:when={when}");
         let options =
             ["-P", note.to_str().unwrap(), "-e", "trace=openat,write,fsync", "-e", &inject];
         let Some(ran) = straced(&place, &options, RUN) else { return };
@@ -341,4 +342,50 @@ fn a_run_that_is_ended_while_the_output_is_stuck_is_repeated_as_one_that_was_kil
     place.ok(RUN, "");
     assert_same(&place.read("out"), &lines, "the output");
     assert_eq!(place.known("seen.koel", &lines).len(), lines.len());
+}
+
+/// Another file may get the name of a note between two looks at it.
+#[test]
+fn a_note_is_looked_at_once_and_no_link_is_followed() {
+    let place = Place::new();
+    let Some(true) = killed_at_first_write(&place) else { return };
+    place.write("lines", b"a\nb\n");
+    let Some(ran) = straced(&place, &["-e", "trace=file"], RUN) else { return };
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let log = String::from_utf8(place.read("log")).unwrap();
+    let mut calls = log.lines().filter(|line| line.contains(".seen.koel.koel-output\"")).peekable();
+    assert!(calls.peek().is_some(), "{log}");
+    for call in calls {
+        let is_safe = ["O_NOFOLLOW", "O_EXCL", " unlink"].iter().any(|part| call.contains(part));
+        assert!(is_safe, "{call}");
+    }
+}
+
+/// Leaves a note and a line.
+fn killed_at_first_write(place: &Place) -> Option<bool> {
+    place.write("lines", b"a\n");
+    place.make_state("seen.koel");
+    killed_at(place, "fdatasync", 1, RUN)
+}
+
+#[test]
+fn a_note_stays_until_the_state_is_known_to_be_safe() {
+    let place = Place::new();
+    place.make_state("seen.koel");
+    let folder = place.path("").canonicalize().unwrap();
+    // The folder cannot be synced, so a power failure may bring the old state back.
+    let options =
+        ["-P", folder.to_str().unwrap(), "-e", "trace=fsync", "-e", "inject=fsync:error=EIO"];
+    let words = "dedup --state seen.koel --output out --checkpoint 0.01 -";
+    let Some(mut command) = strace(&place, &options, words) else { return };
+    let mut going = Going::start(&mut command);
+    going.feed(b"a\n");
+    wait_until("a checkpoint", || place.info("seen.koel")["items"] == 1);
+    // Nothing comes after it.
+    thread::sleep(Duration::from_millis(100));
+    going.end();
+    assert!(is_there(&place.path(".seen.koel.koel-output")), "{:?}", place.names());
+    place.ok("add seen.koel", "");
+    assert_eq!(place.names(), ["log", "out", "seen.koel"]);
+    assert_eq!(place.known("seen.koel", b"a\n"), b"a\n");
 }

@@ -143,6 +143,7 @@ fn of_a_damaged_note_no_line_is_lost() {
 fn what_could_harm_others_is_refused() {
     for (change, said) in [
         ("rm NOTE; mkfifo NOTE", "cannot read this note: it is not a regular file"),
+        ("mv NOTE n; ln -s n NOTE", "cannot read this note: it is not a regular file"),
         ("rm out; ln -s out out", "out: cannot take in what a killed run has written there"),
         (
             "rm seen.koel; mv NOTE n; koel add seen.koel < /dev/null; mv n NOTE",
@@ -231,7 +232,9 @@ fn commands_that_only_read_say_that_there_is_more() {
     for words in each("{query,dedup --count -s} seen.koel") {
         let ran = place.koel_on(&words, b"a\n");
         ran.has("seen.koel: newer changes, 21 B of them, are in ");
-        ran.has("/out, and not read here");
+        ran.has(
+            "/out, and not read here: another run is using the state, or was killed or not closed;",
+        );
         place.koel_on(&format!("{words} --quiet"), b"a\n").has("");
     }
     // A union without them would lack lines, and nobody would know.
@@ -349,4 +352,48 @@ fn what_the_library_has_lost_is_told() {
         assert_eq!(place.known("seen.koel", b"one\ntwo\n"), b"two\n");
         assert_eq!(place.names().len(), if fails { 3 } else { 2 });
     }
+}
+
+#[test]
+fn lines_are_taken_in_whatever_the_limit_of_the_state() {
+    let lines = numbered(0..100_000);
+    for (first, then) in [("256K", "1G"), ("256K", "256M"), ("1G", "1G")] {
+        let place = Place::new();
+        place.ok(&format!("{WORDS} --max-memory {first}"), "");
+        that_has_written(&place, &format!("{WORDS} --max-memory {then}"), &[&lines])
+            .end_by(Signal::KILL);
+        let left = [place.read("seen.koel"), place.read(NOTE)];
+        for words in ["add seen.koel", &format!("{WORDS} --max-memory {then}"), "forget seen.koel"]
+        {
+            place.write("seen.koel", &left[0]);
+            place.write(NOTE, &left[1]);
+            let ran = place.koel_on(words, b"");
+            assert!(matches!(ran.code, Some(0 | 1)), "{words}: {}", ran.stderr);
+            assert!(
+                ran.stderr.ends_with(" 100,000 lines of a run that was killed\n"),
+                "{}",
+                ran.stderr
+            );
+            assert_same(&place.known("seen.koel", &lines), &lines, words);
+        }
+        // The limit of this command is another matter.
+        let said = "memory; raise --max-memory";
+        place.assert_refused(&[("{dedup -s,add} seen.koel --max-memory 256K", said)]);
+    }
+}
+
+#[test]
+fn lines_that_take_more_than_their_run_allowed_are_taken_in_and_that_is_said() {
+    let left = Left::new("");
+    let lines = numbered(0..100_000);
+    let limit = format!("\"max_bytes\":{}", usize::MAX);
+    let note = String::from_utf8(left.note.clone()).unwrap();
+    assert!(note.contains(&limit), "{note}");
+    left.again(&lines);
+    // As if its run had been allowed less.
+    left.place.write(NOTE, note.replace(&limit, "\"max_bytes\":200000"));
+    let ran = left.place.ok("add seen.koel", "");
+    ran.has("took in 100,000 lines of a run that was killed; it takes ");
+    ran.has(" of memory now, more than that run allowed\n");
+    assert_same(&left.place.known("seen.koel", &lines), &lines, "what is known");
 }

@@ -66,6 +66,6 @@ fn under_a_limit() {
 fn a_limit_of_the_length_of_files_is_an_error_and_no_signal() {
     let folder = tempfile::tempdir().expect("a folder");
     let words = [folder.path().to_str().expect("text")];
-    let status = again("durable::limits::under_a_limit", &words).status().expect("a process");
+    let status = again("limits::under_a_limit", &words).status().expect("a process");
     assert!(status.success(), "{status}");
 }

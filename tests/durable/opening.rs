@@ -375,7 +375,7 @@ fn holder() {
 
 /// Starts a process that has the state open.
 fn held(path: &Path) -> Child {
-    let mut again = again("durable::opening::holder", &[path.to_str().expect("text")]);
+    let mut again = again("opening::holder", &[path.to_str().expect("text")]);
     let mut holder = again.stdout(Stdio::piped()).spawn().expect("a child");
     let out = BufReader::new(holder.stdout.take().expect("its output"));
     assert!(out.lines().any(|line| line.expect("text").ends_with("ready")), "it has ended");
@@ -643,7 +643,7 @@ fn forker() {
 fn forked_processes_draw_numbers_of_their_own() {
     let folder = tempfile::tempdir().expect("a folder");
     let words = [folder.path().to_str().expect("text")];
-    let status = again("durable::opening::forker", &words).status().expect("a process");
+    let status = again("opening::forker", &words).status().expect("a process");
     assert!(status.success());
     let bytes = |name: &str| std::fs::read(folder.path().join(name)).expect("a file");
     let key = |name: &str| bytes(name)[16..24].to_vec();

@@ -1,4 +1,4 @@
-//! Saving and loading filters, and those with a journal.
+//! Saving and loading filters.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,9 +12,6 @@ mod process;
 mod agreement;
 mod crashes;
 mod damaged_files;
-#[cfg(all(unix, feature = "durable"))]
-#[path = "../durable/mod.rs"]
-mod durable;
 mod forgetting;
 mod format;
 mod golden;

@@ -56,7 +56,7 @@ fn nothing_is_lost_while_two_threads_insert_and_remove() {
         let kept = 50_000u64;
         (0..kept).for_each(|item| filter.insert(&item).expect("memory"));
         let (ended, dumps) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let most = rounds(30_000, 400_000);
+        let most = rounds(60_000, 400_000);
         together(3, |thread| {
             if thread == 2 {
                 for size in [0, 1 << 20].into_iter().cycle() {

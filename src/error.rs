@@ -13,14 +13,15 @@ use std::sync::Arc;
 /// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and usually a few
 /// percent more. It also refuses further copies of a single item once they fill the slots of the item's two buckets,
 /// even if there is room for other items. [`insert`](crate::ConcurrentCuckooFilter::insert) adds a copy each time: use
-/// [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) where a `HashSet` would be used. A refusal takes some microseconds, much longer than an insert, because the
-/// filter first examines the items that it could move, in some hundred buckets.
+/// [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) where a `HashSet` would be used. A refusal
+/// takes some microseconds, much longer than an insert, because the filter first examines the items that it could move,
+/// in some hundred buckets.
 ///
 /// A filter that [grows](crate::ConcurrentCuckooFilter#growth) makes room by splitting the item's shard, and [refuses
 /// few items](crate::ConcurrentCuckooFilter#when-it-returns-full).
 ///
-/// Other items may still fit. While other threads write, an insert may be refused although there was room at every moment, because the
-/// search for room examines one bucket after the other.
+/// Other items may still fit. While other threads write, an insert may be refused although there was room at every
+/// moment, because the search for room examines one bucket after the other.
 ///
 /// ```
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

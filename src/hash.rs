@@ -76,8 +76,8 @@ mod sealed {
 
 /// The default hasher of a filter: a fast hash with random keys.
 ///
-/// Nobody who chooses the items can choose where they go, and no other process has the same hashes, unless it was forked
-/// from this one. Integers of equal value have equal hashes, whatever their types, as [under
+/// Nobody who chooses the items can choose where they go, and no other process has the same hashes, unless it was
+/// forked from this one. Integers of equal value have equal hashes, whatever their types, as [under
 /// `StableHash`](StableHash#what-is-equal-to-what). The hash is ahash, and may be another one in any version.
 #[derive(Clone, Default)]
 pub struct RandomState(ahash::RandomState);
@@ -226,8 +226,8 @@ impl Hasher for RandomHasher {
 ///
 /// # A hasher of another crate
 ///
-/// Neither this trait nor such a hasher is yours, so wrap the hasher in a type that is. Its crate has to promise that its
-/// hashes stay the same. (`BuildHasherDefault<DefaultHasher>` stands for it here, and promises nothing.)
+/// Neither this trait nor such a hasher is yours, so wrap the hasher in a type that is. Its crate has to promise that
+/// its hashes stay the same. (`BuildHasherDefault<DefaultHasher>` stands for it here, and promises nothing.)
 ///
 /// ```
 /// use koel::PersistentHasher;
@@ -303,13 +303,15 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// # What is equal to what
 ///
 /// * **Integers of equal value are one item**, whatever their types: `5u8`, `5i32` and `5u64`. So are `-1i8` and
-///   `-1i64`. A `bool` is the integer 0 or 1, and a `char` is the integer of its code point. `u128` and `i128` are apart:
-///   `5u128` is another item than `5u64`. A negative number is the same item as the `u64` with the same bits, so `-1i64`
-///   and `u64::MAX` are one item.
+///   `-1i64`. A `bool` is the integer 0 or 1, and a `char` is the integer of its code point. `u128` and `i128` are
+///   apart: `5u128` is another item than `5u64`. A negative number is the same item as the `u64` with the same bits, so
+///   `-1i64` and `u64::MAX` are one item.
 /// * **Text and bytes are one item if they have the same bytes**: a `str`, a `String`, and a slice, `Vec` or array of
 ///   `u8`.
 /// * A reference, a `Box` or an `Arc` is the same item as what it leads to.
-/// * Anything else is equal to another item if both write the same pieces, as told below.
+/// * Anything else is equal to another item if both write the same pieces, as told below. So an integer is also the
+///   text of its 8 little-endian bytes; and in a tuple, a `u8` of 255 after text, or a `usize` that is the length of
+///   the text after it, is left out.
 ///
 /// [`RandomState`], the default hasher, takes the same integers for one item, and the same kinds of text for one item,
 /// but text and bytes for two.

@@ -100,10 +100,10 @@
 //!
 //! koel is not lock-free: [which operations wait, and for what](guide::progress).
 //!
-//! **In async code**, operations on one item may be called as they are: they wait for other threads for microseconds, and
-//! never across an `await`. Saving, loading, opening, closing, shrinking, ticks and large batches take as long as the
-//! filter is large, and those of a `DurableFilter` with `SyncPolicy::Each` wait for the disk, so call them where blocking
-//! is allowed, such as in tokio's `spawn_blocking`.
+//! **In async code**, operations on one item may be called as they are: they wait for other threads for microseconds,
+//! and never across an `await`. Saving, loading, opening, closing, shrinking, ticks and large batches take as long as
+//! the filter is large, and those of a `DurableFilter` with `SyncPolicy::Each` wait for the disk, so call them where
+//! blocking is allowed, such as in tokio's `spawn_blocking`.
 //!
 //! # Inside
 //!
@@ -137,8 +137,8 @@
 //! version was even and is unchanged: then the item was not being moved, since a move changes the versions of both its
 //! stripes. (In narrow buckets of a filter of fixed size, it looks at both of them before, without a version, and is
 //! done if it finds the item: a fingerprint that is found is proof enough there. A wide bucket of a filter that forgets
-//! asks for both versions: [`sweep`](mod@guide::sweep).) [`kick`](mod@guide::kick) explains why that is right while an item is on its
-//! way from one bucket to the other.
+//! asks for both versions: [`sweep`](mod@guide::sweep).) [`kick`](mod@guide::kick) explains why that is right while an
+//! item is on its way from one bucket to the other.
 //!
 //! A filter that grows has equal shards of 64 or 128 KiB behind a directory: the position of a hash among all hashes
 //! leads to the shard. A lookup also reads the directory's entry before and after, and tries again if the entry has
@@ -160,8 +160,8 @@
 //! guide/      the pages of this documentation
 //! ```
 //!
-//! Single files are for all layers: `error.rs`, `hash.rs`, `stats.rs`, `window.rs`, `mapping.rs` (files as words in memory), and
-//! `sync.rs`, which has the atomics of the standard library or of a checker.
+//! Single files are for all layers: `error.rs`, `hash.rs`, `stats.rs`, `window.rs`, `mapping.rs` (files as words in
+//! memory), and `sync.rs`, which has the atomics of the standard library or of a checker.
 //!
 //! `unsafe` is in `table/memory.rs` and `backend/growing/tables.rs`, and, in one place each (but for what only a
 //! checker compiles), in `durable/keeper.rs`, `mapping.rs` and `sync.rs`.

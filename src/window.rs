@@ -27,8 +27,9 @@ const SHIFT: u32 = 36;
 /// file, so a filter that was loaded goes on by itself. Programs that count ticks of their own use
 /// [`remembers`](crate::Builder::remembers) and [`tick_to`](crate::ConcurrentCuckooFilter::tick_to) instead.
 ///
-/// A window has up to 14 ticks of whole seconds. An item is never forgotten before the window has passed, and is forgotten
-/// by the first `keep_up` that is called a tick after that.
+/// A window has up to 14 ticks of whole seconds. An item belongs to the time of the last `keep_up` before it came. It is
+/// never forgotten before the window has passed since then, and is forgotten by the first `keep_up` that is called a tick
+/// after that.
 ///
 /// ```
 /// use koel::Window;
@@ -52,13 +53,13 @@ impl Window {
     /// Returns the window in which an item is remembered for this time at least: from a second to a hundred years.
     #[must_use]
     pub fn new(time: Duration) -> Self {
-        let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
-        Self::of_seconds(seconds.clamp(1, Self::MAX_SECONDS))
+        Self::of_seconds(time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0)))
     }
 
-    /// Returns the window in which an item is remembered for this number of seconds at least.
+    /// The same for a time in seconds.
     #[must_use]
     pub fn of_seconds(seconds: u64) -> Self {
+        let seconds = seconds.clamp(1, Self::MAX_SECONDS);
         let tick = seconds.div_ceil(TICKS).max(1);
         Window { ticks: seconds.div_ceil(tick) as u32, tick }
     }
@@ -133,12 +134,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_remembered_for_its_period_and_little_longer() {
+    fn an_item_is_remembered_for_its_time_and_little_longer() {
         for seconds in (1..5_000).chain([43_200, 86_400, 2_592_000, 36_500 * 86_400]) {
             let window = Window::of_seconds(seconds);
             let (ticks, tick) = (u64::from(window.ticks()), window.tick_seconds());
             assert!((1..=TICKS).contains(&ticks), "{seconds}");
-            // A line that came in the last second of its tick is there until as many have passed.
+            // An item that came in the last second of its tick is there until as many have passed.
             assert!(window.seconds() >= seconds, "{seconds}");
             assert!(window.seconds() < seconds + ticks, "{seconds}");
             assert!(tick <= seconds / TICKS + 1, "{seconds}");
@@ -152,6 +153,8 @@ mod tests {
         assert_eq!(seconds(Duration::from_millis(10_001)), 11);
         assert_eq!(seconds(Duration::from_secs(10)), 10);
         assert_eq!(Window::new(Duration::MAX), Window::of_seconds(Window::MAX_SECONDS));
+        assert_eq!(Window::of_seconds(u64::MAX), Window::of_seconds(Window::MAX_SECONDS));
+        assert_eq!(Window::of_seconds(0), Window::of_seconds(1));
     }
 
     #[test]
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_are_displayed_as_they_were_given() {
+    fn times_are_displayed_as_they_were_given() {
         for (seconds, text) in [
             (2_592_000, "30d"),
             (86_400, "1d"),

@@ -296,7 +296,8 @@ impl Filter {
     /// journal beside it. In a child that was forked, the file stays as it is: it is the parent's.
     ///
     /// A filter is closed by itself when nothing refers to it any more, and when the program ends, also by an
-    /// exception: daemon threads that still use it get a ValueError then. A kill does not close it, nor does `os._exit`.
+    /// exception: daemon threads that still use it get a ValueError then. A kill does not close it, nor does
+    /// `os._exit`.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.place.close(py)
     }

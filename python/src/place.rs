@@ -345,8 +345,8 @@ impl Place {
     }
 
     /// Adds what another filter has. If this one is in a file, nobody else uses it until a checkpoint is made: what
-    /// comes is not on record, and nobody may see it before it is in the file. (If the checkpoint fails, it is seen, and
-    /// the error says so: it gets on record with the next one.)
+    /// comes is not on record, and nobody may see it before it is in the file. (If the checkpoint fails, it is seen,
+    /// and the error says so: it gets on record with the next one.)
     pub fn merge(&self, py: Python<'_>, other: &Place) -> PyResult<usize> {
         attached(py, || self.check_change())?;
         detached(py, || {

@@ -1,11 +1,11 @@
 //! What follows when an operation on one item is not settled at once, in a filter of either kind.
 //!
-//! Most operations are settled by a look, or by one attempt under the locks of the item's own buckets. These are inlined
-//! where they are called (see [`Backend`](crate::backend::Backend)). What may have to follow is here, and is compiled
-//! once, in the library:
+//! Most operations are settled by a look, or by one attempt under the locks of the item's own buckets. These are
+//! inlined where they are called (see [`Backend`](crate::backend::Backend)). What may have to follow is here, and is
+//! compiled once, in the library:
 //!
-//! * [`ask`] repeats an operation that adds nothing, until a shard answers that still owns the item. A shard does not if it
-//!   has been split, or joined with its other half, since it was found.
+//! * [`ask`] repeats an operation that adds nothing, until a shard answers that still owns the item. A shard does not
+//!   if it has been split, or joined with its other half, since it was found.
 //! * [`settle`] adds the item. If its shard has no room, the filter [makes room](Shards::make_room) by splitting the
 //!   shard, or refuses the item.
 //!

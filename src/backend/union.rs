@@ -15,6 +15,8 @@ use crate::backend::Backend;
 use crate::backend::incoming::{Ages, Clocks, IncomingShard, MergeReport};
 use crate::error::{UnionError, UnionErrorKind, zeros};
 use crate::layout::sizing::Layout;
+use crate::table::ticking::Ticking;
+use crate::window::Window;
 
 /// Merges the entries of another filter into this one. Returns the number of entries added. The hashers have
 /// to be the same, and the filters have to be [alike](check).
@@ -27,6 +29,10 @@ pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, UnionErro
 
 /// Checks that the filters have the same kind, window, size and layout.
 pub fn check(backend: &Backend, other: &Backend) -> Result<(), UnionError> {
+    let windows = [backend, other].map(|it| {
+        let number = it.ticking().and_then(Ticking::number);
+        Window::of_ticks(it.lanes().remembers().into(), number)
+    });
     let [one, other] = [backend.layout(), other.layout()];
     let are_lanes_alike = one.lanes() == other.lanes();
     let (is_one_size, is_one_layout) = if one.grows {
@@ -44,6 +50,10 @@ pub fn check(backend: &Backend, other: &Backend) -> Result<(), UnionError> {
     } else if one.lanes().remembers() != other.lanes().remembers() {
         let text = "the filters remember items for different numbers of ticks: build both with one \
                     .remembers(ticks)";
+        (UnionErrorKind::DifferentWindow, text)
+    } else if windows[0].is_some() && windows[1].is_some() && windows[0] != windows[1] {
+        // As many ticks of other lengths would be taken for times long after each other.
+        let text = "the filters forget items after different times: build both with one .forgets_after(time)";
         (UnionErrorKind::DifferentWindow, text)
     } else if !is_one_size {
         let text = "the filters have different sizes, or began with different numbers of shards if they \

@@ -2,7 +2,7 @@
 //!
 //! # Which journals belong to a state?
 //!
-//! A state is identified by its checksums and its length. Each journal has a random key, and its header has the key of
+//! A state is identified by the checksum in its end, and its length. Each journal has a random key, and its header has the key of
 //! the journal before it and, if it is the first journal of a state, that state's identity. Two rules hold at every
 //! moment, whichever step a process or the machine ends at:
 //!

@@ -30,8 +30,8 @@ pub enum DurableErrorKind {
     InUse,
     /// A journal cannot be read or created.
     Journal,
-    /// The builder asks for what the filter of the state does not have, and cannot get any more. Nothing was replayed or
-    /// removed.
+    /// The builder asks for what the filter of the state does not have, and cannot get any more. Nothing was replayed
+    /// or removed.
     OtherSettings,
     /// The filter was so full that not all of its items fit when its changes were made again.
     TooFull,

@@ -265,13 +265,18 @@ impl<S: PersistentHasher> DurableFilter<S> {
         Ok(passed)
     }
 
-    /// Lets the ticks pass that are due by the system's clock, as [`ConcurrentCuckooFilter::keep_up`].
+    /// Lets the ticks pass that are due by the system's clock, as [`ConcurrentCuckooFilter::keep_up`]. Opening the filter
+    /// does this once.
     ///
     /// # Errors
     ///
     /// As [`tick_to`](Self::tick_to).
     pub fn keep_up(&self) -> Result<u64, DurableError> {
-        self.window().map_or(Ok(0), |window| self.tick_to(window.number_now()))
+        match self.window().map(Window::number_now) {
+            Some(number) if self.present_tick() < Some(number) => self.tick_to(number),
+            // Usually none is due, so nothing is synced either.
+            _ => Ok(0),
+        }
     }
 
     /// Returns the window of time for which the filter remembers items, as [`ConcurrentCuckooFilter::window`].
@@ -351,8 +356,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// its changes in its journals. (If an old journal cannot be removed, an empty one stays that tells the next start
     /// so.)
     ///
-    /// Threads of a [scope](std::thread::scope) borrow the filter, so it can be closed after the scope. If threads share
-    /// it in an [`Arc`], the last of them gets it from [`Arc::into_inner`]:
+    /// Threads of a [scope](std::thread::scope) borrow the filter, so it can be closed after the scope. If threads
+    /// share it in an [`Arc`], the last of them gets it from [`Arc::into_inner`]:
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, DurableFilter, StableHash};
@@ -380,8 +385,9 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// [`Arc::into_inner`] returns `None` as long as another thread has the filter. Of several threads that end with it,
-    /// exactly one gets the filter. If threads never end, call [`checkpoint`](Self::checkpoint) before the process does.
+    /// [`Arc::into_inner`] returns `None` as long as another thread has the filter. Of several threads that end with
+    /// it, exactly one gets the filter. If threads never end, call [`checkpoint`](Self::checkpoint) before the process
+    /// does.
     ///
     /// # Errors
     ///

@@ -63,9 +63,9 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Checks that a filter with this layout and this window of time is what was asked for. Only what was set counts. The filter may be better: it
-/// may have a lower rate or, if its size is fixed, a larger capacity. One that grows may have begun with any capacity,
-/// and its limit of memory can be replaced.
+/// Checks that a filter with this layout and this window of time is what was asked for. Only what was set counts. The
+/// filter may be better: it may have a lower rate or, if its size is fixed, a larger capacity. One that grows may have
+/// begun with any capacity, and its limit of memory can be replaced.
 pub fn check(asked: &Settings, filter: &Layout, time: Option<Window>) -> Result<(), Mismatch> {
     let &Settings { capacity, false_positive_rate, remembers, window, grows, .. } = asked;
     let &Settings { expected_growth, max_bytes, .. } = asked;
@@ -83,13 +83,13 @@ pub fn check(asked: &Settings, filter: &Layout, time: Option<Window>) -> Result<
             return Err(Mismatch::Capacity { has, asked });
         }
     }
+    if let Some(asked) = window.filter(|asked| time != Some(*asked)) {
+        return Err(Mismatch::Window { has: time, asked });
+    }
     let lanes = filter.lanes();
     let has = lanes.forgets().then(|| lanes.remembers().into());
     if let Some(asked) = remembers.filter(|asked| has != Some(*asked)) {
         return Err(Mismatch::Ticks { has, asked });
-    }
-    if let Some(asked) = window.filter(|asked| time != Some(*asked)) {
-        return Err(Mismatch::Window { has: time, asked });
     }
     // A table of more than 2^32 buckets has a higher rate than it was made for.
     let made = asked.layout().map_or(0.0, |made| made.rate);

@@ -64,7 +64,8 @@ impl DurableOptions {
     /// A process that was killed has its state open until the system has taken back all of its memory, so a program
     /// that is started again at once has to wait for it. While it waits, it cannot tell whether the other process ends
     /// or goes on: the process may be one of another container. So the wait is short by default, because it delays the
-    /// error if the other process goes on. With [`Duration::ZERO`], that error comes at once.
+    /// error if the other process goes on, or if this process has the state open itself. With [`Duration::ZERO`], that
+    /// error comes at once.
     pub fn wait(self, most: Duration) -> Self {
         DurableOptions { wait: most, ..self }
     }
@@ -80,8 +81,8 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
     /// If there is a state, its filter keeps what it was made with. What the builder has set, and the filter does not
     /// have, is then an error. What was not set does not matter.
     ///
-    /// * [`growing`](Builder::growing) and [`expected_growth`](Builder::expected_growth) are refused if the filter has a
-    ///   fixed size, or was made for less growth.
+    /// * [`growing`](Builder::growing) and [`expected_growth`](Builder::expected_growth) are refused if the filter has
+    ///   a fixed size, or was made for less growth.
     /// * [`remembers`](Builder::remembers) is refused if the filter remembers items for another number of ticks, or for
     ///   ever.
     /// * [`false_positive_rate`](Builder::false_positive_rate) is refused if the filter was made for a higher rate.
@@ -232,6 +233,8 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         let (threads, claim) = (Threads::default(), Mutex::new(Some(claim)));
         let mut opened = DurableFilter { shared, threads, claim, forgets, lost };
         opened.threads.start(&opened.shared).map_err(failed("cannot start a thread"))?;
+        // What is inserted now belongs to the present time.
+        opened.keep_up()?;
         Ok(opened)
     }
 }

@@ -247,12 +247,13 @@ impl<S> Builder<S> {
     }
 
     /// Makes the filter forget an item once this time has passed since it was inserted or last
-    /// [refreshed](ConcurrentCuckooFilter::refresh), by the system's clock: never earlier, and up to one tick later, which is
-    /// a fourteenth of the time or a second.
+    /// [refreshed](ConcurrentCuckooFilter::refresh), by the system's clock: never earlier, and up to one tick later,
+    /// which is a fourteenth of the time or a second.
     ///
     /// The filter [remembers](Self::remembers) items for up to 14 ticks, which make up a [`Window`]. Call
-    /// [`keep_up`](ConcurrentCuckooFilter::keep_up) now and then to let the ticks pass that are due. Times are rounded up
-    /// to whole seconds, and are a hundred years at most.
+    /// [`keep_up`](ConcurrentCuckooFilter::keep_up) before items are inserted or refreshed, since they belong to the
+    /// time of its last call, and before lookups that have to miss what has expired. Times are rounded up to whole
+    /// seconds, and are a hundred years at most.
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;

@@ -52,8 +52,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// file locks: on a file system without them, a save fails before it writes anything.
     ///
     /// A `DurableFilter` keeps its newest changes in a journal beside its file, and they belong to that file alone. As
-    /// long as there are any, the file is not replaced
-    /// ([`HasJournal`](crate::SnapshotErrorKind::HasJournal)).
+    /// long as there are any, the file is not replaced ([`HasJournal`](crate::SnapshotErrorKind::HasJournal)). Do not
+    /// save to the path of a `DurableFilter` that is open: before its first change, there is no journal that tells.
     ///
     /// # Errors
     ///
@@ -257,6 +257,8 @@ pub fn replace_state<S: PersistentHasher>(
         let write_all = |bytes: &[u8]| goes_on().and_then(|()| file.write_all(bytes));
         let end = filter.write_part(Part::FILE, UNCUT, write_all)?;
         last().map_err(SnapshotError::io("cannot write"))?;
+        // Another process may have opened the file meanwhile.
+        Unread::beside(path)?.refuse(ORPHANED)?;
         Ok(end.into())
     };
     replace(path, save).map_err(|error| error.of_file(path))

@@ -52,8 +52,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         Mixed::of(item.hash_with(&self.hasher))
     }
 
-    /// Adds a copy of the item, whether or not the filter already contains it. **Unlike a `HashSet`'s `insert`, each call
-    /// takes room**: to add an item once, use [`insert_if_absent`](Self::insert_if_absent).
+    /// Adds a copy of the item, whether or not the filter already contains it. **Unlike a `HashSet`'s `insert`, each
+    /// call takes room**: to add an item once, use [`insert_if_absent`](Self::insert_if_absent).
     ///
     /// # Errors
     ///
@@ -244,9 +244,10 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// Lets the ticks pass that are due by the system's clock, in a filter that [forgets after a
     /// time](crate::Builder::forgets_after), and returns how many passed. In other filters, this does nothing.
     ///
-    /// Call it now and then: before a lookup, in a loop of work, or on a timer. While no tick is due, it takes as long as
-    /// reading the clock; [`tick_to`](Self::tick_to) tells what a tick takes. If it is not called, items stay longer. If
-    /// the clock is set back, nothing is forgotten until it has caught up.
+    /// Call it in a loop of work, before items are inserted: they belong to the time of the last call, so an item that
+    /// is inserted a minute after it is forgotten a minute early. Before a lookup, it makes sure that what has expired
+    /// is missed. While no tick is due, it takes as long as reading the clock; [`tick_to`](Self::tick_to) tells what a
+    /// tick takes. If the clock is set back, nothing is forgotten until it has caught up.
     ///
     /// ```no_run
     /// use koel::ConcurrentCuckooFilter;
@@ -302,6 +303,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// longer than as many as the filter remembers; if they are more, the filter is empty afterwards.
     ///
     /// As by [`tick`](Self::tick), a filter that grows first [shrinks](Self::shrink).
+    ///
+    /// Numbers from 2^36 on may be taken for those of a [`Window`], by [`keep_up`](Self::keep_up) and by the command.
     ///
     /// The last number is `u64::MAX`. The present tick keeps it, whatever ticks follow: these are passed by
     /// [`tick`](Self::tick), as ever, and none by this.

@@ -111,9 +111,9 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Removes one copy of the item. Returns whether there was one.
     ///
-    /// This takes the locks of both buckets, because the copy that goes is chosen from both, and because readers of both
-    /// are invalidated if another copy stays. An item that is removed is nearly always there, so it takes them without a
-    /// look.
+    /// This takes the locks of both buckets, because the copy that goes is chosen from both, and because readers of
+    /// both are invalidated if another copy stays. An item that is removed is nearly always there, so it takes them
+    /// without a look.
     #[inline]
     pub fn remove(self, place: Place) -> Result<bool, L::Lapsed> {
         self.prefetch_words(place);

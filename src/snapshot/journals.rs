@@ -1,7 +1,8 @@
 //! The journals beside a file: how they are named, and whether they have changes.
 //!
 //! A file whose `DurableFilter` was not closed lacks the changes that only its journals have. So a load refuses it, and
-//! a save does not replace it.
+//! a save does not replace it. A journal that a crash has left beside a file that has its changes counts, too, until
+//! `DurableFilter::open` removes it.
 
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::replace::{folder_of, follow, if_there};
@@ -58,18 +59,26 @@ pub struct Unread {
 impl Unread {
     /// Finds the journals with changes beside the file at a path, which need not exist.
     pub fn beside(path: &Path) -> Result<Self, SnapshotError> {
-        let mut unread = Unread::default();
-        let journals = journals_of(&follow(path)?);
-        for journal in journals.map_err(SnapshotError::io("cannot open its folder"))? {
-            // A journal that is gone by now is that of an older file.
-            let bytes = if_there(bytes_of_changes(&journal));
-            let bytes = bytes.map_err(SnapshotError::io("cannot inspect its journal"))?;
-            if let Some(bytes @ 1..) = bytes {
-                unread.bytes += bytes;
-                unread.journal.get_or_insert(journal);
+        let path = follow(path)?;
+        loop {
+            let (mut unread, mut is_gone) = (Unread::default(), false);
+            let journals = journals_of(&path);
+            for journal in journals.map_err(SnapshotError::io("cannot open its folder"))? {
+                let bytes = if_there(bytes_of_changes(&journal));
+                match bytes.map_err(SnapshotError::io("cannot inspect its journal"))? {
+                    Some(0) => {}
+                    Some(bytes) => {
+                        unread.bytes += bytes;
+                        unread.journal.get_or_insert(journal);
+                    }
+                    None => is_gone = true,
+                }
+            }
+            // A checkpoint that has removed a journal has made another one, which may not have been listed.
+            if !is_gone {
+                return Ok(unread);
             }
         }
-        Ok(unread)
     }
 
     /// The same for a file that is to be read. The journals of a folder that this process may not list count as none.
@@ -86,7 +95,7 @@ impl Unread {
     /// Fails if there are such journals. `advice` says why that matters, and what to do.
     pub fn refuse(&self, advice: &str) -> Result<(), SnapshotError> {
         let Some(journal) = &self.journal else { return Ok(()) };
-        let text = format!("newer changes are in its journal {}{advice}", journal.display());
+        let text = format!("changes may be in its journal {} alone{advice}", journal.display());
         Err(SnapshotError::new(SnapshotErrorKind::HasJournal, text))
     }
 }

@@ -228,8 +228,8 @@ pub struct SnapshotInfo {
     /// The number of the [tick](crate::ConcurrentCuckooFilter::tick_to) in which the filter was saved, if it forgets
     /// and ticks have numbers.
     pub present_tick: Option<u64>,
-    /// The number of bytes of changes that the file lacks, because they are in journals beside it. It is more than 0 if
-    /// a `DurableFilter` of this file is open, or was not closed.
+    /// The number of bytes of changes that the file may lack, because they are in journals beside it. It is more than 0
+    /// if a `DurableFilter` of this file is open, or was not closed.
     ///
     /// `DurableFilter::open` takes them in. The journals of a folder that this process may not list are not counted.
     pub journal_bytes: u64,

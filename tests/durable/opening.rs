@@ -466,7 +466,10 @@ fn what_a_program_asks_for_and_the_state_contradicts_is_refused() {
                 (week().remembers(6), "for 7 ticks, and the program asks for .remembers(6)"),
                 (week().remembers(8), "for 7 ticks, and the program asks for .remembers(8)"),
                 (week().growing(), "the program asks for .growing()"),
-                (hours(2), "for 7 ticks, and the program asks for .remembers(14)"),
+                (
+                    hours(2),
+                    "that the program counts, and the program asks for .forgets_after() with 2h",
+                ),
                 (
                     fixed().forgets_after(Duration::from_secs(7)),
                     "by ticks that the program counts, and the program asks for .forgets_after() with 7s",
@@ -888,4 +891,22 @@ fn a_filter_that_gives_memory_back_keeps_what_it_has() {
         seen.close().expect("a state");
         is_right(&open(&path, builder));
     }
+}
+
+/// A filter that was saved two hours ago, by its clock.
+#[test]
+fn a_filter_that_is_opened_has_the_present_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let builder = ConcurrentCuckooFilter::builder().capacity(100).hasher(StableHash::with_seed(7));
+    let builder = builder.forgets_after(Duration::from_secs(3_600));
+    let window = builder.clone().build().expect("memory").window().expect("a window");
+    let old = builder.clone().remembers(window.ticks()).build().expect("memory");
+    old.tick_to(window.number_at(koel::Window::now() - 7_200));
+    old.insert(&1u64).expect("room");
+    old.save(&path).expect("a file");
+    let seen = DurableFilter::open(&path, builder).expect("a filter");
+    assert!(!seen.contains(&1u64) && seen.insert_if_absent(&2u64).expect("room"));
+    assert_eq!(seen.keep_up().expect("a journal"), 0);
+    assert!(seen.contains(&2u64));
 }

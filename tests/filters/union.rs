@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::{self, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Duration;
 
 fn growing(layout: &Layout, capacity: usize, ticks: u32) -> ConcurrentCuckooFilter<Fixed> {
     growing_with(layout, capacity, ticks, Fixed { key: 0 })
@@ -709,4 +710,25 @@ fn void_items_that_were_removed_do_not_come_back_by_a_union() {
     assert!(other.is_empty() && other.contains(&Prehashed(items[0])));
     let fresh = growing(&layout, 10, 0);
     assert_eq!((fresh.union(&other), fresh.len()), (Ok(0), 0));
+}
+
+/// As many ticks of an hour's window and of a day's: their numbers are far apart.
+#[test]
+fn windows_of_other_lengths_are_refused_before_anything_expires() {
+    let made = |hours: u64| {
+        let builder =
+            ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::with_seed(7));
+        let filter =
+            builder.forgets_after(Duration::from_secs(3_600 * hours)).build().expect("memory");
+        filter.insert(&hours).expect("room");
+        filter
+    };
+    let (hour, day) = (made(1), made(24));
+    for (one, other) in [(&hour, &day), (&day, &hour)] {
+        let error = one.union(other).expect_err("other windows");
+        assert_eq!(error.kind(), UnionErrorKind::DifferentWindow);
+        assert!(error.to_string().contains(".forgets_after(time)"), "{error}");
+    }
+    assert!(hour.contains(&1u64) && day.contains(&24u64));
+    assert_eq!(made(1).union(&hour).expect("one window"), 0);
 }

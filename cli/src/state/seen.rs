@@ -47,8 +47,8 @@ impl Making {
     }
 
     /// Builds an empty filter for an input of `bytes` bytes, with a capacity that is halved this number of times, if it
-    /// is known. The number of bytes is 0 if it is not known, and for a state, which should be no larger than its contents
-    /// require.
+    /// is known. The number of bytes is 0 if it is not known, and for a state, which should be no larger than its
+    /// contents require.
     pub fn build(&self, bytes: u64, halvings: u32) -> Result<Seen, Failure> {
         let (capacity, mut growth) = match self.capacity {
             Some(lines) => ((lines >> halvings).max(1), EXPECTED_GROWTH_OF_KNOWN),

@@ -224,8 +224,8 @@ impl Noting {
     }
 }
 
-/// Opens a note that is there. It is asked what it is only once it is open, because another file may get its name at any
-/// time.
+/// Opens a note that is there. It is asked what it is only once it is open, because another file may get its name at
+/// any time.
 fn opened(note: &Path, options: &mut OpenOptions) -> io::Result<Option<(File, Metadata)>> {
     let not_regular = || io::Error::other("it is not a regular file");
     // Without NONBLOCK, a pipe would wait for another process.

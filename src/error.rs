@@ -95,15 +95,19 @@ impl fmt::Display for Full {
             }
             FullKind::NoMemory => "there is no memory for it to grow",
             FullKind::TooManyCopies => {
-                "the filter has as many copies of it as it takes, and `insert` adds one each time; use \
-                 `insert_if_absent`, or count such items elsewhere"
+                return f.write_str(
+                    "the filter has as many copies of it as it takes, and `insert` adds one each time; use \
+                     `insert_if_absent`, or count such items elsewhere",
+                );
             }
             FullKind::NoRoomNearby => {
                 "there is none near its buckets, so remove items, or build a filter with a larger \
-                 capacity, or one that grows; if items were inserted more than once, each time took \
-                 room, which `insert_if_absent` avoids"
+                 capacity, or one that grows"
             }
-        })
+        })?;
+        f.write_str(
+            "; if items were inserted more than once, each time took room, which `insert_if_absent` avoids",
+        )
     }
 }
 

@@ -27,9 +27,9 @@ const SHIFT: u32 = 36;
 /// file, so a filter that was loaded goes on by itself. Programs that count ticks of their own use
 /// [`remembers`](crate::Builder::remembers) and [`tick_to`](crate::ConcurrentCuckooFilter::tick_to) instead.
 ///
-/// A window has up to 14 ticks of whole seconds. An item belongs to the time of the last `keep_up` before it came. It is
-/// never forgotten before the window has passed since then, and is forgotten by the first `keep_up` that is called a tick
-/// after that.
+/// A window has up to 14 ticks of whole seconds. It begins, for an item, with the last `keep_up` before the item's
+/// insert or refresh. An item is never forgotten before its window has passed, and is forgotten by the first `keep_up`
+/// that is called a tick after that.
 ///
 /// ```
 /// use koel::Window;
@@ -56,11 +56,11 @@ impl Window {
         Self::of_seconds(time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0)))
     }
 
-    /// The same for a time in seconds.
+    /// Returns the window in which an item is remembered for this number of seconds at least, as [`new`](Self::new).
     #[must_use]
     pub fn of_seconds(seconds: u64) -> Self {
         let seconds = seconds.clamp(1, Self::MAX_SECONDS);
-        let tick = seconds.div_ceil(TICKS).max(1);
+        let tick = seconds.div_ceil(TICKS);
         Window { ticks: seconds.div_ceil(tick) as u32, tick }
     }
 
@@ -155,6 +155,19 @@ mod tests {
         assert_eq!(Window::new(Duration::MAX), Window::of_seconds(Window::MAX_SECONDS));
         assert_eq!(Window::of_seconds(u64::MAX), Window::of_seconds(Window::MAX_SECONDS));
         assert_eq!(Window::of_seconds(0), Window::of_seconds(1));
+    }
+
+    #[test]
+    fn a_window_of_any_number_of_seconds_is_one_that_a_number_tells() {
+        const MAX: u64 = Window::MAX_SECONDS;
+        for (seconds, same) in
+            [(0, 1), (MAX + 1, MAX), (1 << 40, MAX), (1 << 60, MAX), (u64::MAX, MAX)]
+        {
+            let window = Window::of_seconds(seconds);
+            assert_eq!(window, Window::of_seconds(same), "{seconds}");
+            let number = window.number_at(1_795_000_000);
+            assert_eq!(Window::of_ticks(window.ticks(), Some(number)), Some(window), "{seconds}");
+        }
     }
 
     #[test]

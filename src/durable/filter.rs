@@ -150,6 +150,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// # Errors
     ///
     /// Returns an error if there is no room for the item, or if the change could not be recorded.
+    #[doc(alias = "add")]
     pub fn insert<K: Key + ?Sized>(&self, item: &K) -> Result<(), DurableError> {
         let hash = self.mixed(item);
         self.change(hash, |filter| filter.insert(hash).map(|()| ((), Some(Change::Added))))
@@ -180,6 +181,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// # Errors
     ///
     /// Returns an error if the change could not be recorded.
+    #[doc(alias = "delete")]
     pub fn remove<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         self.shared.check_process()?;
         let hash = self.mixed(item);
@@ -265,12 +267,13 @@ impl<S: PersistentHasher> DurableFilter<S> {
         Ok(passed)
     }
 
-    /// Lets the ticks pass that are due by the system's clock, as [`ConcurrentCuckooFilter::keep_up`]. Opening the filter
-    /// does this once.
+    /// Lets the ticks pass that are due by the system's clock, as [`ConcurrentCuckooFilter::keep_up`]. Call it before
+    /// each insert or refresh, as there. Opening the filter does it once.
     ///
     /// # Errors
     ///
     /// As [`tick_to`](Self::tick_to).
+    #[doc(alias = "expire")]
     pub fn keep_up(&self) -> Result<u64, DurableError> {
         match self.window().map(Window::number_now) {
             Some(number) if self.present_tick() < Some(number) => self.tick_to(number),

@@ -16,7 +16,7 @@ pub enum Mismatch {
     Rate { has: f64, asked: f64 },
     /// The filter remembers items for another number of ticks, or for ever.
     Ticks { has: Option<u32>, asked: u32 },
-    /// The filter forgets items after another time, or by ticks that do not follow the system's clock.
+    /// The filter forgets items after another time, or never, or by ticks that do not follow the system's clock.
     Window { has: Option<Window>, asked: Window },
     /// The filter was made for less growth.
     Growth { has: f64, asked: f64 },
@@ -51,7 +51,7 @@ impl fmt::Display for Mismatch {
             ),
             Mismatch::Window { has: None, asked } => write!(
                 f,
-                "its filter forgets items by ticks that the program counts, and the program asks for \
+                "its filter forgets items never, or not by the system's clock, and the program asks for \
                  .forgets_after() with {asked}"
             ),
             Mismatch::Growth { has, asked } => write!(

@@ -247,27 +247,26 @@ impl<S> Builder<S> {
     }
 
     /// Makes the filter forget an item once this time has passed since it was inserted or last
-    /// [refreshed](ConcurrentCuckooFilter::refresh), by the system's clock: never earlier, and up to one tick later,
-    /// which is a fourteenth of the time or a second.
+    /// [refreshed](ConcurrentCuckooFilter::refresh), by the system's clock: never earlier, and up to one tick and a
+    /// second later. A tick is a fourteenth of the time.
     ///
     /// The filter [remembers](Self::remembers) items for up to 14 ticks, which make up a [`Window`]. Call
-    /// [`keep_up`](ConcurrentCuckooFilter::keep_up) before items are inserted or refreshed, since they belong to the
-    /// time of its last call, and before lookups that have to miss what has expired. Times are rounded up to whole
-    /// seconds, and are a hundred years at most.
+    /// [`keep_up`](ConcurrentCuckooFilter::keep_up) before each insert, refresh or lookup: it lets the ticks pass that
+    /// are due. Times are rounded up to whole seconds. They are a second at least, and a hundred years at most.
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;
+    /// use std::thread::sleep;
     /// use std::time::Duration;
     ///
     /// let builder = ConcurrentCuckooFilter::builder().capacity(100);
-    /// let tokens = builder.forgets_after(Duration::from_secs(2)).build()?;
-    /// tokens.insert("token").expect("room for a hundred");
-    /// tokens.keep_up();
+    /// let tokens = builder.forgets_after(Duration::from_secs(1)).build()?;
+    /// tokens.insert_if_absent("token").expect("room for a hundred");
     /// assert!(tokens.contains("token"));
-    /// # if false { // four seconds later
+    ///
+    /// sleep(Duration::from_secs(2));
     /// tokens.keep_up();
     /// assert!(!tokens.contains("token"));
-    /// # }
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     #[doc(alias = "ttl")]

@@ -180,10 +180,11 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
 
 /// # Forgetting
 ///
-/// A filter that [remembers](crate::Builder::remembers) items for some ticks forgets them after that.
-/// A tick is what you make it, a minute or a day: the filter has no clock of its own and counts the
-/// calls of [`tick`](Self::tick), or takes the time from [`tick_to`](Self::tick_to). In a filter that
-/// does not forget, these do nothing.
+/// A filter that [remembers](crate::Builder::remembers) items for some ticks forgets them after that. A tick is what
+/// you make it, a minute or a day: the filter has no clock of its own and counts the calls of [`tick`](Self::tick), or
+/// takes the time from [`tick_to`](Self::tick_to). In a filter that does not forget, these do nothing. One that
+/// [forgets after a time](crate::Builder::forgets_after) takes the time from the system's clock, by
+/// [`keep_up`](Self::keep_up).
 ///
 /// An item is found from its insert on until as many more ticks have passed, and with the next tick it
 /// goes, as if it had been removed. Ticks may pass while other threads use the filter; all that holds
@@ -244,10 +245,12 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// Lets the ticks pass that are due by the system's clock, in a filter that [forgets after a
     /// time](crate::Builder::forgets_after), and returns how many passed. In other filters, this does nothing.
     ///
-    /// Call it in a loop of work, before items are inserted: they belong to the time of the last call, so an item that
-    /// is inserted a minute after it is forgotten a minute early. Before a lookup, it makes sure that what has expired
-    /// is missed. While no tick is due, it takes as long as reading the clock; [`tick_to`](Self::tick_to) tells what a
-    /// tick takes. If the clock is set back, nothing is forgotten until it has caught up.
+    /// **Call it before each insert or refresh**: the time of an item begins with the last `keep_up` before that. If
+    /// the filter was not kept up, as one that was just loaded, the item is forgotten too early, by the time that was
+    /// left out. Call it before lookups, too, or they find items for longer.
+    ///
+    /// While no tick is due, this takes as long as reading the clock; [`tick_to`](Self::tick_to) tells what a tick
+    /// takes. If the clock is set back, nothing is forgotten until it has caught up.
     ///
     /// ```no_run
     /// use koel::ConcurrentCuckooFilter;

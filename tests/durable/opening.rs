@@ -4,7 +4,7 @@ use crate::common::rounds;
 use crate::process::{again, names};
 use koel::{
     ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, DurableOptions,
-    SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo, StableHash, SyncPolicy,
+    SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo, StableHash, SyncPolicy, Window,
 };
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -468,11 +468,11 @@ fn what_a_program_asks_for_and_the_state_contradicts_is_refused() {
                 (week().growing(), "the program asks for .growing()"),
                 (
                     hours(2),
-                    "that the program counts, and the program asks for .forgets_after() with 2h",
+                    "not by the system's clock, and the program asks for .forgets_after() with 2h",
                 ),
                 (
                     fixed().forgets_after(Duration::from_secs(7)),
-                    "by ticks that the program counts, and the program asks for .forgets_after() with 7s",
+                    "not by the system's clock, and the program asks for .forgets_after() with 7s",
                 ),
                 (fixed(), ""),
                 (week(), ""),
@@ -512,6 +512,32 @@ fn what_a_program_asks_for_and_the_state_contradicts_is_refused() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn time_that_has_passed_by_the_clock_is_on_record() {
+    let hour = Window::new(Duration::from_secs(3_600));
+    for builder in &builders()[..3] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        let builder = builder.clone().false_positive_rate(1e-5);
+        let seen = open(&path, &builder.clone().remembers(hour.ticks()));
+        // It was last used two hours ago.
+        seen.tick_to(hour.number_at(Window::now() - 7_200)).expect("a tick");
+        assert!(seen.insert_if_absent("old").expect("room"));
+        seen.close().expect("a state");
+        let builder = builder.forgets_after(Duration::from_secs(3_600));
+        let seen = open(&path, &builder);
+        assert_eq!(seen.window(), Some(hour));
+        assert!(seen.contains("old"));
+        assert!(seen.keep_up().expect("ticks") >= 14 && !seen.contains("old"));
+        assert!(seen.insert_if_absent("new").expect("room"));
+        let present = seen.present_tick();
+        drop(seen);
+        let seen = open(&path, &builder);
+        assert_eq!((seen.present_tick(), seen.len()), (present, 1));
+        assert!(seen.contains("new"));
     }
 }
 

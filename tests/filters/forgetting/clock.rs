@@ -24,6 +24,25 @@ fn an_item_is_forgotten_after_its_time_and_never_earlier() {
 }
 
 #[test]
+fn an_item_that_comes_after_keep_up_has_its_whole_time_however_old_the_filter_is() {
+    let hour = Window::new(Duration::from_secs(3_600));
+    for builder in [
+        ConcurrentCuckooFilter::builder().capacity(100),
+        ConcurrentCuckooFilter::builder().capacity(100).growing(),
+    ] {
+        // It was last used 55 minutes ago.
+        let filter = builder.remembers(hour.ticks()).build().expect("memory");
+        filter.tick_to(hour.number_at(Window::now() - 3_300));
+        filter.insert("old").expect("room");
+        assert!(filter.keep_up() > 0);
+        filter.insert("new").expect("room");
+        // Half an hour from now.
+        filter.tick_to(hour.number_at(Window::now() + 1_800));
+        assert!(filter.contains("new") && !filter.contains("old"));
+    }
+}
+
+#[test]
 fn a_filter_keeps_up_by_the_window_in_its_file() {
     let builder = ConcurrentCuckooFilter::builder().capacity(100);
     let builder = builder.hasher(koel::StableHash::with_seed(1));

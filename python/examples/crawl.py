@@ -121,7 +121,7 @@ def main() -> None:
     options = parser.parse_args()
     host = urlsplit(options.urls[0]).netloc
     # No other process has the filter meanwhile.
-    with Filter(f"{options.state}.koel", rate=options.rate) as seen:
+    with Filter(f"{options.state}.koel", rate=options.rate, wait=5) as seen:
         crawl = Crawl(seen, Path(f"{options.state}.urls"), host, options.pages)
         crawl.put(crawl.links(options.urls[0], options.urls))
         try:

@@ -148,12 +148,7 @@ impl Asked {
         }
         match self.remembers.map(Window::of_seconds) {
             Some(asked) if is != Some(asked) => Err(match is {
-                Some(is) => {
-                    format!(
-                        "it remembers items for {} seconds, which cannot be changed",
-                        is.seconds()
-                    )
-                }
+                Some(is) => format!("it remembers items for {is}, which cannot be changed"),
                 None => String::from("it remembers items for ever, which cannot be changed"),
             }),
             _ if self.seed.is_some_and(|seed| hasher.seed() != u128::from(seed)) => {

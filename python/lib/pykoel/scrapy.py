@@ -106,7 +106,8 @@ class KoelDupeFilter(RFPDupeFilter):
             if file is None:
                 self._seen = Filter(rate=rate, capacity=capacity, remembers=remembers)
             else:
-                self._seen = Filter(file, rate=rate, capacity=capacity, remembers=remembers, sync=sync)
+                # A crawl that was killed has its file until the system has taken its memory back.
+                self._seen = Filter(file, rate=rate, capacity=capacity, remembers=remembers, wait=5.0, sync=sync)
         except BlockingIOError:
             logger.error("Another process crawls with %s. A job directory is for one crawl at a time.", path)
             raise

@@ -111,7 +111,8 @@ mod tests {
 
     #[test]
     fn a_filter_is_what_its_own_builder_asks_for() {
-        for capacity in [0, 1, 100, 10_000_000, 1 << 36, 1 << 38] {
+        let capacities = [0, 1, 100, 10_000_000, 1 << 36, 1u64 << 38];
+        for capacity in capacities.into_iter().filter_map(|it| usize::try_from(it).ok()) {
             for rate in [0.5, 0.061, 0.027, 0.01, 0.001, 1e-4, 5.3e-5, 1e-5, 1e-6, 1e-7, 1e-8] {
                 for remembers in [None, Some(1), Some(62)] {
                     for growth in [None, Some(1.0), Some(300.0), Some(8_192.0)] {

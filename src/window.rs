@@ -13,7 +13,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-/// The number of ticks of a window, if it has as many seconds. With more than 14, a stamp takes more than four bits of
+/// The most ticks of a window. With more than 14, a stamp takes more than four bits of
 /// each item.
 const TICKS: u64 = 14;
 

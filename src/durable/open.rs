@@ -85,6 +85,8 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
     ///   a fixed size, or was made for less growth.
     /// * [`remembers`](Builder::remembers) is refused if the filter remembers items for another number of ticks, or for
     ///   ever.
+    /// * [`forgets_after`](Builder::forgets_after) is refused if the filter forgets after another time, never, or not
+    ///   by the system's clock.
     /// * [`false_positive_rate`](Builder::false_positive_rate) is refused if the filter was made for a higher rate.
     /// * [`capacity`](Builder::capacity) is refused if the filter has a fixed size, and a smaller capacity.
     /// * [`max_bytes`](Builder::max_bytes) replaces the limit of a filter that grows, as

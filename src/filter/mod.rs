@@ -65,9 +65,9 @@ use std::panic::RefUnwindSafe;
 /// # Types of items
 ///
 /// The filter keeps no trace of an item's type. Query with the type that was inserted, or with one that hashes the
-/// same: integers of equal value do, up to 64 bits, and so do `String` and `&str`, but `str` and `[u8]` do not. [What
-/// is equal to what](crate::StableHash#what-is-equal-to-what) lists all, for both of koel's hashers. To keep several
-/// kinds of items in one filter, insert `(kind, item)`.
+/// same: integers of equal value do, up to 64 bits, and so do `String` and `&str`. With the default hasher, `str` and
+/// `[u8]` do not. [What is equal to what](crate::StableHash#what-is-equal-to-what) lists all, for both of koel's
+/// hashers. To keep several kinds of items in one filter, insert `(kind, item)`.
 ///
 /// In the place of an item, its hash can be passed, as [`Prehashed`](crate::Prehashed).
 ///

@@ -135,9 +135,9 @@ fn claiming(capacity: u64) -> Vec<u8> {
     bytes[56..64].copy_from_slice(&capacity.to_le_bytes());
     let sum = sum_of(&bytes[..184]);
     bytes[184..192].copy_from_slice(&sum);
-    // The end has the sum of the sums of the header and of the only block.
+    // The end has the sum of that sum, and of the depth, the items and the sum of the only block.
     let end = bytes.len() - 64;
-    let sums = sum_of(&[&sum, &bytes[end - 8..end]].concat());
+    let sums = sum_of(&[&sum, &bytes[200..216], &bytes[end - 8..end]].concat());
     bytes[end + 48..end + 56].copy_from_slice(&sums);
     let sum = sum_of(&bytes[end..end + 56]);
     bytes[end + 56..].copy_from_slice(&sum);

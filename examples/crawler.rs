@@ -91,7 +91,7 @@ fn run() -> Result<()> {
     println!("  {again:8} pages served again, since a kill had found them unfinished");
     println!("  {:8} pages missed, by false positives\n", pages.saturating_sub(times.len()));
     println!("the filter of what was seen:\n{}", crawl.seen.stats());
-    Ok(())
+    Ok(crawl.done.close()?) // so its file is complete without a journal
 }
 
 /// What is known of the site, in memory and in the folder.

@@ -40,7 +40,7 @@ pub(super) fn or_if_it_panics<T>(otherwise: T, what: &str, act: impl FnOnce() ->
 /// * A `SAVE` or a shutdown of the server itself fails when the new file is to get its name, since it is gone then.
 /// * What `DUMP` returns lacks its end, and is refused when it is restored.
 pub(super) fn cannot_save(error: &str) {
-    log(null_mut(), &format!("koel: cannot save a filter, so the file of before stays: {error}"));
+    log(null_mut(), &format!("koel: cannot save a filter, so the previous file stays: {error}"));
     // SAFETY: there is no call that this belongs to.
     let flags = unsafe { raw::RedisModule_GetContextFlags.unwrap()(null_mut()) };
     if flags & raw::REDISMODULE_CTX_FLAGS_IS_CHILD != 0 {

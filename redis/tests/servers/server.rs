@@ -208,7 +208,7 @@ pub fn rewrite_file(client: &mut Client) {
     });
 }
 
-/// Lets a server map so many bytes more, where the system has a tool for that.
+/// Lets a server map this number of bytes more, where the system has a tool for that.
 #[allow(dead_code, reason = "those of the cluster lack no memory")]
 pub fn limit_address_space(server: &Server, more: u64) -> Option<()> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id())).ok()?;

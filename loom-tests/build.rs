@@ -69,6 +69,7 @@ fn main() {
         files
     };
     let mut files = read("../src");
+    files.values_mut().for_each(open);
     for (name, text) in read("additions") {
         add_module(&name.with_extension(""), text, &mut files);
     }
@@ -115,6 +116,13 @@ fn read(folder: &Path, name: &Path, files: &mut Sources) {
             files.insert(name, fs::read_to_string(&path).expect("text"));
         }
     }
+}
+
+/// Makes what the crate has for itself public, so that models reach it.
+fn open(text: &mut String) {
+    *text = text.replace("pub(crate) ", "pub ").replace("\nmod ", "\npub mod ");
+    // A macro stays in its crate.
+    *text = text.replace("pub use on_shards", "pub(crate) use on_shards");
 }
 
 /// Adds a module `additions` to a module of the sources.

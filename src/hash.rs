@@ -532,7 +532,7 @@ impl Hasher for StableHasher {
 
 /// Returns the hashes by which a file identifies its hasher: one of bytes, and one of an item of many pieces. Files
 /// contain them, so they must never change.
-pub fn file_probes(hasher: &impl BuildHasher) -> [u64; 2] {
+pub(crate) fn file_probes(hasher: &impl BuildHasher) -> [u64; 2] {
     let mut bytes = hasher.build_hasher();
     bytes.write(b"koel");
     let items = ("koel", 0x0102_0304_u32, &[1u8, 2, 3][..], 5usize, Some(6u8), 'k');
@@ -540,7 +540,7 @@ pub fn file_probes(hasher: &impl BuildHasher) -> [u64; 2] {
 }
 
 /// Returns whether two hashers agree on the items in a file's probes, and on single items of each kind.
-pub fn hashers_agree<S: BuildHasher>(one: &S, other: &S) -> bool {
+pub(crate) fn hashers_agree<S: BuildHasher>(one: &S, other: &S) -> bool {
     let hashes = |hasher: &S| {
         // Hashers treat many bytes differently from few.
         let long = "k".repeat(300);

@@ -172,6 +172,7 @@
 //! `tests/random` runs them through random schedules of many threads, whose histories have to be linearizable.
 
 #![deny(unsafe_code)]
+#![warn(unreachable_pub)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(any(loom, shuttle)), warn(missing_docs))]
 
@@ -221,43 +222,6 @@ pub mod files {
     #[cfg(unix)]
     pub use crate::snapshot::replace::copy_permissions;
     pub use crate::snapshot::replace::{beside, folder_of, follow};
-}
-
-/// The parts, for the models that check them.
-#[cfg(any(loom, shuttle))]
-#[doc(hidden)]
-pub mod internals {
-    pub use crate::backend::Backend;
-    pub use crate::backend::fixed::{Fixed, FixedShards};
-    pub use crate::backend::growing::directory::{Directory, SeenEntry};
-    pub use crate::backend::growing::sharded::Sharded;
-    pub use crate::backend::growing::sharded::shards::GrowingShards;
-    pub use crate::backend::growing::tables::{Entry, Site};
-    pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
-    pub use crate::backend::incoming::{Ages, Clocks, IncomingShard, MergeReport};
-    pub use crate::backend::shards::Shards;
-    pub use crate::backend::storage::Storage;
-    pub use crate::filter::batch::{Insert, InsertIfAbsent, Operation, write as write_batch};
-    #[cfg(loom)]
-    pub use crate::journal::streams::{Change, STREAMS, Sink, Streams};
-    pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
-    pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
-    pub use crate::layout::roots::Stagger;
-    pub use crate::layout::shrinking::Shrinking;
-    pub use crate::layout::sizing::{Layout, rate_of_a_lane};
-    pub use crate::layout::stamps::Moment;
-    pub use crate::shard::Shard;
-    pub use crate::shard::kick::{Copies, Outcome, execute, kick};
-    pub use crate::shard::path::{Path, Step, find};
-    pub use crate::shard::{Known, Lease, Permanent, Refusal};
-    pub use crate::sync::AtomicU64;
-    #[cfg(loom)]
-    pub use crate::sync::set_queue_first;
-    pub use crate::table::Table;
-    pub use crate::table::stripe::{
-        Locks, Many, SeenVersion, StripeSet, Stripes, Two, WriteSection,
-    };
-    pub use crate::table::ticking::{Clock, Goal, Ticking, Time};
 }
 
 #[cfg(all(doctest, feature = "rayon"))]

@@ -7,14 +7,14 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;
 
 /// A part of a file that is mapped into memory.
-pub struct Mapping {
+pub(crate) struct Mapping {
     raw: MmapRaw,
 }
 
 impl Mapping {
     /// The words of the mapping, in the byte order of the file.
     #[inline]
-    pub fn words(&self) -> &[AtomicU64] {
+    pub(crate) fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping begins at a page, has this length, and lives as long as the result. This process accesses
         // it only as atomics. Another process that writes to the file changes the words at any moment, which atomics
         // allow. Read-only memory is mapped on 64-bit targets only, where a relaxed load of an aligned word never
@@ -31,7 +31,7 @@ impl Mapping {
 impl Mapping {
     /// Maps the first `length` bytes of a file, or copies them into memory where the system does not map it. Only load
     /// their words: the memory is read-only.
-    pub fn of_file(file: &File, length: u64) -> io::Result<Self> {
+    pub(crate) fn of_file(file: &File, length: u64) -> io::Result<Self> {
         let length = length.try_into().map_err(|_| io::ErrorKind::OutOfMemory)?;
         // On other targets, a load of 64 bits may be an instruction that writes.
         if cfg!(target_pointer_width = "64")
@@ -49,7 +49,7 @@ impl Mapping {
     }
 
     /// Asks the system to read these bytes from the disk, and does not wait for them.
-    pub fn will_need(&self, at: u64, length: usize) {
+    pub(crate) fn will_need(&self, at: u64, length: usize) {
         let _ = self.raw.advise_range(Advice::WillNeed, at as usize, length);
     }
 }
@@ -58,17 +58,17 @@ impl Mapping {
 #[cfg(feature = "durable")]
 impl Mapping {
     /// Maps bytes that are allocated in a file, which is open for reading and writing.
-    pub fn writable(file: &File, at: u64, length: usize) -> io::Result<Self> {
+    pub(crate) fn writable(file: &File, at: u64, length: usize) -> io::Result<Self> {
         Ok(Mapping { raw: MmapOptions::new().offset(at).len(length).map_raw(file)? })
     }
 
     /// Writes everything that was stored to the disk.
-    pub fn flush(&self) -> io::Result<()> {
+    pub(crate) fn flush(&self) -> io::Result<()> {
         self.raw.flush()
     }
 
     /// Maps some pages now and together, and not each when it is first written.
-    pub fn populate(&self, at: usize, length: usize) {
+    pub(crate) fn populate(&self, at: usize, length: usize) {
         #[cfg(target_os = "linux")]
         let _ = self.raw.advise_range(Advice::PopulateWrite, at, length);
         #[cfg(not(target_os = "linux"))]

@@ -9,45 +9,45 @@
 //!   event, because an ordinary load right before a store of the same word would hide other threads' reads from loom. A
 //!   model fails if the lock does not order the load.
 
-pub use imp::*;
-pub use owned::*;
+pub(crate) use imp::*;
+pub(crate) use owned::*;
 
 /// A figure that no lookup's answer depends on. Checkers do not treat accesses to it as events.
 ///
 /// `get` acquires what preceded the `set` that it reads: a new shard is in its table before it is counted. (No model
 /// can show that, because checkers do not see the accesses.)
 #[derive(Default)]
-pub struct Gauge(std::sync::atomic::AtomicU64);
+pub(crate) struct Gauge(std::sync::atomic::AtomicU64);
 
 impl Gauge {
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Gauge(std::sync::atomic::AtomicU64::new(0))
     }
 
     /// Adds to the figure. Only one thread at a time may change it.
-    pub fn add(&self, change: i64) {
+    pub(crate) fn add(&self, change: i64) {
         self.set(self.get().wrapping_add_signed(change));
     }
 
     #[inline]
-    pub fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(std::sync::atomic::Ordering::Acquire)
     }
 
-    pub fn set(&self, value: u64) {
+    pub(crate) fn set(&self, value: u64) {
         self.0.store(value, std::sync::atomic::Ordering::Release);
     }
 
     /// Subtracts from the figure. Other threads may do so at the same time.
     #[inline]
-    pub fn take(&self, amount: u64) {
+    pub(crate) fn take(&self, amount: u64) {
         self.0.fetch_sub(amount, std::sync::atomic::Ordering::Relaxed);
     }
 }
 
 /// An append-only list. Values are never removed while threads share the list, so a reader may keep using a value, and
 /// a writer never waits for readers. Reading a value acquires everything that was written before the value was added.
-pub struct AppendList<T> {
+pub(crate) struct AppendList<T> {
     /// The address of the newest value, which is in one of the nodes.
     newest: AtomicPtr<T>,
     first: Link<T>,
@@ -62,22 +62,22 @@ struct Node<T> {
 
 impl<T> AppendList<T> {
     /// The number of bytes that each value takes.
-    pub const BYTES_OF_EACH: usize = size_of::<Node<T>>();
+    pub(crate) const BYTES_OF_EACH: usize = size_of::<Node<T>>();
 
-    pub fn new(first: T) -> Self {
+    pub(crate) fn new(first: T) -> Self {
         let list = AppendList { newest: AtomicPtr::new(std::ptr::null_mut()), first: Link::new() };
         list.add(first);
         list
     }
 
     #[inline]
-    pub fn newest(&self) -> &T {
+    pub(crate) fn newest(&self) -> &T {
         // Acquire: pairs with `make_newest`. The reader finds the value complete.
         self.at(self.newest.load(Ordering::Acquire))
     }
 
     /// Returns the newest value to a caller that holds the lock under which values are added.
-    pub fn newest_alone(&self) -> &T {
+    pub(crate) fn newest_alone(&self) -> &T {
         self.at(read_owned_pointer(&self.newest))
     }
 
@@ -94,13 +94,13 @@ impl<T> AppendList<T> {
     }
 
     /// Iterates over all values, the oldest first. Checkers do not treat this as an event.
-    pub fn all(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
         let nodes = std::iter::successors(self.first.get(), |node| node.next.get());
         nodes.map(|node| &node.value)
     }
 
     /// Adds a value, which becomes the newest. The caller holds the lock under which values are added.
-    pub fn add(&self, value: T) {
+    pub(crate) fn add(&self, value: T) {
         let mut end = &self.first;
         while let Some(node) = end.get() {
             end = &node.next;
@@ -131,18 +131,20 @@ impl<T> Drop for AppendList<T> {
 
 #[cfg(not(any(loom, shuttle)))]
 mod imp {
-    pub use crossbeam_utils::Backoff;
+    pub(crate) use crossbeam_utils::Backoff;
     #[cfg(all(unix, feature = "durable"))]
-    pub use parking_lot::MutexGuard;
-    pub use parking_lot::{Mutex, RwLock};
-    pub type RwLockReadGuard<'a> = parking_lot::RwLockReadGuard<'a, ()>;
-    pub type RwLockWriteGuard<'a> = parking_lot::RwLockWriteGuard<'a, ()>;
-    pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering};
+    pub(crate) use parking_lot::MutexGuard;
+    pub(crate) use parking_lot::{Mutex, RwLock};
+    pub(crate) type RwLockReadGuard<'a> = parking_lot::RwLockReadGuard<'a, ()>;
+    pub(crate) type RwLockWriteGuard<'a> = parking_lot::RwLockWriteGuard<'a, ()>;
+    pub(crate) use std::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering,
+    };
 
     use std::time::Duration;
 
     /// Sleeps for a moment, so that other threads can run.
-    pub fn nap() {
+    pub(crate) fn nap() {
         std::thread::sleep(Duration::from_micros(50));
     }
 }
@@ -224,28 +226,28 @@ mod owned {
 
     /// Loads a word that only the holder of a lock writes. The caller is that holder, or keeps others from writing.
     #[inline]
-    pub fn read_owned(word: &AtomicU64) -> u64 {
+    pub(crate) fn read_owned(word: &AtomicU64) -> u64 {
         word.load(Ordering::Relaxed)
     }
 
     /// Loads a count that only the holder of a lock writes. The caller is that holder.
     #[inline]
-    pub fn read_owned_u32(word: &AtomicU32) -> u32 {
+    pub(crate) fn read_owned_u32(word: &AtomicU32) -> u32 {
         word.load(Ordering::Relaxed)
     }
 
     /// Loads a pointer that only the holder of a lock writes. The caller is that holder.
     #[inline]
-    pub fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
+    pub(crate) fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
         word.load(Ordering::Relaxed)
     }
 
     /// A place in the queue of a lock. It is empty, because `lock` tries the lock before it queues.
-    pub type InQueue<'a> = std::marker::PhantomData<&'a ()>;
+    pub(crate) type InQueue<'a> = std::marker::PhantomData<&'a ()>;
 
     /// Does nothing. Only under loom does a thread queue before it tries the lock.
     #[inline]
-    pub fn queue_first(_: &Mutex<()>) -> InQueue<'_> {
+    pub(crate) fn queue_first(_: &Mutex<()>) -> InQueue<'_> {
         std::marker::PhantomData
     }
 }

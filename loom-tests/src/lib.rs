@@ -4,6 +4,39 @@
 
 include!(concat!(env!("OUT_DIR"), "/koel/included.rs"));
 
+/// The parts that models use. (`build.rs` opens the modules.)
+pub mod internals {
+    pub use crate::backend::Backend;
+    pub use crate::backend::fixed::{Fixed, FixedShards};
+    pub use crate::backend::growing::directory::{Directory, SeenEntry};
+    pub use crate::backend::growing::sharded::Sharded;
+    pub use crate::backend::growing::sharded::shards::GrowingShards;
+    pub use crate::backend::growing::tables::{Entry, Site};
+    pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
+    pub use crate::backend::incoming::{Ages, Clocks, IncomingShard, MergeReport};
+    pub use crate::backend::shards::Shards;
+    pub use crate::backend::storage::Storage;
+    pub use crate::filter::batch::{Insert, InsertIfAbsent, Operation, write as write_batch};
+    pub use crate::journal::streams::{Change, STREAMS, Sink, Streams};
+    pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
+    pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
+    pub use crate::layout::roots::Stagger;
+    pub use crate::layout::shrinking::Shrinking;
+    pub use crate::layout::sizing::{Layout, rate_of_a_lane};
+    pub use crate::layout::stamps::Moment;
+    pub use crate::shard::Shard;
+    pub use crate::shard::kick::{Copies, Outcome, execute, kick};
+    pub use crate::shard::path::{Path, Step, find};
+    pub use crate::shard::{Known, Lease, Permanent, Refusal};
+    pub use crate::sync::AtomicU64;
+    pub use crate::sync::set_queue_first;
+    pub use crate::table::Table;
+    pub use crate::table::stripe::{
+        Locks, Many, SeenVersion, StripeSet, Stripes, Two, WriteSection,
+    };
+    pub use crate::table::ticking::{Clock, Goal, Ticking, Time};
+}
+
 pub use backend::shards::additions as act;
 
 /// The environment variable that names the mutant which this process runs.

@@ -20,7 +20,7 @@ use std::ops::Range;
 const SAMPLE: usize = 16;
 
 /// The table of a filter of fixed size.
-pub struct Fixed {
+pub(crate) struct Fixed {
     table: Table,
     capacity: usize,
 }
@@ -32,12 +32,12 @@ impl Fixed {
     }
 
     /// Returns the memory that a filter of this layout holds beside itself.
-    pub fn heap_bytes_of(layout: &Layout) -> usize {
+    pub(crate) fn heap_bytes_of(layout: &Layout) -> usize {
         let ticking = if layout.lanes().forgets() { size_of::<Ticking>() } else { 0 };
         Table::bytes(&layout.geometry) + ticking
     }
 
-    pub fn restore(capacity: usize, loaded: Loaded) -> Result<Self, usize> {
+    pub(crate) fn restore(capacity: usize, loaded: Loaded) -> Result<Self, usize> {
         // A filter of fixed size has one table.
         let Memory::Table(table) = loaded.memory else { return Err(0) };
         let table = table.of_fixed_filter();
@@ -53,7 +53,7 @@ impl Fixed {
     }
 
     #[inline]
-    pub fn is_wide(&self) -> bool {
+    pub(crate) fn is_wide(&self) -> bool {
         self.table.is_wide()
     }
 
@@ -166,7 +166,7 @@ impl Storage for Fixed {
 
 /// The shards, for operations on items.
 #[derive(Clone, Copy)]
-pub struct FixedShards<'a, const WIDE: bool>(pub &'a Fixed);
+pub(crate) struct FixedShards<'a, const WIDE: bool>(pub &'a Fixed);
 
 impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
     type Lease = Permanent<'a, Known<WIDE>>;

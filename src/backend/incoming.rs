@@ -18,7 +18,7 @@ const CHUNK: usize = 1_000;
 /// A copy of a shard of another filter.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
-pub struct IncomingShard<'a> {
+pub(crate) struct IncomingShard<'a> {
     /// A hash of the shard: the first, if the filter grows.
     pub start: Mixed,
     pub depth: u32,
@@ -31,7 +31,7 @@ pub struct IncomingShard<'a> {
 /// The ages of the entries in a copy.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
-pub struct Ages<'a> {
+pub(crate) struct Ages<'a> {
     /// The time of the copy, in the other filter.
     there: Time,
     clocks: Clocks<'a>,
@@ -40,13 +40,13 @@ pub struct Ages<'a> {
 /// The clock of this filter, and what both filters' `elapsed` were at one moment.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
-pub struct Clocks<'a> {
+pub(crate) struct Clocks<'a> {
     here: &'a Ticking,
     elapsed: [u64; 2],
 }
 
 impl<'a> Clocks<'a> {
-    pub fn of(here: &'a Ticking, there: &Ticking) -> Self {
+    pub(crate) fn of(here: &'a Ticking, there: &Ticking) -> Self {
         let elapsed = |ticking: &Ticking| ticking.time().0.elapsed;
         loop {
             let both = [elapsed(here), elapsed(there)];
@@ -59,7 +59,7 @@ impl<'a> Clocks<'a> {
 
 impl<'a> Ages<'a> {
     /// The ages in a copy of that time.
-    pub fn of(there: Time, clocks: Clocks<'a>) -> Self {
+    pub(crate) fn of(there: Time, clocks: Clocks<'a>) -> Self {
         Ages { there, clocks }
     }
 
@@ -80,7 +80,7 @@ impl<'a> Ages<'a> {
     }
 
     /// Erases the entries of the copy that have expired here.
-    pub fn erase_expired(&self, words: &mut [u64], lanes: Lanes) {
+    pub(crate) fn erase_expired(&self, words: &mut [u64], lanes: Lanes) {
         let shift = self.shift(self.clocks.here.time());
         lanes.replace_each(words, |words| {
             let expired =
@@ -91,14 +91,14 @@ impl<'a> Ages<'a> {
 }
 
 /// Entries of one bucket for which there is no room: the place of one of them, and their number.
-pub struct Unplaced {
+pub(crate) struct Unplaced {
     pub place: Place,
     count: usize,
 }
 
 impl Unplaced {
     /// Refuses these entries for good. Returns an error if the union has to give up.
-    pub fn refuse(self, full: Full, report: &mut MergeReport) -> Result<(), UnionError> {
+    pub(crate) fn refuse(self, full: Full, report: &mut MergeReport) -> Result<(), UnionError> {
         (0..self.count).try_for_each(|_| report.refuse(full))
     }
 }
@@ -106,7 +106,7 @@ impl Unplaced {
 /// How far a copy has been merged.
 #[doc(hidden)]
 #[derive(Clone, Copy, Default)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// The number of buckets that are merged.
     buckets: usize,
     /// The top bits of the lanes of the next bucket that are merged, too.
@@ -115,25 +115,25 @@ pub struct Progress {
 
 impl Progress {
     /// Leaves the rest of a bucket out.
-    pub fn skip_bucket(&mut self) {
+    pub(crate) fn skip_bucket(&mut self) {
         *self = Progress { buckets: self.buckets + 1, lanes: 0 };
     }
 }
 
 impl IncomingShard<'_> {
     /// Returns the shift to the present time, to a caller that holds all locks of a shard here.
-    pub fn shift<'a, L: Lease<'a>>(&self, shard: Shard<L>, locked: &impl Locks) -> AgeShift {
+    pub(crate) fn shift<'a, L: Lease<'a>>(&self, shard: Shard<L>, locked: &impl Locks) -> AgeShift {
         let forever = AgeShift { then: Moment::FIRST, now: Moment::FIRST, ticks: 0 };
         self.ages.map_or(forever, |ages| ages.shift(shard.swept_time(locked, ages.clocks.here)))
     }
 
-    pub fn buckets(&self) -> usize {
+    pub(crate) fn buckets(&self) -> usize {
         self.words.len() / self.lanes.words()
     }
 
     /// Whether a shard of this depth has to be split to hold the entries of this copy and of the other shards
     /// in its range, each of which probably has as many.
-    pub fn needs_depth(&self, depth: u32) -> bool {
+    pub(crate) fn needs_depth(&self, depth: u32) -> bool {
         let deeper = self.depth.saturating_sub(depth);
         let entries = || 4 * self.lanes.count_taken(self.words) as u64;
         deeper > 0 && entries() << deeper > 3 * (self.buckets() * self.lanes.slots()) as u64
@@ -141,12 +141,12 @@ impl IncomingShard<'_> {
 
     /// Returns the number of buckets, padded with empty ones to whole stripes, and to a power of two of
     /// these.
-    pub fn end(&self) -> usize {
+    pub(crate) fn end(&self) -> usize {
         let stripes = self.buckets().div_ceil(STRIPE_BUCKETS as usize);
         stripes.next_power_of_two() * STRIPE_BUCKETS as usize
     }
 
-    pub fn is_merged(&self, progress: Progress) -> bool {
+    pub(crate) fn is_merged(&self, progress: Progress) -> bool {
         progress.buckets >= self.end()
     }
 
@@ -155,7 +155,7 @@ impl IncomingShard<'_> {
     /// entries for which there is no room. A later call goes on with these, and with no other of that bucket: another
     /// thread may have removed an item that was merged, which must not come back.
     #[inline]
-    pub fn merge<'a, L: Lease<'a>>(
+    pub(crate) fn merge<'a, L: Lease<'a>>(
         &self,
         progress: &mut Progress,
         shard: Shard<L>,
@@ -211,7 +211,7 @@ impl IncomingShard<'_> {
 
     /// Returns the words of a bucket.
     #[inline]
-    pub fn words_of(&self, bucket: Bucket) -> Words {
+    pub(crate) fn words_of(&self, bucket: Bucket) -> Words {
         let bucket = bucket.0 as usize;
         let word = |at: usize| self.words.get(at).copied().unwrap_or(0);
         match self.lanes.is_wide() {
@@ -224,7 +224,7 @@ impl IncomingShard<'_> {
 /// The outcome of the entries so far.
 #[doc(hidden)]
 #[derive(Default)]
-pub struct MergeReport {
+pub(crate) struct MergeReport {
     pub added: usize,
     /// The number of void items that the other filter has.
     pub void_there: u64,
@@ -243,7 +243,7 @@ impl MergeReport {
     }
 
     /// Returns an error if any entry was refused.
-    pub fn result(&self) -> Result<(), UnionError> {
+    pub(crate) fn result(&self) -> Result<(), UnionError> {
         let &MergeReport { added, refused, full, .. } = self;
         full.map_or(Ok(()), |full| {
             let is_all = refused < MAX_REFUSED;

@@ -22,12 +22,12 @@
 //!    again, and [kicks](mod@crate::shard::kick) other items out of the way. If there is no path for them, the shard is
 //!    split, and the item is tried again, or refused.
 
-pub mod fixed;
-pub mod growing;
-pub mod incoming;
-pub mod shards;
-pub mod storage;
-pub mod union;
+pub(crate) mod fixed;
+pub(crate) mod growing;
+pub(crate) mod incoming;
+pub(crate) mod shards;
+pub(crate) mod storage;
+pub(crate) mod union;
 
 use crate::backend::fixed::{Fixed, FixedShards};
 use crate::backend::growing::sharded::Sharded;
@@ -45,7 +45,7 @@ use std::ops::Deref;
 /// the unused bits of a field.)
 #[repr(u32)]
 #[allow(clippy::large_enum_variant, reason = "a filter is made once and stays where it is")]
-pub enum Backend {
+pub(crate) enum Backend {
     Fixed(Fixed),
     Growing(Sharded),
 }
@@ -119,7 +119,7 @@ macro_rules! at_once {
 impl Backend {
     /// Looks once for the item. Returns `None` if it may have been moving.
     #[inline(always)] // a call takes a fifth of the time
-    pub fn look(&self, hash: Mixed) -> Option<bool> {
+    pub(crate) fn look(&self, hash: Mixed) -> Option<bool> {
         // Apart, because a loop over lookups would run out of registers for all four.
         #[inline(never)]
         fn in_wide(shards: GrowingShards<'_, true>, hash: Mixed) -> Option<bool> {
@@ -137,19 +137,19 @@ impl Backend {
 
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     #[inline(always)]
-    pub fn contains(&self, hash: Mixed) -> bool {
+    pub(crate) fn contains(&self, hash: Mixed) -> bool {
         self.look(hash).unwrap_or_else(|| self.contains_slow(hash))
     }
 
     /// Looks up an item after a [look](Self::look) that gave no answer.
     #[cold]
     #[inline(never)]
-    pub fn contains_slow(&self, hash: Mixed) -> bool {
+    pub(crate) fn contains_slow(&self, hash: Mixed) -> bool {
         on_shards!(self, shards => ask(shards, hash, Shard::contains))
     }
 
     #[inline(always)]
-    pub fn insert(&self, hash: Mixed) -> Result<(), Full> {
+    pub(crate) fn insert(&self, hash: Mixed) -> Result<(), Full> {
         match at_once!(self, hash, shard, place => shard.insert_at_once(place); Option<()>) {
             Some(()) => Ok(()),
             None => self.settle(hash, Adding::Copy).map(|_| ()),
@@ -157,7 +157,7 @@ impl Backend {
     }
 
     #[inline(always)]
-    pub fn insert_if_absent(&self, hash: Mixed) -> Result<bool, Full> {
+    pub(crate) fn insert_if_absent(&self, hash: Mixed) -> Result<bool, Full> {
         match at_once!(self, hash, shard, place => shard.insert_if_absent_at_once(place); Option<bool>)
         {
             Some(added) => Ok(added),
@@ -166,13 +166,13 @@ impl Backend {
     }
 
     #[inline(always)]
-    pub fn remove(&self, hash: Mixed) -> bool {
+    pub(crate) fn remove(&self, hash: Mixed) -> bool {
         let removed = at_once!(self, hash, shard, place => shard.remove(place).ok(); Option<bool>);
         removed.unwrap_or_else(|| self.remove_again(hash))
     }
 
     #[inline(never)]
-    pub fn insert_or_refresh(&self, hash: Mixed) -> Result<bool, Full> {
+    pub(crate) fn insert_or_refresh(&self, hash: Mixed) -> Result<bool, Full> {
         match at_once!(self, hash, shard, place => shard.insert_or_refresh_at_once(place); Option<bool>)
         {
             Some(added) => Ok(added),
@@ -183,7 +183,7 @@ impl Backend {
     /// [`insert_if_absent`](Self::insert_if_absent) for a caller that has just looked for the item in vain.
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     #[inline(never)]
-    pub fn insert_if_still_absent(&self, hash: Mixed) -> Result<bool, Full> {
+    pub(crate) fn insert_if_still_absent(&self, hash: Mixed) -> Result<bool, Full> {
         match at_once!(self, hash, shard, place => shard.insert_if_absent_locked(place); Option<bool>)
         {
             Some(added) => Ok(added),
@@ -204,19 +204,19 @@ impl Backend {
     }
 
     #[inline(never)]
-    pub fn count(&self, hash: Mixed) -> usize {
+    pub(crate) fn count(&self, hash: Mixed) -> usize {
         let found = at_once!(self, hash, shard, place => shard.count(place).ok(); Option<usize>);
         found.unwrap_or_else(|| on_shards!(self, shards => ask(shards, hash, Shard::count)))
     }
 
     #[inline(never)]
-    pub fn refresh(&self, hash: Mixed) -> bool {
+    pub(crate) fn refresh(&self, hash: Mixed) -> bool {
         let found = at_once!(self, hash, shard, place => shard.refresh(place).ok(); Option<bool>);
         found.unwrap_or_else(|| on_shards!(self, shards => ask(shards, hash, Shard::refresh)))
     }
 
     /// Returns the age in ticks of the copy that a removal takes, if the filter forgets and has the item.
-    pub fn age(&self, hash: Mixed) -> Option<u64> {
+    pub(crate) fn age(&self, hash: Mixed) -> Option<u64> {
         self.ticking()?;
         on_shards!(self, shards => {
             let (shard, place) = shards.locate_in_time(hash);
@@ -226,14 +226,14 @@ impl Backend {
 
     /// Prefetches the memory that a lookup of the item reads.
     #[inline]
-    pub fn prefetch(&self, hash: Mixed) {
+    pub(crate) fn prefetch(&self, hash: Mixed) {
         on_shards!(self, shards => _ = shards.fetch(hash));
     }
 
     /// Adds a copy of an item that was in the filter before: by however many moves, and however many copies there are.
     /// No other thread has the filter.
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    pub fn insert_exhaustively(&self, hash: Mixed) -> bool {
+    pub(crate) fn insert_exhaustively(&self, hash: Mixed) -> bool {
         // The item may have had its copies only since its shard was split for another reason.
         let split = || match self {
             Backend::Fixed(_) => false,
@@ -259,7 +259,7 @@ impl Backend {
     }
 
     /// Returns the number of bytes that a filter of this layout begins with.
-    pub fn initial_bytes(layout: &Layout) -> usize {
+    pub(crate) fn initial_bytes(layout: &Layout) -> usize {
         match layout.grows {
             false => layout.own_bytes + Fixed::heap_bytes_of(layout),
             true => Sharded::initial_bytes(layout),
@@ -268,28 +268,28 @@ impl Backend {
 
     /// Makes the backend of a filter from a file or pieces. The error is the number of bytes that could not
     /// be allocated.
-    pub fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
+    pub(crate) fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
         match layout.grows {
             false => Fixed::restore(layout.capacity, loaded).map(Backend::Fixed),
             true => Sharded::restore(layout, loaded).map(Backend::Growing),
         }
     }
 
-    pub fn grows(&self) -> bool {
+    pub(crate) fn grows(&self) -> bool {
         matches!(self, Backend::Growing(_))
     }
 
-    pub fn slots(&self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         self.buckets() * self.lanes().slots()
     }
 
     /// Returns the number of shards.
-    pub fn shards(&self) -> usize {
+    pub(crate) fn shards(&self) -> usize {
         self.buckets() / self.geometry().buckets() as usize
     }
 
     /// Returns the number of items that expire with each of the next ticks, if the filter forgets.
-    pub fn expiring(&self) -> Vec<usize> {
+    pub(crate) fn expiring(&self) -> Vec<usize> {
         let Some(ticking) = self.ticking() else { return Vec::new() };
         let (lanes, now) = (self.lanes(), ticking.clock().now());
         let by_stamp = self.items_by_stamp();
@@ -299,7 +299,7 @@ impl Backend {
     }
 
     /// Returns all figures. The size excludes that of the filter itself.
-    pub fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self) -> Stats {
         Stats {
             size_in_bytes: self.heap_bytes(),
             false_positive_rate: self.rate(),

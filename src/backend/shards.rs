@@ -23,14 +23,14 @@ use crate::table::Table;
 use crate::table::ticking::Time;
 
 /// The shard that owns an item, and the item's place in it.
-pub type Located<'a, S> = (Shard<<S as Shards<'a>>::Lease>, Place);
+pub(crate) type Located<'a, S> = (Shard<<S as Shards<'a>>::Lease>, Place);
 
 /// The error of a shard whose lease has ended.
-pub type Lapsed<'a, S> = <<S as Shards<'a>>::Lease as Lease<'a>>::Lapsed;
+pub(crate) type Lapsed<'a, S> = <<S as Shards<'a>>::Lease as Lease<'a>>::Lapsed;
 
 /// How an item may be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Adding {
+pub(crate) enum Adding {
     /// Another copy, within the limit of copies.
     Copy,
     /// Another copy of an item that was in the filter before, without the limit.
@@ -44,7 +44,11 @@ pub enum Adding {
 
 /// Adds an item that an attempt has not added. Returns whether it was added.
 #[inline(never)]
-pub fn settle<'a, S: Shards<'a>>(shards: S, hash: Mixed, adding: Adding) -> Result<bool, Full> {
+pub(crate) fn settle<'a, S: Shards<'a>>(
+    shards: S,
+    hash: Mixed,
+    adding: Adding,
+) -> Result<bool, Full> {
     loop {
         let (shard, place) = shards.locate(hash);
         let answer = match adding {
@@ -69,7 +73,7 @@ pub fn settle<'a, S: Shards<'a>>(shards: S, hash: Mixed, adding: Adding) -> Resu
 /// Asks the shard that owns the item, after a shard that did not own it any more.
 #[cold]
 #[inline(never)]
-pub fn ask<'a, S: Shards<'a>, A>(
+pub(crate) fn ask<'a, S: Shards<'a>, A>(
     shards: S,
     hash: Mixed,
     ask: impl Fn(Shard<S::Lease>, Place) -> Result<A, Lapsed<'a, S>>,
@@ -86,7 +90,7 @@ pub fn ask<'a, S: Shards<'a>, A>(
 /// those that are [split](crate::backend::growing::sharded::shards::GrowingShards) when they are full.
 ///
 /// Whether buckets are wide is a part of the type. So there is code for each width, without a test in it.
-pub trait Shards<'a>: Copy + Send + Sync {
+pub(crate) trait Shards<'a>: Copy + Send + Sync {
     type Lease: Lease<'a>;
 
     /// Whether a tick is passing, so that expired lanes may be left.
@@ -164,7 +168,7 @@ pub trait Shards<'a>: Copy + Send + Sync {
 /// The figures of a shard that was copied, or that are in its block of a file.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Block {
+pub(crate) struct Block {
     pub depth: u32,
     /// The number of lanes that are not void, each of which is one item.
     pub items: i64,
@@ -177,12 +181,12 @@ pub struct Block {
 }
 
 impl Block {
-    pub const EMPTY: Block = Block { depth: 0, items: 0, surplus: 0, time: None, sum: 0 };
+    pub(crate) const EMPTY: Block = Block { depth: 0, items: 0, surplus: 0, time: None, sum: 0 };
 }
 
 /// The contents of a file, or of pieces.
 #[doc(hidden)]
-pub struct Loaded {
+pub(crate) struct Loaded {
     /// The shards, in the order of their hashes.
     pub memory: Memory,
     pub blocks: Vec<Block>,
@@ -193,7 +197,7 @@ pub struct Loaded {
 
 /// The memory of all shards.
 #[doc(hidden)]
-pub enum Memory {
+pub(crate) enum Memory {
     /// All shards of this table.
     Table(Table),
     /// All shards of these tables that are in use.

@@ -12,7 +12,7 @@ use crate::table::ticking::{Goal, Ticking};
 use std::ops::Range;
 
 /// What concerns a filter as a whole. A fixed filter is not split or joined, and has no void lanes.
-pub trait Storage: Send + Sync {
+pub(crate) trait Storage: Send + Sync {
     /// Returns the geometry of the shards that the filter began with.
     fn geometry(&self) -> &Geometry;
 
@@ -122,7 +122,7 @@ pub trait Storage: Send + Sync {
 /// segments.
 impl dyn Storage + '_ {
     /// Passes one more tick through the filter, after the one that is passing.
-    pub fn tick(&self) {
+    pub(crate) fn tick(&self) {
         if self.ticking().is_some() {
             while !self.begin_tick() {
                 self.finish_tick();
@@ -135,7 +135,7 @@ impl dyn Storage + '_ {
     /// call.
     ///
     /// If ticks have had no numbers until now, the present tick gets this one.
-    pub fn tick_to(&self, number: u64) -> u64 {
+    pub(crate) fn tick_to(&self, number: u64) -> u64 {
         let mut passed = 0;
         while let Some(some) = self.begin_tick_toward(number) {
             passed += some;
@@ -145,13 +145,13 @@ impl dyn Storage + '_ {
     }
 
     /// Begins a tick, unless one is passing.
-    pub fn begin_tick(&self) -> bool {
+    pub(crate) fn begin_tick(&self) -> bool {
         self.begin(Goal::Next).is_some()
     }
 
     /// Begins a tick toward the one with this number, unless one is passing. Returns how many ticks it makes
     /// up for: 0 if a tick is passing that has to end first, and `None` if this number has been reached.
-    pub fn begin_tick_toward(&self, number: u64) -> Option<u64> {
+    pub(crate) fn begin_tick_toward(&self, number: u64) -> Option<u64> {
         let ticking = self.ticking()?;
         // Usually the number has been reached.
         if ticking.has_reached(number) {
@@ -173,12 +173,12 @@ impl dyn Storage + '_ {
     }
 
     /// Works until no tick is passing.
-    pub fn finish_tick(&self) {
+    pub(crate) fn finish_tick(&self) {
         self.work_on_tick(usize::MAX);
     }
 
     /// Works on at most `most` segments. Returns whether no tick is passing any more.
-    pub fn work_on_tick(&self, most: usize) -> bool {
+    pub(crate) fn work_on_tick(&self, most: usize) -> bool {
         self.ticking().is_none_or(|ticking| {
             ticking.work(most, || self.segments(), |portion, now| self.sweep(portion, now))
         })

@@ -20,7 +20,7 @@ use crate::window::Window;
 
 /// Merges the entries of another filter into this one. Returns the number of entries added. The hashers have
 /// to be the same, and the filters have to be [alike](check).
-pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, UnionError> {
+pub(crate) fn union_with(backend: &Backend, other: &Backend) -> Result<usize, UnionError> {
     let layout = other.layout();
     let mut report = MergeReport::default();
     merge_shards(backend, other, &layout, &mut report)?;
@@ -28,7 +28,7 @@ pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, UnionErro
 }
 
 /// Checks that the filters have the same kind, window, size and layout.
-pub fn check(backend: &Backend, other: &Backend) -> Result<(), UnionError> {
+pub(crate) fn check(backend: &Backend, other: &Backend) -> Result<(), UnionError> {
     let windows = [backend, other].map(|it| {
         let number = it.ticking().and_then(Ticking::number);
         Window::of_ticks(it.lanes().remembers().into(), number)

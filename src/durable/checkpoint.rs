@@ -48,7 +48,7 @@ use std::sync::Arc;
 const LEAST: u64 = 32 << 20;
 
 /// The journals of a state.
-pub struct Journals {
+pub(super) struct Journals {
     state: PathBuf,
     claim: Mark,
     chain: Mutex<Chain>,
@@ -57,7 +57,7 @@ pub struct Journals {
 }
 
 /// The journals to replay on the state, in their order.
-pub struct Chain {
+pub(super) struct Chain {
     /// The journals that an earlier process wrote, each with its length.
     pub left: Vec<(PathBuf, u64)>,
     /// The journals of this process. The last one is written to, and during a checkpoint the one before it, too.
@@ -77,38 +77,38 @@ impl Chain {
 }
 
 impl Journals {
-    pub fn new(state: PathBuf, claim: Mark, chain: Chain) -> Self {
+    pub(super) fn new(state: PathBuf, claim: Mark, chain: Chain) -> Self {
         Journals { state, claim, chain: Mutex::new(chain), copying: Mutex::default() }
     }
 
     /// Fails if the claim of the state is gone, as where its folder was emptied.
-    pub fn check_claim(&self) -> Result<(), SnapshotError> {
+    pub(super) fn check_claim(&self) -> Result<(), SnapshotError> {
         self.claim.check().map_err(|error| error.of_file(&self.state))
     }
 
     /// Returns the path of the state.
-    pub fn state(&self) -> &Path {
+    pub(super) fn state(&self) -> &Path {
         &self.state
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.chain.lock().bytes()
     }
 
     /// Returns whether an earlier process, or a checkpoint that failed, has left journals.
-    pub fn has_leftovers(&self) -> bool {
+    pub(super) fn has_leftovers(&self) -> bool {
         self.chain.lock().has_leftovers()
     }
 
     /// Returns whether the state has all changes: there is one journal, without any.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         let chain = self.chain.lock();
         !chain.has_leftovers() && chain.bytes() <= PAGE_BYTES
     }
 
     /// Returns whether it is time for a checkpoint: if there are several journals, or if they are half as long as the
     /// state. (So they are together about as long as the state when the checkpoint ends, unless the state is small.)
-    pub fn call_for_checkpoint(&self) -> bool {
+    pub(super) fn call_for_checkpoint(&self) -> bool {
         let state = fs::metadata(&self.state).map_or(0, |about| about.len());
         // During a checkpoint, there are two journals, and no need for another one.
         let alone = self.copying.try_lock();
@@ -117,7 +117,7 @@ impl Journals {
     }
 
     /// Prevents checkpoints from copying.
-    pub fn pause(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn pause(&self) -> MutexGuard<'_, ()> {
         self.copying.lock()
     }
 
@@ -127,12 +127,12 @@ impl Journals {
     }
 
     /// Syncs all journals that this process writes to.
-    pub fn sync(&self) -> io::Result<()> {
+    pub(super) fn sync(&self) -> io::Result<()> {
         self.written().iter().try_for_each(|journal| journal.sync())
     }
 
     /// Removes the last journals as long as they are empty and follow others.
-    pub fn leave(&self) {
+    pub(super) fn leave(&self) {
         let mut chain = self.chain.lock();
         // A journal that names a state stays: a checkpoint may have failed after it had replaced the state.
         while chain.has_leftovers()
@@ -145,7 +145,7 @@ impl Journals {
     }
 
     /// Makes a checkpoint of the filter whose changes these streams record. Fails on purpose after `most` bytes.
-    pub fn checkpoint<S: PersistentHasher>(
+    pub(super) fn checkpoint<S: PersistentHasher>(
         &self,
         filter: &ConcurrentCuckooFilter<S>,
         streams: &Streams<Writer>,
@@ -201,7 +201,7 @@ impl Journals {
     }
 
     /// Removes the last journal, which is empty, because the state has all changes. No thread makes changes any more.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         let Some(last) = self.chain.lock().written.pop() else { return };
         let synced = sync_folder_of(&self.state);
         let others = journals_of(&self.state).map_or(usize::MAX, |journals| journals.len());
@@ -220,7 +220,7 @@ fn remove(journal: &Journal) {
 }
 
 /// Saves a new filter as the state at a path.
-pub fn save_state<S: PersistentHasher>(
+pub(super) fn save_state<S: PersistentHasher>(
     filter: &ConcurrentCuckooFilter<S>,
     path: &Path,
 ) -> Result<(), SnapshotError> {
@@ -249,7 +249,7 @@ impl Drop for EndOfCut<'_> {
 }
 
 /// Creates the journal that follows another one.
-pub fn journal_after(state: &Path, previous: u64, number: u64) -> io::Result<Arc<Journal>> {
+pub(super) fn journal_after(state: &Path, previous: u64, number: u64) -> io::Result<Arc<Journal>> {
     let key = random_number();
     let header = Header { key, previous, state: StateId::default(), number };
     let mut name = journals_begin(state.file_name().unwrap_or_default());

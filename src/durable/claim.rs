@@ -129,14 +129,14 @@ impl Claim {
 }
 
 /// The identity of a claim's file.
-pub struct Mark {
+pub(super) struct Mark {
     path: PathBuf,
     id: (u64, u64),
 }
 
 impl Mark {
     /// Fails if the file is gone, or another one has its name: then another process may have claimed the state.
-    pub fn check(&self) -> Result<(), SnapshotError> {
+    pub(super) fn check(&self) -> Result<(), SnapshotError> {
         if fs::symlink_metadata(&self.path).is_ok_and(|about| id_of(&about) == self.id) {
             return Ok(());
         }

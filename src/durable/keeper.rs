@@ -50,7 +50,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const MOST_PAUSE: Duration = Duration::from_secs(600);
 
 /// A durable filter, its records and its files, which the threads share with the callers.
-pub struct Journaled<S> {
+pub(super) struct Journaled<S> {
     pub filter: ConcurrentCuckooFilter<S>,
     pub streams: Streams<Writer>,
     pub journals: Journals,
@@ -83,7 +83,7 @@ struct Progress {
 }
 
 /// Keeps the thread from beginning a checkpoint, until it is dropped.
-pub struct Quiet<S: PersistentHasher>(Arc<Journaled<S>>);
+pub(super) struct Quiet<S: PersistentHasher>(Arc<Journaled<S>>);
 
 impl<S: PersistentHasher> Drop for Quiet<S> {
     fn drop(&mut self) {
@@ -101,7 +101,7 @@ impl Progress {
 }
 
 impl<S: PersistentHasher> Journaled<S> {
-    pub fn new(
+    pub(super) fn new(
         filter: ConcurrentCuckooFilter<S>,
         streams: Streams<Writer>,
         journals: Journals,
@@ -123,13 +123,13 @@ impl<S: PersistentHasher> Journaled<S> {
     /// Returns whether this process was forked from the one that opened the filter. It must not write to the mappings
     /// that it shares with that one.
     #[inline]
-    pub fn is_forked_child(&self) -> bool {
+    pub(super) fn is_forked_child(&self) -> bool {
         FORKS.load(Ordering::Relaxed) != self.forks
     }
 
     /// Fails in a child of the process that opened the filter.
     #[inline]
-    pub fn check_process(&self) -> Result<(), DurableError> {
+    pub(super) fn check_process(&self) -> Result<(), DurableError> {
         if !self.is_forked_child() {
             return Ok(());
         }
@@ -139,13 +139,13 @@ impl<S: PersistentHasher> Journaled<S> {
     }
 
     /// Makes a checkpoint. Fails on purpose after `most` bytes.
-    pub fn checkpoint(&self, most: u64) -> Result<(), SnapshotError> {
+    pub(super) fn checkpoint(&self, most: u64) -> Result<(), SnapshotError> {
         self.journals.checkpoint(&self.filter, &self.streams, most)
     }
 
     /// Waits for a sync if each change is to be synced. Fails if changes are no longer synced as they should be.
     #[inline]
-    pub fn wait(&self) -> Result<(), DurableError> {
+    pub(super) fn wait(&self) -> Result<(), DurableError> {
         match self.policy {
             SyncPolicy::Each => {
                 // A sync that has begun may not include this thread's changes.
@@ -161,7 +161,7 @@ impl<S: PersistentHasher> Journaled<S> {
 
     /// Syncs all journals that this process writes to, unless sync number `wanted`, or a later one, has ended. After a
     /// sync that failed, the pages may be gone, so all later syncs fail, too.
-    pub fn sync(&self, wanted: u64) -> Result<(), DurableError> {
+    pub(super) fn sync(&self, wanted: u64) -> Result<(), DurableError> {
         let mut progress = self.progress.lock();
         loop {
             progress.result()?;
@@ -222,7 +222,7 @@ impl<S: PersistentHasher> Journaled<S> {
     }
 
     /// Holds off checkpoints of the thread, and waits for the one that it is making.
-    pub fn quiet(self: &Arc<Self>) -> Quiet<S> {
+    pub(super) fn quiet(self: &Arc<Self>) -> Quiet<S> {
         let mut progress = self.progress.lock();
         progress.quiet += 1;
         while progress.is_copying {
@@ -234,11 +234,11 @@ impl<S: PersistentHasher> Journaled<S> {
 
 /// The threads of a durable filter.
 #[derive(Default)]
-pub struct Threads(Vec<JoinHandle<()>>);
+pub(super) struct Threads(Vec<JoinHandle<()>>);
 
 impl Threads {
     /// Starts the threads. After an error, those that have started go on until they are [ended](Self::end).
-    pub fn start<S: PersistentHasher + Send + Sync + 'static>(
+    pub(super) fn start<S: PersistentHasher + Send + Sync + 'static>(
         &mut self,
         shared: &Arc<Journaled<S>>,
     ) -> io::Result<()> {
@@ -255,7 +255,7 @@ impl Threads {
         Ok(())
     }
 
-    pub fn end<S>(&mut self, shared: &Journaled<S>) {
+    pub(super) fn end<S>(&mut self, shared: &Journaled<S>) {
         shared.progress.lock().is_over = true;
         shared.end.notify_all();
         for thread in self.0.drain(..) {
@@ -264,7 +264,7 @@ impl Threads {
     }
 
     /// Ends the use of a filter: ends the threads, and makes all changes survive a power failure, if any are to.
-    pub fn leave<S: PersistentHasher>(&mut self, shared: &Journaled<S>) {
+    pub(super) fn leave<S: PersistentHasher>(&mut self, shared: &Journaled<S>) {
         if shared.is_forked_child() {
             // The threads are the parent's, and so are the files.
             std::mem::take(&mut self.0).into_iter().for_each(std::mem::forget);

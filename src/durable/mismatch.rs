@@ -7,7 +7,7 @@ use std::fmt;
 
 /// A setting that a filter does not have, and cannot get any more.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mismatch {
+pub(super) enum Mismatch {
     /// The filter has a fixed size, and this setting is for one that grows.
     FixedSize { asked: &'static str },
     /// The filter has a fixed size, and a smaller capacity.
@@ -66,7 +66,11 @@ impl fmt::Display for Mismatch {
 /// Checks that a filter with this layout and this window of time is what was asked for. Only what was set counts. The
 /// filter may be better: it may have a lower rate or, if its size is fixed, a larger capacity. One that grows may have
 /// begun with any capacity, and its limit of memory can be replaced.
-pub fn check(asked: &Settings, filter: &Layout, time: Option<Window>) -> Result<(), Mismatch> {
+pub(super) fn check(
+    asked: &Settings,
+    filter: &Layout,
+    time: Option<Window>,
+) -> Result<(), Mismatch> {
     let &Settings { capacity, false_positive_rate, remembers, window, grows, .. } = asked;
     let &Settings { expected_growth, max_bytes, .. } = asked;
     if !filter.grows {

@@ -152,11 +152,11 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
 
 /// The number of items that one thread sorts at once: enough to touch every cache line of a 1 MiB
 /// shard, and few enough to stay in the caches themselves.
-pub const ROUND: usize = if SMALL { 2 } else { 1 << 19 };
+pub(crate) const ROUND: usize = if SMALL { 2 } else { 1 << 19 };
 
 /// The number of items of a batch that are hashed at once. It is at most half of the batch, so that
 /// hashes and sorting take less than 12 bytes for each item of the batch.
-pub fn round_of_items(items: usize, most: usize) -> usize {
+pub(crate) fn round_of_items(items: usize, most: usize) -> usize {
     items.div_ceil(2).clamp(1, most)
 }
 
@@ -164,10 +164,10 @@ pub fn round_of_items(items: usize, most: usize) -> usize {
 const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
 
 /// The number of items in each part from which sorting pays, for tables that are not cached.
-pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
+pub(crate) const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
 
 /// An operation on items of a batch. None is generic, so the crates that use koel do not compile it.
-pub struct Batch<A> {
+pub(crate) struct Batch<A> {
     all: OnAll<A>,
     #[allow(dead_code, reason = "only parallel batches and those of a durable filter take parts")]
     pub part: OnPart<A>,
@@ -181,7 +181,7 @@ type OnPart<A> = fn(&Backend, &[Item], &mut dyn FnMut(Item, A));
 
 /// What a batch does to each item, as a type. A function that is passed is not always inlined, and the place of an
 /// item then goes through memory.
-pub trait Operation: Copy {
+pub(crate) trait Operation: Copy {
     type Answer;
 
     /// Tries the operation in the item's shard.
@@ -199,7 +199,7 @@ macro_rules! batches {
     )*) => {
         $(
             #[derive(Clone, Copy)]
-            pub struct $operation;
+            pub(crate) struct $operation;
 
             impl Operation for $operation {
                 type Answer = $answer;
@@ -214,7 +214,7 @@ macro_rules! batches {
                 }
             }
 
-            pub static $name: Batch<$answer> = Batch {
+            pub(crate) static $name: Batch<$answer> = Batch {
                 all: |backend, hashes, answers| {
                     on_shards!(backend, shards => write(shards, hashes, answers, $operation));
                 },
@@ -322,7 +322,7 @@ fn in_order<'a, S: Shards<'a>, O: Operation>(
 
 /// Processes a batch of writes in whichever order is faster.
 #[inline(never)]
-pub fn write<'a, S: Shards<'a>, O: Operation>(
+pub(crate) fn write<'a, S: Shards<'a>, O: Operation>(
     shards: S,
     hashes: &[Prehashed],
     answers: &mut [O::Answer],
@@ -372,7 +372,7 @@ fn act_on<'a, S: Shards<'a>, O: Operation>(
 
 /// One item of a round. It has 12 bytes, because the hash is split in two halves.
 #[derive(Clone, Copy)]
-pub struct Item {
+pub(crate) struct Item {
     hash: [u32; 2],
     /// The item's index in the round.
     pub index: u32,
@@ -387,13 +387,13 @@ impl Item {
     }
 
     #[inline]
-    pub fn hash(self) -> Mixed {
+    pub(crate) fn hash(self) -> Mixed {
         Mixed(u64::from(self.hash[0]) | u64::from(self.hash[1]) << 32)
     }
 }
 
 /// The items of a round, sorted by part, and within a part in the order of the batch.
-pub struct Sorted {
+pub(crate) struct Sorted {
     items: Vec<Item>,
     /// The end of each part's items.
     ends: Vec<u32>,
@@ -402,7 +402,11 @@ pub struct Sorted {
 impl Sorted {
     /// Sorts items by the part that `part_of` returns for each.
     #[inline]
-    pub fn new(parts: usize, part_of: impl Fn(Mixed) -> usize, hashes: &[Prehashed]) -> Self {
+    pub(crate) fn new(
+        parts: usize,
+        part_of: impl Fn(Mixed) -> usize,
+        hashes: &[Prehashed],
+    ) -> Self {
         let mut ends = vec![0; parts];
         for hash in hashes {
             ends[part_of(Mixed::of(hash.0))] += 1;
@@ -422,7 +426,7 @@ impl Sorted {
         Sorted { items, ends }
     }
 
-    pub fn of_part(&self, part: usize) -> &[Item] {
+    pub(crate) fn of_part(&self, part: usize) -> &[Item] {
         let start = if part == 0 { 0 } else { self.ends[part - 1] };
         &self.items[start as usize..self.ends[part] as usize]
     }

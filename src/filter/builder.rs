@@ -103,7 +103,7 @@ pub struct Builder<S = RandomState> {
 
 /// What was set, and nothing else.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Settings {
+pub(crate) struct Settings {
     pub capacity: Option<usize>,
     pub false_positive_rate: Option<f64>,
     pub remembers: Option<u32>,
@@ -116,7 +116,7 @@ pub struct Settings {
 
 impl Settings {
     /// Returns the layout of a new filter, but for the size of its own fields.
-    pub fn layout(&self) -> Result<Layout, BuildError> {
+    pub(crate) fn layout(&self) -> Result<Layout, BuildError> {
         let Settings { remembers, grows, expected_growth, max_bytes, .. } = *self;
         let capacity = self.capacity.ok_or_else(|| {
             let text = "no capacity was given: set the number of items with .capacity(n)";

@@ -5,13 +5,13 @@
 //! * `files` saves and loads filters, sends and receives them in pieces, and merges another filter into this one.
 
 // In the order in which the documentation lists their methods.
-pub mod builder;
+pub(crate) mod builder;
 
 mod operations;
 
-pub mod batch;
+pub(crate) mod batch;
 
-pub mod files;
+pub(crate) mod files;
 
 #[cfg(feature = "serde")]
 mod serde;

@@ -41,14 +41,14 @@ use std::os::unix::fs::FileExt;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The number of bytes in a page of a journal, the unit of its chunks.
-pub const PAGE_BYTES: u64 = 4 << 10;
-pub const PAGE_RECORDS: usize = PAGE_BYTES as usize / 16;
+pub(crate) const PAGE_BYTES: u64 = 4 << 10;
+pub(crate) const PAGE_RECORDS: usize = PAGE_BYTES as usize / 16;
 
 /// The binary logarithm of the number of pages in the longest chunk: 64 KiB.
-pub const MAX_CHUNK: u32 = 4;
+pub(crate) const MAX_CHUNK: u32 = 4;
 
 /// The code of the first record of a chunk, which is not a change.
-pub const CHUNK: u64 = 5;
+pub(crate) const CHUNK: u64 = 5;
 
 const CHANGES: [Change; 7] = [
     Change::Follows,
@@ -61,13 +61,13 @@ const CHANGES: [Change; 7] = [
 ];
 
 /// Returns the change with this code.
-pub fn change_of(code: u64) -> Option<Change> {
+pub(crate) fn change_of(code: u64) -> Option<Change> {
     CHANGES.into_iter().find(|change| *change as u64 == code)
 }
 
 /// Returns the check of a record, with its code in the lowest bits.
 #[inline]
-pub fn sealed(key: u64, place: u64, word: u64, code: u64) -> u64 {
+pub(crate) fn sealed(key: u64, place: u64, word: u64, code: u64) -> u64 {
     let a = (word ^ key) | 1;
     let product = u128::from(a.wrapping_add(place << 3 | code))
         * u128::from((word.rotate_left(32) ^ 0x9E37_79B9_7F4A_7C15).wrapping_add(place));
@@ -82,14 +82,14 @@ const WORDS: usize = 8;
 
 /// The identity of a state: the checksum of its blocks' figures and checksums, and its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StateId {
+pub(crate) struct StateId {
     pub sums: u64,
     pub bytes: u64,
 }
 
 /// The header of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub(crate) struct Header {
     /// A random number that is not 0.
     pub key: u64,
     /// The key of the journal that this one follows, or 0.
@@ -102,9 +102,9 @@ pub struct Header {
 
 impl Header {
     /// The number of its bytes in a file.
-    pub const BYTES: usize = 8 * WORDS;
+    pub(crate) const BYTES: usize = 8 * WORDS;
 
-    pub fn bytes(self) -> [u8; Self::BYTES] {
+    pub(crate) fn bytes(self) -> [u8; Self::BYTES] {
         let Header { key, previous, state, number } = self;
         let magic = u64::from_le_bytes(MAGIC);
         let words = [magic, VERSION, key, previous, state.sums, state.bytes, number, 0];
@@ -114,7 +114,7 @@ impl Header {
     }
 
     /// Reads the header of a journal. Returns `None` if none has been written yet: then there are no records either.
-    pub fn read(file: &File) -> io::Result<Option<Header>> {
+    pub(crate) fn read(file: &File) -> io::Result<Option<Header>> {
         let mut words = [0u64; WORDS];
         let is_cut_off = match file.read_exact_at(bytemuck::cast_slice_mut(&mut words), 0) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => true,

@@ -1,10 +1,10 @@
 //! A record of each change: in which order they are recorded, and in what file.
 
-pub mod streams;
+pub(crate) mod streams;
 
 #[cfg(not(loom))]
-pub mod format;
+pub(crate) mod format;
 #[cfg(not(loom))]
-pub mod read;
+pub(crate) mod read;
 #[cfg(not(loom))]
-pub mod write;
+pub(crate) mod write;

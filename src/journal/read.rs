@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Flags for opening a file in a folder that others may write to: a link is not followed, and a pipe not waited for.
-pub fn flags_in_shared_folder() -> i32 {
+pub(crate) fn flags_in_shared_folder() -> i32 {
     (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32
 }
 
@@ -29,7 +29,7 @@ fn open_journal(journal: &Path) -> io::Result<File> {
 }
 
 /// A journal that is being read.
-pub struct Reader {
+pub(crate) struct Reader {
     pub path: PathBuf,
     pub header: Header,
     file: File,
@@ -42,7 +42,7 @@ pub struct Reader {
 
 /// A place in a stream of a journal.
 #[derive(Clone, Copy, Default)]
-pub struct Cursor {
+pub(crate) struct Cursor {
     /// The number of places for records before it, in the pages of the stream.
     pub place: usize,
     /// The number of these records, of changes and marks.
@@ -51,7 +51,7 @@ pub struct Cursor {
 
 impl Reader {
     /// Opens a journal. Returns `None` if it has no header yet, and so no records.
-    pub fn open(path: &Path) -> io::Result<Option<Reader>> {
+    pub(crate) fn open(path: &Path) -> io::Result<Option<Reader>> {
         let file = open_journal(path)?;
         let Some(header) = Header::read(&file)? else { return Ok(None) };
         let end = file.metadata()?.len() / PAGE_BYTES;
@@ -91,7 +91,7 @@ impl Reader {
 
     /// Passes the changes of a stream from the cursor on to `take`, until the stream ends or `take` returns `false`.
     /// Moves the cursor behind the last change that was passed on.
-    pub fn changes(
+    pub(crate) fn changes(
         &self,
         stream: usize,
         cursor: &mut Cursor,
@@ -121,7 +121,7 @@ impl Reader {
 
     /// Returns the number of changes behind the ends of the streams, given their cursors. It is 0 unless the journal is
     /// damaged.
-    pub fn lost(&self, ends: impl Iterator<Item = Cursor>) -> io::Result<u64> {
+    pub(crate) fn lost(&self, ends: impl Iterator<Item = Cursor>) -> io::Result<u64> {
         let mut records = [[0; 2]; PAGE_RECORDS];
         let mut lost = 0;
         let others = (&self.others, Cursor::default());
@@ -148,18 +148,18 @@ impl Reader {
     }
 
     /// Makes the contents survive a power failure.
-    pub fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 
     /// Returns the number of bytes of the pages in use.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let pages: usize = self.streams.iter().chain([&self.others]).map(Vec::len).sum();
         (1 + pages as u64) * PAGE_BYTES
     }
 
     /// Returns whether no change is recorded.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes() == PAGE_BYTES
     }
 }

@@ -35,13 +35,13 @@ use crate::layout::geometry::Mixed;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// The number of streams: many more than threads, so that two threads seldom need the same one.
-pub const STREAMS: usize = if SMALL { 2 } else { 256 };
+pub(crate) const STREAMS: usize = if SMALL { 2 } else { 256 };
 
 /// The maximum number of records that are reserved at once.
-pub const MAX_RESERVED: usize = 1 << 10;
+pub(crate) const MAX_RESERVED: usize = 1 << 10;
 
 /// Where the records of a stream go.
-pub trait Sink {
+pub(crate) trait Sink {
     type Error;
 
     /// Makes room for `count` records, at most [`MAX_RESERVED`].
@@ -61,7 +61,7 @@ pub trait Sink {
 /// A change of an item, or of all of them, with its code in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub enum Change {
+pub(crate) enum Change {
     /// A marker, and no change. In the place of the hash is the number of records that this stream must have in the
     /// previous journal. If fewer survive, the rest of this stream is ignored, because a removal could otherwise be
     /// replayed without its insert.
@@ -77,7 +77,7 @@ pub enum Change {
     Cleared = 7,
 }
 
-pub struct Streams<W> {
+pub(crate) struct Streams<W> {
     all: Box<[Stream<W>]>,
     /// The first hash that has not been copied, during a checkpoint.
     cut: AtomicU64,
@@ -97,7 +97,7 @@ struct Writers<W> {
 }
 
 /// The lock of a stream.
-pub struct Held<'a, W> {
+pub(crate) struct Held<'a, W> {
     busy: &'a AtomicBool,
     cut: u64,
     writers: MutexGuard<'a, Writers<W>>,
@@ -105,7 +105,7 @@ pub struct Held<'a, W> {
 
 impl<W: Sink> Held<'_, W> {
     /// Makes room for `count` records, of any hashes of this stream.
-    pub fn reserve(&mut self, count: usize) -> Result<(), W::Error> {
+    pub(crate) fn reserve(&mut self, count: usize) -> Result<(), W::Error> {
         debug_assert!(count <= MAX_RESERVED);
         let Writers { current, next } = &mut *self.writers;
         current.reserve(count)?;
@@ -113,7 +113,7 @@ impl<W: Sink> Held<'_, W> {
     }
 
     /// The writer for a hash of this stream.
-    pub fn writer(&mut self, hash: Mixed) -> &mut W {
+    pub(crate) fn writer(&mut self, hash: Mixed) -> &mut W {
         let Writers { current, next } = &mut *self.writers;
         match next {
             Some(next) if hash.0 < self.cut => next,
@@ -138,7 +138,7 @@ impl<W> Drop for Held<'_, W> {
 }
 
 impl<W: Sink> Streams<W> {
-    pub fn new(mut writer: impl FnMut(usize) -> W) -> Self {
+    pub(crate) fn new(mut writer: impl FnMut(usize) -> W) -> Self {
         let stream = |number| {
             let writers = Mutex::new(Writers { current: writer(number), next: None });
             Stream { busy: AtomicBool::new(false), writers }
@@ -148,12 +148,12 @@ impl<W: Sink> Streams<W> {
 
     /// The stream of a hash.
     #[inline]
-    pub fn index_of(hash: Mixed) -> usize {
+    pub(crate) fn index_of(hash: Mixed) -> usize {
         hash.scaled(STREAMS).0
     }
 
     #[inline]
-    pub fn hold(&self, number: usize) -> Held<'_, W> {
+    pub(crate) fn hold(&self, number: usize) -> Held<'_, W> {
         let Stream { busy, writers } = &self.all[number];
         let writers = writers.lock();
         // Relaxed: it comes before the change, which is stored `Release` in the filter.
@@ -163,24 +163,24 @@ impl<W: Sink> Streams<W> {
     }
 
     /// Waits until the change that is being made in the stream of this hash is recorded.
-    pub fn until_free(&self, hash: Mixed) {
+    pub(crate) fn until_free(&self, hash: Mixed) {
         drop(self.all[Self::index_of(hash)].writers.lock());
     }
 
     /// Returns whether a change of this hash that the thread has seen may be unrecorded.
     #[inline]
-    pub fn is_busy(&self, hash: Mixed) -> bool {
+    pub(crate) fn is_busy(&self, hash: Mixed) -> bool {
         // Acquire: pairs with the drop of `Held`.
         self.all[Self::index_of(hash)].busy.load(Ordering::Acquire)
     }
 
     /// Locks all streams, in their order.
-    pub fn hold_all(&self) -> Vec<Held<'_, W>> {
+    pub(crate) fn hold_all(&self) -> Vec<Held<'_, W>> {
         (0..STREAMS).map(|number| self.hold(number)).collect()
     }
 
     /// Begins a cut: the changes of hashes that are copied from now on go to other writers.
-    pub fn begin_cut(&self, mut writer: impl FnMut(usize) -> W) {
+    pub(crate) fn begin_cut(&self, mut writer: impl FnMut(usize) -> W) {
         // Relaxed, as in `cut`: a writer reads it under the lock of a stream that this thread locks next.
         self.cut.store(0, Ordering::Relaxed);
         for (number, stream) in self.all.iter().enumerate() {
@@ -190,7 +190,7 @@ impl<W: Sink> Streams<W> {
 
     /// Calls `copy` while no item changes from the hash `first` up to `most` (or the last hash), and moves the cut to
     /// the end that it returns.
-    pub fn cut<A>(
+    pub(crate) fn cut<A>(
         &self,
         first: Mixed,
         most: Option<Mixed>,
@@ -223,7 +223,7 @@ impl<W: Sink> Streams<W> {
     }
 
     /// Ends the cut: all changes go to the new writers.
-    pub fn end_cut(&self) {
+    pub(crate) fn end_cut(&self) {
         for number in 0..STREAMS {
             self.promote(vec![self.hold(number)]);
         }

@@ -27,7 +27,7 @@ const STEPS: [u64; 2] = [64, 16 << 10];
 const STEP_UNIT: u64 = 16;
 
 /// A journal that is being written.
-pub struct Journal {
+pub(crate) struct Journal {
     file: File,
     path: PathBuf,
     /// The header, as it was at first.
@@ -51,7 +51,7 @@ struct Space {
 impl Journal {
     /// Creates a journal, which must not exist yet. Only its owner can read it until the caller gives it other
     /// permissions.
-    pub fn create(path: &Path, header: Header) -> io::Result<Journal> {
+    pub(crate) fn create(path: &Path, header: Header) -> io::Result<Journal> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
         let made = || -> io::Result<Space> {
@@ -67,32 +67,32 @@ impl Journal {
         Ok(Journal { file, path, header, state, space, failed: Mutex::new(false) })
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    pub fn header(&self) -> Header {
+    pub(crate) fn header(&self) -> Header {
         Header { state: *self.state.lock(), ..self.header }
     }
 
     /// Returns the number of bytes of the pages in use.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.space.lock().next * PAGE_BYTES
     }
 
     /// Makes this the journal of a state, and syncs it.
-    pub fn set_state(&self, state: StateId) -> io::Result<()> {
+    pub(crate) fn set_state(&self, state: StateId) -> io::Result<()> {
         *self.state.lock() = state;
         self.file.write_all_at(&self.header().bytes(), 0)?;
         self.sync()
     }
 
     /// Makes all records so far survive a power failure.
-    pub fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self) -> io::Result<()> {
         // One at a time, because the system reports lost pages to only one of two.
         let mut failed = self.failed.lock();
         if *failed {
@@ -160,7 +160,7 @@ struct Chunk {
 }
 
 /// Where a stream continues in a journal.
-pub struct Writer {
+pub(crate) struct Writer {
     journal: Arc<Journal>,
     stream: u8,
     /// The number of its chunks so far.
@@ -178,7 +178,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn new(journal: &Arc<Journal>, stream: usize) -> Self {
+    pub(crate) fn new(journal: &Arc<Journal>, stream: usize) -> Self {
         let journal = Arc::clone(journal);
         Writer {
             journal,
@@ -270,14 +270,14 @@ impl Sink for Writer {
 }
 
 /// Allocates space in a file, and makes the file that long. Returns `false` if this file system cannot.
-pub fn allocate(file: &File, at: u64, length: u64) -> io::Result<bool> {
+pub(crate) fn allocate(file: &File, at: u64, length: u64) -> io::Result<bool> {
     check_limit(at.saturating_add(length))?;
     fallocate(file, at, length)
 }
 
 /// Fails if a file must not become so long because of the limit of this process. The system would send a signal, which
 /// ends the process.
-pub fn check_limit(bytes: u64) -> io::Result<()> {
+pub(crate) fn check_limit(bytes: u64) -> io::Result<()> {
     let most = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
     match most.is_some_and(|most| bytes > most) {
         true => Err(rustix::io::Errno::FBIG.into()),

@@ -17,7 +17,7 @@ use std::num::NonZeroU32;
 
 /// The part of an item's hash that a bucket stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fingerprint {
+pub(crate) struct Fingerprint {
     /// The value in the lane of the first word. It is never zero, which means "empty".
     head: u32,
     /// The value in the lane of the second word. Zero in a narrow bucket.
@@ -27,47 +27,47 @@ pub struct Fingerprint {
 impl Fingerprint {
     /// Returns the fingerprint with this head, or `None` for zero, which is not a fingerprint.
     #[inline]
-    pub fn new(head: u32) -> Option<Self> {
+    pub(crate) fn new(head: u32) -> Option<Self> {
         (head != 0).then_some(Self { head, tail: 0 })
     }
 
     /// Returns the fingerprint with this index, counted from zero in ascending order.
     #[inline]
-    pub fn nth(index: u32) -> Self {
+    pub(crate) fn nth(index: u32) -> Self {
         Self { head: index.wrapping_add(1), tail: 0 }
     }
 
     /// Returns the fingerprint whose head has `bit` and all bits of `others`.
     #[inline]
-    pub fn with_bit(bit: NonZeroU32, others: u32) -> Self {
+    pub(crate) fn with_bit(bit: NonZeroU32, others: u32) -> Self {
         Self { head: bit.get() | others, tail: 0 }
     }
 
     #[inline]
-    pub fn with_tail(self, tail: u64) -> Self {
+    pub(crate) fn with_tail(self, tail: u64) -> Self {
         Self { tail: tail as u32, ..self }
     }
 
     #[inline]
-    pub fn head(self) -> u32 {
+    pub(crate) fn head(self) -> u32 {
         self.head
     }
 
     #[inline]
-    pub fn tail(self) -> u32 {
+    pub(crate) fn tail(self) -> u32 {
         self.tail
     }
 
     /// Returns the fingerprint with `bits` added to its head. The sum must not overflow.
     #[inline]
-    pub fn with_added(self, bits: u32) -> Self {
+    pub(crate) fn with_added(self, bits: u32) -> Self {
         Self { head: self.head.saturating_add(bits), ..self }
     }
 }
 
 /// The words of a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Words {
+pub(crate) struct Words {
     pub heads: u64,
     /// Zero, unless the bucket is wide.
     pub tails: u64,
@@ -75,7 +75,7 @@ pub struct Words {
 
 /// The division of buckets into `slots` lanes of `bits` bits in each word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lanes {
+pub(crate) struct Lanes {
     bits: u8,
     slots: u8,
     is_wide: bool,
@@ -97,7 +97,7 @@ pub struct Lanes {
 
 impl Lanes {
     /// Cuts words into as many lanes of `bits` bits (2 to 32) as fit.
-    pub const fn of_bits(bits: u32) -> Self {
+    pub(crate) const fn of_bits(bits: u32) -> Self {
         assert!(bits >= 2 && bits <= 32);
         let slots = 64 / bits;
         let mut ones = 0;
@@ -124,75 +124,75 @@ impl Lanes {
 
     /// Cuts both words of wide buckets into as many lanes as fit, for fingerprints of `bits` bits (an
     /// even number from 4 to 32).
-    pub const fn of_wide(bits: u32) -> Self {
+    pub(crate) const fn of_wide(bits: u32) -> Self {
         assert!(bits.is_multiple_of(2));
         Lanes { is_wide: true, ..Lanes::of_bits(bits / 2) }
     }
 
     /// The number of bits of a lane in each word.
     #[inline]
-    pub const fn bits(self) -> u32 {
+    pub(crate) const fn bits(self) -> u32 {
         self.bits as u32
     }
 
-    pub const fn fingerprint_bits(self) -> u32 {
+    pub(crate) const fn fingerprint_bits(self) -> u32 {
         self.bits() * self.words() as u32
     }
 
     #[inline]
-    pub const fn is_wide(self) -> bool {
+    pub(crate) const fn is_wide(self) -> bool {
         self.is_wide
     }
 
     /// The number of words in a bucket.
     #[inline]
-    pub const fn words(self) -> usize {
+    pub(crate) const fn words(self) -> usize {
         1 + self.is_wide as usize
     }
 
     #[inline]
-    pub const fn slots(self) -> usize {
+    pub(crate) const fn slots(self) -> usize {
         self.slots as usize
     }
 
     /// Returns the lowest bit of every lane.
     #[inline]
-    pub const fn ones(self) -> u64 {
+    pub(crate) const fn ones(self) -> u64 {
         self.ones
     }
 
     /// Returns the highest bit of every lane.
     #[inline]
-    pub const fn tops(self) -> u64 {
+    pub(crate) const fn tops(self) -> u64 {
         self.tops
     }
 
     /// Returns the lanes whose highest bits are set in `tops`.
     #[inline]
-    pub fn set_of(self, tops: u64) -> LaneSet {
+    pub(crate) fn set_of(self, tops: u64) -> LaneSet {
         LaneSet { tops, bits: self.bits }
     }
 
     /// The number of ticks for which items are remembered; 0 if for ever.
     #[inline]
-    pub const fn remembers(self) -> u8 {
+    pub(crate) const fn remembers(self) -> u8 {
         self.remembers
     }
 
     #[inline]
-    pub const fn forgets(self) -> bool {
+    pub(crate) const fn forgets(self) -> bool {
         self.remembers > 0
     }
 
     /// Returns the number of values that a head can take, which is also the largest of them. A narrow
     /// bucket has heads only.
     #[inline]
-    pub const fn last_head(self) -> u64 {
+    pub(crate) const fn last_head(self) -> u64 {
         (1 << self.bits) - 1
     }
 
     /// The least number of bits with which an item of a narrow growing filter can find its other bucket.
-    pub const fn least_anchor(self) -> u32 {
+    pub(crate) const fn least_anchor(self) -> u32 {
         match self.slots {
             0..=3 => 6,
             4 => 5,
@@ -201,14 +201,14 @@ impl Lanes {
     }
 
     /// Returns the number of values that a fingerprint can take.
-    pub const fn fingerprints(self) -> u64 {
+    pub(crate) const fn fingerprints(self) -> u64 {
         let bits = self.bits() - self.stamp_bits();
         if self.is_wide { self.last_head() << bits } else { (1 << bits) - 1 }
     }
 
     /// Returns the lanes of a first word that hold the head of `fp`.
     #[inline]
-    pub fn matching(self, word: u64, fp: Fingerprint) -> LaneSet {
+    pub(crate) fn matching(self, word: u64, fp: Fingerprint) -> LaneSet {
         self.equal_lanes(word ^ (self.ones * u64::from(fp.head())), self.compared)
     }
 
@@ -217,7 +217,7 @@ impl Lanes {
     /// A lane that differs from it only in the stamp is less than one unit, so subtracting one makes its top bit 1. The
     /// lane above may then seem to match as well, but no other does, and this asks only whether there is one.
     #[inline(always)]
-    pub fn either_matches(self, words: [u64; 2], fp: Fingerprint) -> bool {
+    pub(crate) fn either_matches(self, words: [u64; 2], fp: Fingerprint) -> bool {
         let heads = !(self.ones * u64::from(fp.head()));
         let [first, second] = words.map(|word| {
             // The bits in which they are the same. `same + units` is `differ - units`, all of its bits flipped.
@@ -229,7 +229,12 @@ impl Lanes {
 
     /// Whether a lane of either wide bucket holds `fp`, in the same way.
     #[inline(always)]
-    pub fn either_matches_whole(self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
+    pub(crate) fn either_matches_whole(
+        self,
+        heads: [u64; 2],
+        tails: [u64; 2],
+        fp: Fingerprint,
+    ) -> bool {
         let [head, tail] = [fp.head(), fp.tail()].map(|value| !(self.ones * u64::from(value)));
         let held = |heads: u64, tails: u64| {
             let same = (heads ^ head) & (tails ^ tail | self.stamps);
@@ -240,19 +245,19 @@ impl Lanes {
 
     /// Returns the lanes of a second word that hold the tail of `fp`.
     #[inline]
-    pub fn matching_tail(self, word: u64, fp: Fingerprint) -> LaneSet {
+    pub(crate) fn matching_tail(self, word: u64, fp: Fingerprint) -> LaneSet {
         self.equal_lanes(word ^ (self.ones * u64::from(fp.tail)), self.unstamped)
     }
 
     /// Returns exactly the lanes whose bits are all zero.
     #[inline]
-    pub fn empty(self, word: u64) -> LaneSet {
+    pub(crate) fn empty(self, word: u64) -> LaneSet {
         self.equal_lanes(word, self.tops - self.ones)
     }
 
     /// Returns the lanes of a first word that hold a fingerprint.
     #[inline]
-    pub fn taken(self, word: u64) -> LaneSet {
+    pub(crate) fn taken(self, word: u64) -> LaneSet {
         let LaneSet { tops, bits } = self.empty(word);
         LaneSet { tops: tops ^ self.tops, bits }
     }
@@ -261,7 +266,7 @@ impl Lanes {
     ///
     /// One word of counters, with a counter for each lane position, accumulates words until a counter might overflow.
     /// Without a branch or a popcount for every word, many words are processed at once.
-    pub fn count_taken(self, words: &[u64]) -> usize {
+    pub(crate) fn count_taken(self, words: &[u64]) -> usize {
         let ones = |words: Words| self.taken(words.heads).tops >> (self.bits - 1);
         let count = |words| self.sum(self.fold(words, ones, u64::wrapping_add)) as usize;
         // At most as many words as a lane can count. (The 2-bit lanes of a test count to 3.)
@@ -270,7 +275,7 @@ impl Lanes {
 
     /// Returns the sum of all lanes of a word.
     #[inline]
-    pub fn sum(self, word: u64) -> u64 {
+    pub(crate) fn sum(self, word: u64) -> u64 {
         let (mut sum, mut rest) = (0, word);
         for _ in 0..self.slots {
             sum += rest & self.last_head();
@@ -281,7 +286,12 @@ impl Lanes {
 
     /// Folds the results of `of` for all buckets into one number. `words` are the words of all buckets.
     #[inline]
-    pub fn fold(self, words: &[u64], of: impl Fn(Words) -> u64, join: fn(u64, u64) -> u64) -> u64 {
+    pub(crate) fn fold(
+        self,
+        words: &[u64],
+        of: impl Fn(Words) -> u64,
+        join: fn(u64, u64) -> u64,
+    ) -> u64 {
         match self.is_wide {
             false => words.iter().map(|&heads| of(Words { heads, tails: 0 })).fold(0, join),
             true => {
@@ -292,7 +302,7 @@ impl Lanes {
     }
 
     /// Calls `act` with each bucket.
-    pub fn for_each(self, words: &[u64], mut act: impl FnMut(Words)) {
+    pub(crate) fn for_each(self, words: &[u64], mut act: impl FnMut(Words)) {
         match self.is_wide {
             false => words.iter().for_each(|&heads| act(Words { heads, tails: 0 })),
             true => {
@@ -304,7 +314,7 @@ impl Lanes {
 
     /// Replaces each bucket by the result of `by`.
     #[inline]
-    pub fn replace_each(self, words: &mut [u64], mut by: impl FnMut(Words) -> Words) {
+    pub(crate) fn replace_each(self, words: &mut [u64], mut by: impl FnMut(Words) -> Words) {
         if self.is_wide {
             for [heads, tails] in words.as_chunks_mut().0 {
                 let new = by(Words { heads: *heads, tails: *tails });
@@ -318,7 +328,7 @@ impl Lanes {
     /// Returns a nonzero word if bits are set that have to be zero: those above the lanes, and the tails of empty
     /// lanes.
     #[inline]
-    pub fn wrong(self, Words { heads, tails }: Words) -> u64 {
+    pub(crate) fn wrong(self, Words { heads, tails }: Words) -> u64 {
         let mut wrong = self.above(heads);
         if self.is_wide {
             wrong |= self.above(tails) | self.taken(tails).tops & !self.taken(heads).tops;
@@ -334,63 +344,72 @@ impl Lanes {
 
     /// Returns the value of `lane` in a word.
     #[inline]
-    pub fn value(self, word: u64, lane: Lane) -> u64 {
+    pub(crate) fn value(self, word: u64, lane: Lane) -> u64 {
         let lane_mask = u64::MAX >> (64 - self.bits);
         (word >> lane.shift) & lane_mask
     }
 
     /// Returns the head in `lane` of a first word, or `None` if the lane is empty.
     #[inline]
-    pub fn get(self, word: u64, lane: Lane) -> Option<Fingerprint> {
+    pub(crate) fn get(self, word: u64, lane: Lane) -> Option<Fingerprint> {
         Fingerprint::new(self.value(word, lane) as u32)
     }
 
     /// Returns the fingerprint in `lane` of a bucket, or `None` if the lane is empty.
     #[inline]
-    pub fn get_whole(self, Words { heads, tails }: Words, lane: Lane) -> Option<Fingerprint> {
+    pub(crate) fn get_whole(
+        self,
+        Words { heads, tails }: Words,
+        lane: Lane,
+    ) -> Option<Fingerprint> {
         Some(self.get(heads, lane)?.with_tail(self.value(tails, lane)))
     }
 
     /// Returns the first word with the head of `fp` in `lane`, whatever the lane held before.
     #[inline]
-    pub fn with(self, word: u64, lane: Lane, fp: Fingerprint) -> u64 {
+    pub(crate) fn with(self, word: u64, lane: Lane, fp: Fingerprint) -> u64 {
         self.without(word, lane) | u64::from(fp.head()) << lane.shift
     }
 
     /// Returns the second word with the tail of `fp` in `lane`, whatever the lane held before.
     #[inline]
-    pub fn with_tail(self, word: u64, lane: Lane, fp: Fingerprint) -> u64 {
+    pub(crate) fn with_tail(self, word: u64, lane: Lane, fp: Fingerprint) -> u64 {
         self.without(word, lane) | u64::from(fp.tail) << lane.shift
     }
 
     /// Returns the bucket with `fp` in `lane`, whatever the lane held before.
     #[inline]
-    pub fn with_whole(self, Words { heads, tails }: Words, lane: Lane, fp: Fingerprint) -> Words {
+    pub(crate) fn with_whole(
+        self,
+        Words { heads, tails }: Words,
+        lane: Lane,
+        fp: Fingerprint,
+    ) -> Words {
         Words { heads: self.with(heads, lane, fp), tails: self.with_tail(tails, lane, fp) }
     }
 
     /// Returns the word with `lane` empty.
     #[inline]
-    pub fn without(self, word: u64, lane: Lane) -> u64 {
+    pub(crate) fn without(self, word: u64, lane: Lane) -> u64 {
         let lane_mask = u64::MAX >> (64 - self.bits);
         word & !(lane_mask << lane.shift)
     }
 
     /// Returns the word with the lowest `bits` bits of `lane` replaced by `value`.
     #[inline]
-    pub fn replace_lowest(self, word: u64, lane: Lane, bits: u32, value: u64) -> u64 {
+    pub(crate) fn replace_lowest(self, word: u64, lane: Lane, bits: u32, value: u64) -> u64 {
         let mask = (1 << bits) - 1;
         word & !(mask << lane.shift) | value << lane.shift
     }
 
     /// Returns the bucket with `lane` empty.
     #[inline]
-    pub fn without_whole(self, Words { heads, tails }: Words, lane: Lane) -> Words {
+    pub(crate) fn without_whole(self, Words { heads, tails }: Words, lane: Lane) -> Words {
         Words { heads: self.without(heads, lane), tails: self.without(tails, lane) }
     }
 
     /// Returns the bucket with all other lanes emptied.
-    pub fn only(self, Words { heads, tails }: Words, which: LaneSet) -> Words {
+    pub(crate) fn only(self, Words { heads, tails }: Words, which: LaneSet) -> Words {
         let whole = (which.tops >> (self.bits - 1)) * self.last_head();
         Words { heads: heads & whole, tails: tails & whole }
     }
@@ -409,53 +428,53 @@ impl Lanes {
 
 /// The position of one lane in its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lane {
+pub(crate) struct Lane {
     shift: u8,
 }
 
 impl Lane {
-    pub const LOWEST: Lane = Lane { shift: 0 };
+    pub(crate) const LOWEST: Lane = Lane { shift: 0 };
 }
 
 /// A set of lanes of a word, each marked by its top bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneSet {
+pub(crate) struct LaneSet {
     tops: u64,
     bits: u8,
 }
 
 impl LaneSet {
     #[inline]
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.tops == 0
     }
 
     /// Returns the highest bit of each lane.
     #[inline]
-    pub fn tops(self) -> u64 {
+    pub(crate) fn tops(self) -> u64 {
         self.tops
     }
 
     #[inline]
-    pub fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         self.tops.count_ones() as usize
     }
 
     /// Returns the lanes that are in both sets. The words of both sets have to be cut in the same way.
     #[inline]
-    pub fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         LaneSet { tops: self.tops & other.tops, bits: self.bits }
     }
 
     /// Returns the set restricted to this lane.
     #[inline]
-    pub fn only(self, lane: Lane) -> Self {
+    pub(crate) fn only(self, lane: Lane) -> Self {
         LaneSet { tops: self.tops & 1 << (lane.shift + self.bits - 1), bits: self.bits }
     }
 
     /// Merges the sets of two words. The result only shows whether both sets are empty.
     #[inline]
-    pub fn or(self, other: Self) -> Self {
+    pub(crate) fn or(self, other: Self) -> Self {
         LaneSet { tops: self.tops | other.tops, bits: self.bits }
     }
 
@@ -465,13 +484,13 @@ impl LaneSet {
     /// The comparison begins with the highest lanes. It is exact for buckets that were filled from the lowest lane up,
     /// without removals, and a good guess for others, at a quarter of the cost of counting.
     #[inline]
-    pub fn is_emptier_than(self, other: Self) -> bool {
+    pub(crate) fn is_emptier_than(self, other: Self) -> bool {
         self.tops > other.tops
     }
 
     /// Returns the lowest lane of the set.
     #[inline]
-    pub fn first(self) -> Option<Lane> {
+    pub(crate) fn first(self) -> Option<Lane> {
         if self.tops == 0 {
             return None;
         }
@@ -493,7 +512,7 @@ impl Iterator for LaneSet {
 
 /// The lanes of all layouts.
 #[cfg(all(test, not(any(loom, shuttle))))]
-pub fn all_lanes() -> impl Iterator<Item = Lanes> {
+pub(crate) fn all_lanes() -> impl Iterator<Item = Lanes> {
     let narrow = [8, 9, 10, 12, 16, 21, 32].map(Lanes::of_bits);
     narrow.into_iter().chain([18, 20, 24, 32].map(Lanes::of_wide))
 }

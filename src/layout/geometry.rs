@@ -38,27 +38,27 @@ use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lanes};
 
 /// The number of buckets that one stripe guards.
-pub const STRIPE_BUCKETS: u32 = if SMALL { 2 } else { 512 };
+pub(crate) const STRIPE_BUCKETS: u32 = if SMALL { 2 } else { 512 };
 
 /// The maximum number of buckets in a shard: 1 MiB, or 2 MiB of wide buckets.
-pub const SHARD_BUCKETS: u32 = if SMALL { 8 } else { 1 << 17 };
+pub(crate) const SHARD_BUCKETS: u32 = if SMALL { 8 } else { 1 << 17 };
 
 /// The smallest near block. A shard that would need smaller blocks has none.
 const MIN_NEAR_BLOCK: u32 = 128;
 
 /// The maximum number of stripes in a shard.
-pub const SHARD_STRIPES: usize = (SHARD_BUCKETS / STRIPE_BUCKETS) as usize;
+pub(crate) const SHARD_STRIPES: usize = (SHARD_BUCKETS / STRIPE_BUCKETS) as usize;
 
 /// The maximum number of shards in a filter, far more than there is memory for.
-pub const MAX_SHARDS: u32 = 1 << 31;
+pub(crate) const MAX_SHARDS: u32 = 1 << 31;
 
 /// The index of a bucket in its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket(pub u32);
+pub(crate) struct Bucket(pub u32);
 
 /// The two buckets in a shard where an item may be, and its fingerprint there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// The bucket that a new item goes to if neither bucket is emptier.
     pub first: Bucket,
     pub second: Bucket,
@@ -66,11 +66,11 @@ pub struct Place {
 }
 
 /// The indices of an item's two buckets in the whole table, and its fingerprint there. The second may be in the hole.
-pub type Spot = (usize, usize, Fingerprint);
+pub(crate) type Spot = (usize, usize, Fingerprint);
 
 /// Maps the hash of every item of a filter to its place.
 #[derive(Clone, Debug)]
-pub struct Geometry {
+pub(crate) struct Geometry {
     lanes: Lanes,
     shards: u32,
     /// The number of heads that a fingerprint can have, times the number of stamps that a head can hold.
@@ -99,7 +99,7 @@ pub struct Geometry {
 impl Geometry {
     /// Creates a geometry of `shards` shards with at least `buckets` buckets each. The number of buckets is rounded up
     /// to a whole number of near blocks.
-    pub fn new(lanes: Lanes, shards: usize, buckets: u32) -> Self {
+    pub(crate) fn new(lanes: Lanes, shards: usize, buckets: u32) -> Self {
         let buckets = buckets.max(2).next_multiple_of(near_block(buckets));
         match Self::restore(lanes, shards, buckets) {
             Some(geometry) => geometry,
@@ -108,7 +108,7 @@ impl Geometry {
     }
 
     /// Returns the geometry with these numbers, or `None` if they contradict each other or are out of range.
-    pub fn restore(lanes: Lanes, shards: usize, buckets: u32) -> Option<Self> {
+    pub(crate) fn restore(lanes: Lanes, shards: usize, buckets: u32) -> Option<Self> {
         let is_right = (2..=SHARD_BUCKETS).contains(&buckets)
             && buckets.is_multiple_of(near_block(buckets))
             && (1..=MAX_SHARDS as usize).contains(&shards)
@@ -139,51 +139,51 @@ impl Geometry {
     }
 
     /// Returns the same geometry with another number of shards, which is not checked.
-    pub fn with_shards(&self, shards: usize) -> Self {
+    pub(crate) fn with_shards(&self, shards: usize) -> Self {
         Self::of(self.lanes, shards.min(MAX_SHARDS as usize) as u32, self.buckets)
     }
 
     #[inline]
-    pub fn lanes(&self) -> Lanes {
+    pub(crate) fn lanes(&self) -> Lanes {
         self.lanes
     }
 
-    pub fn shards(&self) -> usize {
+    pub(crate) fn shards(&self) -> usize {
         self.shards as usize
     }
 
     /// Returns the number of buckets in each shard.
     #[inline]
-    pub fn buckets(&self) -> u32 {
+    pub(crate) fn buckets(&self) -> u32 {
         self.buckets
     }
 
     /// Returns the number of buckets of all shards.
-    pub fn all_buckets(&self) -> u64 {
+    pub(crate) fn all_buckets(&self) -> u64 {
         self.total
     }
 
     /// Returns the number of words in each shard.
     #[inline]
-    pub fn words(&self) -> usize {
+    pub(crate) fn words(&self) -> usize {
         self.buckets as usize * self.lanes.words()
     }
 
     /// Returns the number of stripes in each shard.
     #[inline]
-    pub fn stripes(&self) -> u32 {
+    pub(crate) fn stripes(&self) -> u32 {
         self.buckets.div_ceil(STRIPE_BUCKETS)
     }
 
     /// Returns the shard that a hash belongs to, and the place in that shard.
     #[inline]
-    pub fn locate(&self, hash: u64) -> (usize, Place) {
+    pub(crate) fn locate(&self, hash: u64) -> (usize, Place) {
         self.locate_mixed(Mixed::of(hash), self.lanes.is_wide())
     }
 
     /// The same for a mixed hash. `is_wide` is whether buckets are wide: a constant, for callers on a fast path.
     #[inline]
-    pub fn locate_mixed(&self, hash: Mixed, is_wide: bool) -> (usize, Place) {
+    pub(crate) fn locate_mixed(&self, hash: Mixed, is_wide: bool) -> (usize, Place) {
         let (shard, rest) = scale(hash.0, u64::from(self.shards));
         let (bucket, _) = scale(rest, u64::from(self.buckets));
         let (first, fp) = (Bucket(bucket as u32), self.fingerprint(hash, is_wide));
@@ -193,7 +193,7 @@ impl Geometry {
     /// Returns where a hash belongs in the whole table: the same as [`locate_mixed`](Self::locate_mixed), in fewer
     /// steps.
     #[inline(always)]
-    pub fn spot(&self, hash: Mixed, is_wide: bool) -> Spot {
+    pub(crate) fn spot(&self, hash: Mixed, is_wide: bool) -> Spot {
         let first = scale(hash.0, self.total).0 as usize;
         let fp = self.fingerprint(hash, is_wide);
         if self.is_aligned {
@@ -206,7 +206,7 @@ impl Geometry {
 
     /// Returns the bucket that the second index of a spot stands for, if it is in the hole of the only shard.
     #[cold]
-    pub fn out_of_hole(&self, first: usize, second: usize) -> usize {
+    pub(crate) fn out_of_hole(&self, first: usize, second: usize) -> usize {
         self.at_distance(first as u32, (first ^ second) as u32) as usize
     }
 
@@ -227,7 +227,7 @@ impl Geometry {
     /// Returns the other bucket of an item whose fingerprint `fp` is in `bucket`, in a fixed filter. In a wide bucket,
     /// only the head of `fp` matters.
     #[inline]
-    pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
+    pub(crate) fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         let stamp = if self.lanes.is_wide() { 0 } else { self.stamp };
         self.alternate_of(bucket, fp.head() & !stamp)
     }
@@ -272,7 +272,7 @@ impl Geometry {
 
 /// Returns the number of buckets in a near block of a shard: the largest power of two that rounds `buckets` up by at
 /// most 1/32. In small shards it is 2, because the number of buckets has to be even.
-pub fn near_block(buckets: u32) -> u32 {
+pub(crate) fn near_block(buckets: u32) -> u32 {
     match buckets / 32 {
         ..MIN_NEAR_BLOCK => 2,
         longest => (1 << longest.ilog2()).min(STRIPE_BUCKETS),
@@ -281,7 +281,7 @@ pub fn near_block(buckets: u32) -> u32 {
 
 /// Spreads the bits of a fingerprint, the higher ones best.
 #[inline(always)]
-pub fn spread(head: u32) -> u64 {
+pub(crate) fn spread(head: u32) -> u64 {
     u64::from(head).wrapping_mul(MULTIPLIER)
 }
 
@@ -290,25 +290,25 @@ pub fn spread(head: u32) -> u64 {
 /// It has no divisor in common with 2^64 - 1: a product that is a multiple of that number is folded to ones, and so
 /// would hashes be that repeat a byte. And of 2,500 random ones, it spreads fingerprints best: a quarter of those of
 /// each size are far, and the distances of the few anchors of short ones all differ, in tables of eight buckets, too.
-pub const MULTIPLIER: u64 = 0xA750_FAA4_14DC_2D91;
+pub(crate) const MULTIPLIER: u64 = 0xA750_FAA4_14DC_2D91;
 
 /// A hash after mixing: each bit depends on all bits that the hasher returned.
 #[derive(Clone, Copy)]
-pub struct Mixed(pub u64);
+pub(crate) struct Mixed(pub u64);
 
 impl Mixed {
     /// Spreads every bit of a hash over the whole hash. Sequential, aligned or small values from a weak hasher then
     /// fill the table like random ones. (One fold is not enough: keys that differ in their upper halves only would
     /// share fingerprints.)
     #[inline]
-    pub fn of(hash: u64) -> Self {
+    pub(crate) fn of(hash: u64) -> Self {
         Mixed(folded(folded(hash)))
     }
 
     /// Returns the index of the part of the hash range, of `count` equal parts, that contains this hash, and its place
     /// in that part.
     #[inline]
-    pub fn scaled(self, count: usize) -> (usize, u64) {
+    pub(crate) fn scaled(self, count: usize) -> (usize, u64) {
         let (part, rest) = scale(self.0, count as u64);
         (part as usize, rest)
     }
@@ -316,7 +316,7 @@ impl Mixed {
 
 /// Computes `fraction / 2^64 * count`, as a whole number and the remaining fraction.
 #[inline]
-pub fn scale(fraction: u64, count: u64) -> (u64, u64) {
+pub(crate) fn scale(fraction: u64, count: u64) -> (u64, u64) {
     let product = u128::from(fraction) * u128::from(count);
     ((product >> 64) as u64, product as u64)
 }

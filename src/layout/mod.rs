@@ -9,13 +9,13 @@
 //! * [`roots`] finds the shard of a hash in a growing filter;
 //! * [`sizing`] chooses the bits of a lane and the number of buckets for a capacity and a rate.
 
-pub mod bucket;
-pub mod geometry;
-pub mod roots;
-pub mod shrinking;
-pub mod sizing;
-pub mod stamps;
+pub(crate) mod bucket;
+pub(crate) mod geometry;
+pub(crate) mod roots;
+pub(crate) mod shrinking;
+pub(crate) mod sizing;
+pub(crate) mod stamps;
 
 /// True under a checker and in `tests/random`: tables are then tiny and retries few, so that a model
 /// explores every interleaving, or a test reaches every level of growth.
-pub const SMALL: bool = cfg!(any(loom, shuttle, tiny));
+pub(crate) const SMALL: bool = cfg!(any(loom, shuttle, tiny));

@@ -26,7 +26,7 @@ use crate::layout::geometry::Mixed;
 
 /// The root of a hash, and the position of the hash in that root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
+pub(crate) struct Position {
     pub root: usize,
     pub in_root: u64,
 }
@@ -34,13 +34,13 @@ pub struct Position {
 impl Position {
     /// Returns the number of the range that contains this position, at a level.
     #[inline]
-    pub fn range(self, level: u32) -> usize {
+    pub(crate) fn range(self, level: u32) -> usize {
         self.range_of(1 << level)
     }
 
     /// The same at the level at which each root has `each` ranges.
     #[inline]
-    pub fn range_of(self, each: u64) -> usize {
+    pub(crate) fn range_of(self, each: u64) -> usize {
         let range = (u128::from(self.in_root) * u128::from(each)) >> u64::BITS;
         self.root.wrapping_mul(each as usize) + range as usize
     }
@@ -48,7 +48,7 @@ impl Position {
 
 /// The roots of a filter, and the division of the hashes of each root among its shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Roots {
+pub(crate) struct Roots {
     pub count: usize,
     pub stagger: Stagger,
 }
@@ -56,13 +56,13 @@ pub struct Roots {
 impl Roots {
     /// Returns the position of a hash.
     #[inline]
-    pub fn position(self, hash: Mixed) -> Position {
+    pub(crate) fn position(self, hash: Mixed) -> Position {
         let (root, fraction) = hash.scaled(self.count);
         Position { root, in_root: self.stagger.position(fraction) }
     }
 
     /// Returns the first hash in a range of a level, or `None` if there is no such range.
-    pub fn first_hash(self, range: usize, level: u32) -> Option<Mixed> {
+    pub(crate) fn first_hash(self, range: usize, level: u32) -> Option<Mixed> {
         self.first_from(Position {
             root: range >> level,
             in_root: (range as u64) << 1 << (63 - level),
@@ -70,7 +70,7 @@ impl Roots {
     }
 
     /// Returns the first hash at or after a position, or `None` if there is none.
-    pub fn first_from(self, Position { mut root, in_root }: Position) -> Option<Mixed> {
+    pub(crate) fn first_from(self, Position { mut root, in_root }: Position) -> Option<Mixed> {
         let fraction = self.stagger.fraction(in_root).unwrap_or_else(|| {
             root += 1;
             0
@@ -85,7 +85,7 @@ impl Roots {
     }
 
     /// Returns the fraction of all hashes that are in a range.
-    pub fn share(self, range: usize, level: u32) -> f64 {
+    pub(crate) fn share(self, range: usize, level: u32) -> f64 {
         let start = self.first_hash(range, level).map_or(u64::MAX, |hash| hash.0);
         let end = self.first_hash(range + 1, level).map_or(u64::MAX, |hash| hash.0);
         (end - start) as f64 * (-64f64).exp2()
@@ -94,27 +94,27 @@ impl Roots {
 
 /// How unequal the shares are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stagger {
+pub(crate) struct Stagger {
     /// The factor of `x (1 - x)`, in units of 2^-64.
     factor: u64,
 }
 
 impl Stagger {
     /// All shards get equal shares, as in a fixed filter.
-    pub const NONE: Stagger = Stagger { factor: 0 };
-    pub const FULL: Stagger = Stagger { factor: u64::MAX / 3 };
+    pub(crate) const NONE: Stagger = Stagger { factor: 0 };
+    pub(crate) const FULL: Stagger = Stagger { factor: u64::MAX / 3 };
 
     /// Returns the position of a fraction of a root.
     ///
     /// The position never decreases from one fraction to the next: the added term changes by at most a third of a unit,
     /// or by one unit after rounding down.
     #[inline]
-    pub fn position(self, fraction: u64) -> u64 {
+    pub(crate) fn position(self, fraction: u64) -> u64 {
         fraction + high_half(high_half(fraction, !fraction), self.factor)
     }
 
     /// Returns the least fraction whose position is at least this one, or `None` if there is none.
-    pub fn fraction(self, position: u64) -> Option<u64> {
+    pub(crate) fn fraction(self, position: u64) -> Option<u64> {
         if self.position(u64::MAX) < position {
             return None;
         }
@@ -146,7 +146,7 @@ fn high_half(a: u64, b: u64) -> u64 {
 
 /// Parts of the table into which a batch may be sorted: groups of adjacent ranges.
 #[derive(Clone, Copy, Debug)]
-pub struct Parts {
+pub(crate) struct Parts {
     roots: Roots,
     level: u32,
     /// The binary logarithm of the number of ranges in a part.
@@ -156,7 +156,7 @@ pub struct Parts {
 impl Parts {
     /// Groups the ranges of a level by a power of two. There are at most `most` groups, unless the number of ranges
     /// cannot be halved often enough.
-    pub fn at_most(most: usize, roots: Roots, level: u32) -> Self {
+    pub(crate) fn at_most(most: usize, roots: Roots, level: u32) -> Self {
         let mut parts = Parts { roots, level, together: 0 };
         let ranges = roots.count << level;
         while parts.count() > most && (ranges >> parts.together).is_multiple_of(2) {
@@ -166,13 +166,13 @@ impl Parts {
     }
 
     /// Returns the number of parts.
-    pub fn count(self) -> usize {
+    pub(crate) fn count(self) -> usize {
         self.roots.count << self.level >> self.together
     }
 
     /// Returns the number of the part that contains a hash.
     #[inline]
-    pub fn of(self, hash: Mixed) -> usize {
+    pub(crate) fn of(self, hash: Mixed) -> usize {
         self.roots.position(hash).range(self.level) >> self.together
     }
 }

@@ -59,11 +59,11 @@ use std::ops::Add;
 
 /// The number of buckets in each shard of a growing filter: 64 KiB, or 128 KiB of wide buckets. At this size a split
 /// takes a tenth of a millisecond, and the bookkeeping of a shard is negligible.
-pub const GROWING_BUCKETS: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 13 };
+pub(crate) const GROWING_BUCKETS: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 13 };
 
 /// The division of the lanes of a growing filter into anchor and suffix.
 #[derive(Clone, Copy, Debug)]
-pub struct Shrinking {
+pub(crate) struct Shrinking {
     lanes: Lanes,
     /// The number of bits in the suffix, including the `1`.
     suffix: u8,
@@ -87,7 +87,7 @@ pub struct Shrinking {
 
 /// The two buckets that a bucket becomes in the halves of a shard that is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Halves {
+pub(crate) struct Halves {
     pub lower: Words,
     pub upper: Words,
     /// The void lanes, which are in both halves.
@@ -96,7 +96,7 @@ pub struct Halves {
 
 /// The share of some lanes in the figures of their shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub(crate) struct Share {
     pub void: u64,
     /// Their [match weight](Shrinking::match_weight) minus the number of those that are not void.
     pub surplus: u64,
@@ -112,7 +112,7 @@ impl Add for Share {
 
 /// The lanes that match an item.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Matches {
+pub(crate) struct Matches {
     pub lanes: usize,
     /// The number of these lanes that have lost no bits.
     pub whole: usize,
@@ -122,7 +122,7 @@ pub struct Matches {
 
 /// The lanes that agree with an entry of another filter in all bits that neither has lost.
 #[derive(Clone, Copy, Debug)]
-pub struct MergeMatches {
+pub(crate) struct MergeMatches {
     /// The lanes that have lost at least as many bits as the entry.
     pub covering: LaneSet,
     /// The lanes that have lost fewer bits than the entry.
@@ -157,13 +157,13 @@ fn bits_for(growth: f64) -> u32 {
 }
 
 /// Whether no lane of a filter becomes void before the filter has grown by this factor.
-pub fn lasts_for(lanes: Lanes, growth: f64) -> bool {
+pub(crate) fn lasts_for(lanes: Lanes, growth: f64) -> bool {
     suffix_size(lanes, growth) > bits_for(growth)
 }
 
 impl Shrinking {
     /// Divides the lanes of a filter that is expected to grow by this factor.
-    pub fn new(lanes: Lanes, growth: f64) -> Self {
+    pub(crate) fn new(lanes: Lanes, growth: f64) -> Self {
         let stamp = lanes.stamp_bits() as u8;
         let suffix = suffix_size(lanes, growth) as u8;
         // As in a fixed filter, buckets of two lanes need their items spread farther.
@@ -191,7 +191,7 @@ impl Shrinking {
     }
 
     /// The number of hash bits in a suffix that has lost none.
-    pub fn suffix_bits(&self) -> u32 {
+    pub(crate) fn suffix_bits(&self) -> u32 {
         u32::from(self.suffix) - 1
     }
 
@@ -213,7 +213,7 @@ impl Shrinking {
     /// A matching lane may belong to another item, especially if it has lost bits. So the filter adds up
     /// in how many bits the lanes agree with the item. It has enough copies if that is more than in `slots - 1` copies
     /// that have lost none; or, if anchors are short, if the lanes that have lost no bits agree in 32 bits or more.
-    pub fn takes_another(&self, copies: Matches) -> bool {
+    pub(crate) fn takes_another(&self, copies: Matches) -> bool {
         let Matches { lanes, whole, lost } = copies;
         let slots = self.lanes.slots();
         let unstamped = self.lanes.fingerprint_bits() - self.lanes.stamp_bits();
@@ -248,7 +248,7 @@ impl Shrinking {
     /// [position](crate::layout::roots) in its root. `is_wide` is whether buckets are wide: a constant, for callers on
     /// a fast path.
     #[inline(always)]
-    pub fn place(&self, hash: Mixed, position: u64, depth: u32, is_wide: bool) -> Place {
+    pub(crate) fn place(&self, hash: Mixed, position: u64, depth: u32, is_wide: bool) -> Place {
         // The bucket, and the anchor below it, which no split changes, are bits of a product of the hash.
         let product = hash.0.wrapping_mul(MULTIPLIER);
         let first = Bucket((product >> (u64::BITS - GROWING_BUCKETS.ilog2())) as u32);
@@ -262,7 +262,7 @@ impl Shrinking {
 
     /// Returns the other bucket of an item whose fingerprint `fp` is in `bucket`.
     #[inline]
-    pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
+    pub(crate) fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         self.alternate_of(bucket, fp.head() & self.anchors)
     }
 
@@ -278,7 +278,7 @@ impl Shrinking {
     /// Returns the lanes of a narrow bucket that match an item of this shard. `fp` is the fingerprint that the item
     /// would have if it were new. (In a wide bucket, the first word has the anchors, which are compared as they are.)
     #[inline]
-    pub fn matching(&self, word: u64, fp: Fingerprint) -> LaneSet {
+    pub(crate) fn matching(&self, word: u64, fp: Fingerprint) -> LaneSet {
         debug_assert!(!self.lanes.is_wide());
         let flipped = self.flipped(word);
         let either = (word ^ (self.lanes.ones() * u64::from(fp.head()))) | flipped;
@@ -290,14 +290,19 @@ impl Shrinking {
 
     /// Whether a lane of either narrow bucket matches an item.
     #[inline(always)]
-    pub fn either_matches(&self, [first, second]: [u64; 2], fp: Fingerprint) -> bool {
+    pub(crate) fn either_matches(&self, [first, second]: [u64; 2], fp: Fingerprint) -> bool {
         !self.matching(first, fp).or(self.matching(second, fp)).is_empty()
     }
 
     /// Whether a lane of either wide bucket matches an item, by its anchor and by
     /// [`matching_tail`](Self::matching_tail).
     #[inline(always)]
-    pub fn either_matches_whole(&self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
+    pub(crate) fn either_matches_whole(
+        &self,
+        heads: [u64; 2],
+        tails: [u64; 2],
+        fp: Fingerprint,
+    ) -> bool {
         let ones = self.lanes.ones();
         let [head, tail] = [fp.head(), fp.tail()].map(|value| !(ones * u64::from(value)));
         let held = |heads: u64, tails: u64| {
@@ -311,7 +316,7 @@ impl Shrinking {
     /// Returns the taken lanes of a second word whose suffix agrees with that of the item, and perhaps
     /// empty ones.
     #[inline]
-    pub fn matching_tail(&self, word: u64, fp: Fingerprint) -> LaneSet {
+    pub(crate) fn matching_tail(&self, word: u64, fp: Fingerprint) -> LaneSet {
         let (_, alike) = self.compared(word, fp.tail(), 0);
         self.lanes.set_of(alike)
     }
@@ -342,7 +347,7 @@ impl Shrinking {
     /// Returns the lane that has lost the fewest bits, and the number of bits that it has lost, in the word that holds
     /// the suffixes.
     #[inline]
-    pub fn most_precise(&self, suffixes: u64, among: LaneSet) -> Option<(u32, Lane)> {
+    pub(crate) fn most_precise(&self, suffixes: u64, among: LaneSet) -> Option<(u32, Lane)> {
         let lacks = |lane| (self.lanes.value(suffixes, lane) as u32 >> self.stamp).trailing_zeros();
         among.map(|lane| (lacks(lane), lane)).min_by_key(|(lacks, _)| *lacks)
     }
@@ -355,7 +360,7 @@ impl Shrinking {
 
     /// Splits a bucket in two. Every lane keeps its position in the bucket.
     #[inline]
-    pub fn split(&self, words: Words) -> Halves {
+    pub(crate) fn split(&self, words: Words) -> Halves {
         let suffixes = self.suffixes(words);
         let [first, rest] = self.first_and_rest();
         let to_first = self.suffix - 1 + self.stamp;
@@ -381,7 +386,7 @@ impl Shrinking {
 
     /// Returns the taken lanes without a `1` in their suffix. Only damaged buckets have any.
     #[inline]
-    pub fn without_a_one(&self, words: Words) -> LaneSet {
+    pub(crate) fn without_a_one(&self, words: Words) -> LaneSet {
         let in_suffixes = self.units * ((1 << self.suffix) - 1);
         let suffixes = self.suffixes(words) & in_suffixes;
         let (taken, with) = (self.lanes.taken(words.heads), self.lanes.taken(suffixes));
@@ -390,14 +395,14 @@ impl Shrinking {
 
     /// Returns the lanes that have no bits left, which a split sends to both halves.
     #[inline]
-    pub fn void_lanes(&self, words: Words) -> LaneSet {
+    pub(crate) fn void_lanes(&self, words: Words) -> LaneSet {
         let void = self.void_suffixes(self.suffixes(words));
         self.lanes.set_of(void << self.anchor_bits())
     }
 
     /// Whether a lane that has lost `lost` bits has none left.
     #[inline]
-    pub fn is_void(&self, lost: u32) -> bool {
+    pub(crate) fn is_void(&self, lost: u32) -> bool {
         lost == self.suffix_bits()
     }
 
@@ -416,20 +421,20 @@ impl Shrinking {
     }
 
     /// Returns the share of the lanes of a bucket in the figures of its shard, which the shard loses with these lanes.
-    pub fn share(&self, words: Words) -> Share {
+    pub(crate) fn share(&self, words: Words) -> Share {
         let lanes = self.lanes.taken(words.heads).len() as u64;
         let void = self.void_lanes(words).len() as u64;
         Share { void, surplus: self.match_weight(words) + void - lanes }
     }
 
-    pub fn lanes(&self) -> Lanes {
+    pub(crate) fn lanes(&self) -> Lanes {
         self.lanes
     }
 
     /// Returns how often the lanes of a bucket match an item that is not in the filter, relative to one new lane: 1 for
     /// a new lane, 2 for a lane that has lost one bit, 4 for two bits, and so on.
     #[inline]
-    pub fn match_weight(&self, words: Words) -> u64 {
+    pub(crate) fn match_weight(&self, words: Words) -> u64 {
         let (ones, tops) = (self.lanes.ones(), self.lanes.tops());
         // Shifts the suffixes down, so that they begin at the lowest bit of their lanes.
         let lanes = (self.suffixes(words) & !self.stamps) >> self.stamp;
@@ -449,7 +454,7 @@ impl Shrinking {
 
     /// Returns the taken lanes that agree with an entry of another filter in all bits that neither has lost.
     #[inline]
-    pub fn merge_matches(&self, words: Words, fp: Fingerprint) -> MergeMatches {
+    pub(crate) fn merge_matches(&self, words: Words, fp: Fingerprint) -> MergeMatches {
         let own = self.suffix_lane(fp);
         // The bits that the entry has lost, and the last `1` above them.
         let lost = own ^ own.wrapping_sub(self.unit.get());
@@ -469,7 +474,7 @@ impl Shrinking {
 
     /// Returns how many bits the suffix of a fingerprint has lost.
     #[inline]
-    pub fn lost_by(&self, fp: Fingerprint) -> u32 {
+    pub(crate) fn lost_by(&self, fp: Fingerprint) -> u32 {
         (self.suffix_lane(fp) >> self.stamp).trailing_zeros()
     }
 
@@ -480,7 +485,7 @@ impl Shrinking {
     }
 
     /// Undoes a split: returns what the bucket of one half was before. A lane that has lost no bits loses its last one.
-    pub fn joined(&self, words: Words, is_upper: bool) -> Words {
+    pub(crate) fn joined(&self, words: Words, is_upper: bool) -> Words {
         let suffixes = self.suffixes(words);
         let [first, rest] = self.first_and_rest();
         let taken = self.lanes.taken(words.heads).tops() >> self.anchor_bits();
@@ -495,7 +500,7 @@ impl Shrinking {
 
     /// Converts the buckets of a shard of depth `from` to those of a shard of depth `to`. The hashes of one shard must
     /// be a part of the hashes of the other, and `position` must be that of a hash in both.
-    pub fn bring_to_depth(&self, words: &mut [u64], (from, to): (u32, u32), position: u64) {
+    pub(crate) fn bring_to_depth(&self, words: &mut [u64], (from, to): (u32, u32), position: u64) {
         let is_upper = |depth: u32| position << (depth & 63) >> 63 == 1;
         for depth in from..to {
             match is_upper(depth) {

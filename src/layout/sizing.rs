@@ -15,7 +15,7 @@ use crate::stats::Stats;
 /// The numbers of a filter, most of which are in its files. None of them changes but the limit of its memory.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// The geometry of the shards that the filter begins with.
     pub geometry: Geometry,
     /// The number of distinct items that was asked for.
@@ -35,7 +35,7 @@ pub struct Layout {
 
 impl Layout {
     /// Returns the layout of a filter of fixed size.
-    pub fn fixed(geometry: Geometry, capacity: usize) -> Self {
+    pub(crate) fn fixed(geometry: Geometry, capacity: usize) -> Self {
         let buckets = geometry.all_buckets();
         let load = capacity as f64 / (buckets as f64 * geometry.lanes().slots() as f64);
         let rate = rate_at(geometry.lanes(), load, buckets);
@@ -44,29 +44,34 @@ impl Layout {
     }
 
     /// Returns the layout of a filter that grows, without a limit.
-    pub fn growing(geometry: Geometry, capacity: usize, expected_growth: f64, rate: f64) -> Self {
+    pub(crate) fn growing(
+        geometry: Geometry,
+        capacity: usize,
+        expected_growth: f64,
+        rate: f64,
+    ) -> Self {
         let (stagger, max_bytes) = (Stagger::FULL, usize::MAX);
         let (grows, own_bytes) = (true, 0);
         Layout { geometry, capacity, rate, grows, expected_growth, stagger, max_bytes, own_bytes }
     }
 
-    pub fn lanes(&self) -> Lanes {
+    pub(crate) fn lanes(&self) -> Lanes {
         self.geometry.lanes()
     }
 
     /// Returns the shards that the filter begins with, as divisions of the hashes.
-    pub fn roots(&self) -> Roots {
+    pub(crate) fn roots(&self) -> Roots {
         Roots { count: self.geometry.shards(), stagger: self.stagger }
     }
 
     /// Returns the division of the lanes into anchor and suffix, in a filter that grows.
-    pub fn shrinking(&self) -> Shrinking {
+    pub(crate) fn shrinking(&self) -> Shrinking {
         Shrinking::new(self.lanes(), self.expected_growth)
     }
 
     /// Returns the figures of a filter of this layout with this number of shards and items. The rate is an
     /// [estimate](Self::rate_with). The caller adds the size, and the depth of a directory.
-    pub fn stats(&self, shards: usize, items: usize) -> Stats {
+    pub(crate) fn stats(&self, shards: usize, items: usize) -> Stats {
         let (geometry, lanes) = (&self.geometry, self.lanes());
         Stats {
             grows: self.grows,
@@ -207,7 +212,7 @@ impl Form {
 }
 
 /// Returns the load up to which hardly any shard of these lanes is split.
-pub fn unsplit_load(lanes: Lanes) -> f64 {
+pub(crate) fn unsplit_load(lanes: Lanes) -> f64 {
     let shape = |lanes: Lanes| (lanes.bits(), lanes.is_wide());
     let form = FORMS.iter().find(|form| shape(form.lanes) == shape(lanes));
     // Models have lanes of their own.
@@ -224,14 +229,14 @@ pub fn unsplit_load(lanes: Lanes) -> f64 {
 ///
 /// Beyond 2^32 buckets, the index of a bucket takes bits of the hash that the fingerprint is made of, so the
 /// fingerprints that meet in a bucket have these bits in common.
-pub fn rate_at(lanes: Lanes, load: f64, buckets: u64) -> f64 {
+pub(crate) fn rate_at(lanes: Lanes, load: f64, buckets: u64) -> f64 {
     let in_common = (buckets as f64 * (-32f64).exp2()).max(1.0);
     2.0 * lanes.slots() as f64 * load * in_common / lanes.fingerprints() as f64
 }
 
 /// Returns the probability that a new lane of a growing filter matches another item, times the number of buckets. The
 /// lane may be in either bucket of that item, and has to agree with it in all bits but the last `1`.
-pub fn rate_of_a_lane(lanes: Lanes) -> f64 {
+pub(crate) fn rate_of_a_lane(lanes: Lanes) -> f64 {
     match lanes.is_wide() {
         false => 2.0 / f64::from(lanes.bits() - lanes.stamp_bits() - 1).exp2(),
         // An anchor in a wide bucket is never zero.
@@ -255,7 +260,7 @@ fn lasting(ticks: u8, growth: f64) -> impl DoubleEndedIterator<Item = Form> {
 
 /// Returns the lanes of filters with fingerprints of `bits` bits, in wide or narrow buckets, that remember items for
 /// `ticks` ticks (or, with 0, for ever). Returns `None` if there are no such filters.
-pub fn lanes_of(bits: u32, is_wide: bool, ticks: u8) -> Option<Lanes> {
+pub(crate) fn lanes_of(bits: u32, is_wide: bool, ticks: u8) -> Option<Lanes> {
     let mut all = FORMS.iter().filter_map(|form| Some(form.remembering(ticks)?.lanes));
     all.find(|lanes| lanes.fingerprint_bits() == bits && lanes.is_wide() == is_wide)
 }
@@ -266,7 +271,7 @@ const LOAD_ABOVE_PLAN: f64 = 0.01;
 /// Plans the smallest filter that holds `capacity` items, remembers them for `ticks` ticks (or, with 0, for ever) and
 /// keeps `rate`. With an expected growth, the filter grows: it begins with the capacity, and keeps the rate, and some
 /// bits of each fingerprint, until it has grown by that factor.
-pub fn layout_for(
+pub(crate) fn layout_for(
     capacity: usize,
     rate: f64,
     ticks: u8,

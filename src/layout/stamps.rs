@@ -16,72 +16,72 @@
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 
 /// The maximum number of ticks for which a filter can remember an item.
-pub const MAX_TICKS: u8 = 62;
+pub(crate) const MAX_TICKS: u8 = 62;
 
 /// The maximum number of different stamps in a filter.
-pub const STAMPS: usize = MAX_TICKS as usize + 2;
+pub(crate) const STAMPS: usize = MAX_TICKS as usize + 2;
 
 /// A number for each stamp. In a filter that does not forget, all lanes have the stamp 0.
-pub type ByStamp = [usize; STAMPS];
+pub(crate) type ByStamp = [usize; STAMPS];
 
 /// The time in a filter that forgets. Bit 0: its tick is passing. Bit 1: all items from before this tick expire. The
 /// rest is the number of the tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment(u64);
+pub(crate) struct Moment(u64);
 
 impl Moment {
     /// The moment at which nothing has expired yet.
-    pub const FIRST: Moment = Moment(0);
+    pub(crate) const FIRST: Moment = Moment(0);
 
     #[inline]
-    pub fn of_word(word: u64) -> Self {
+    pub(crate) fn of_word(word: u64) -> Self {
         Moment(word)
     }
 
     /// The time at which this tick has passed.
-    pub fn of_tick(tick: u64) -> Self {
+    pub(crate) fn of_tick(tick: u64) -> Self {
         Moment(tick << 2)
     }
 
     #[inline]
-    pub fn word(self) -> u64 {
+    pub(crate) fn word(self) -> u64 {
         self.0
     }
 
     /// The number of the tick.
     #[inline]
-    pub fn tick(self) -> u64 {
+    pub(crate) fn tick(self) -> u64 {
         self.0 >> 2
     }
 
     /// Whether the tick is passing, so that expired lanes may be left.
     #[inline]
-    pub fn is_passing(self) -> bool {
+    pub(crate) fn is_passing(self) -> bool {
         self.0 & 1 == 1
     }
 
     /// Whether all items from before this tick expire.
     #[inline]
-    pub fn ends_all(self) -> bool {
+    pub(crate) fn ends_all(self) -> bool {
         self.0 & 2 == 2
     }
 
     /// A mark that tells this tick from the one before, which is the mark of every stripe that has one. It is never 0,
     /// and the same again after 256 ticks.
     #[inline]
-    pub fn mark(self) -> u16 {
+    pub(crate) fn mark(self) -> u16 {
         1 << 8 | u16::from(self.tick() as u8)
     }
 
     /// The time at which the next tick begins to pass.
-    pub fn next(self, ends_all: bool) -> Self {
+    pub(crate) fn next(self, ends_all: bool) -> Self {
         Moment(self.tick().wrapping_add(1) << 2 | u64::from(ends_all) << 1 | 1)
     }
 }
 
 /// The number of bits of a stamp in a filter that remembers items for `ticks` ticks (or, with 0, for ever).
 #[inline]
-pub const fn stamp_bits(ticks: u8) -> u32 {
+pub(crate) const fn stamp_bits(ticks: u8) -> u32 {
     match ticks {
         0 => 0,
         ticks => (ticks as u32 + 2).next_power_of_two().trailing_zeros(),
@@ -91,7 +91,7 @@ pub const fn stamp_bits(ticks: u8) -> u32 {
 impl Lanes {
     /// The same lanes for a filter that remembers items for `ticks` ticks, from 1 to [`MAX_TICKS`] (or, with 0, for
     /// ever).
-    pub const fn remembering(self, ticks: u8) -> Self {
+    pub(crate) const fn remembering(self, ticks: u8) -> Self {
         assert!(ticks <= MAX_TICKS && self.remembers == 0);
         let mut lanes = self;
         lanes.remembers = ticks;
@@ -104,30 +104,30 @@ impl Lanes {
 
     /// The number of bits of a stamp.
     #[inline]
-    pub const fn stamp_bits(self) -> u32 {
+    pub(crate) const fn stamp_bits(self) -> u32 {
         stamp_bits(self.remembers)
     }
 
     /// The largest stamp, which has all its bits set.
     #[inline]
-    pub const fn last_stamp(self) -> u64 {
+    pub(crate) const fn last_stamp(self) -> u64 {
         (1 << self.stamp_bits()) - 1
     }
 
     /// The lowest bit of a head above its stamp.
-    pub const fn unit_of_heads(self) -> u32 {
+    pub(crate) const fn unit_of_heads(self) -> u32 {
         if self.is_wide() { 1 } else { 1 << self.stamp_bits() }
     }
 
     /// The lowest bit of a tail above its stamp.
     #[cfg(test)]
-    pub const fn unit_of_tails(self) -> u32 {
+    pub(crate) const fn unit_of_tails(self) -> u32 {
         1 << self.stamp_bits()
     }
 
     /// Returns the fingerprint, whose stamp is zero so far, with the stamp of `now`.
     #[inline]
-    pub fn stamped(self, fp: Fingerprint, now: Moment) -> Fingerprint {
+    pub(crate) fn stamped(self, fp: Fingerprint, now: Moment) -> Fingerprint {
         let stamp = now.tick() & self.last_stamp();
         match self.is_wide() {
             false => fp.with_added(stamp as u32),
@@ -137,25 +137,25 @@ impl Lanes {
 
     /// Returns the stamp of a lane, which is 0 in a filter that does not forget.
     #[inline]
-    pub fn stamp(self, words: Words, lane: Lane) -> usize {
+    pub(crate) fn stamp(self, words: Words, lane: Lane) -> usize {
         self.value(self.of_stamps(words), lane) as usize & self.last_stamp() as usize
     }
 
     /// The stamp of lanes that are `age` ticks old.
-    pub fn stamp_of_age(self, age: u64, now: Moment) -> usize {
+    pub(crate) fn stamp_of_age(self, age: u64, now: Moment) -> usize {
         (now.tick().wrapping_sub(age) & self.last_stamp()) as usize
     }
 
     /// Returns the age of a lane's item in ticks.
     #[inline]
-    pub fn age(self, words: Words, lane: Lane, now: Moment) -> u64 {
+    pub(crate) fn age(self, words: Words, lane: Lane, now: Moment) -> u64 {
         let stamp = self.value(self.of_stamps(words), lane);
         now.tick().wrapping_sub(stamp) & self.last_stamp()
     }
 
     /// Returns the bucket with the item in `lane` made `age` ticks old.
     #[inline]
-    pub fn with_age(self, words: Words, lane: Lane, age: u64, now: Moment) -> Words {
+    pub(crate) fn with_age(self, words: Words, lane: Lane, age: u64, now: Moment) -> Words {
         let stamp = self.stamp_of_age(age, now) as u64;
         let replaced = |word| self.replace_lowest(word, lane, self.stamp_bits(), stamp);
         match self.is_wide() {
@@ -165,7 +165,7 @@ impl Lanes {
     }
 
     /// Whether all items with this stamp have expired.
-    pub fn has_stamp_expired(self, stamp: u8, now: Moment) -> bool {
+    pub(crate) fn has_stamp_expired(self, stamp: u8, now: Moment) -> bool {
         match now.tick().wrapping_sub(stamp.into()) & self.last_stamp() {
             0 => false,
             age => now.ends_all() || age == u64::from(self.remembers) + 1,
@@ -183,7 +183,7 @@ impl Lanes {
     ///
     /// Once a tick has passed, no lane has an expired stamp. While a tick passes that ends all, the masks may be used
     /// only once for each stripe: a union may bring older lanes after that, which stay.
-    pub fn expiry(self, now: Moment) -> Expiry {
+    pub(crate) fn expiry(self, now: Moment) -> Expiry {
         let oldest = now.tick().wrapping_sub(u64::from(self.remembers) + 1);
         let (flipped, least) = match now.ends_all() {
             false => (!oldest, self.stamps),
@@ -200,14 +200,14 @@ impl Lanes {
 
     /// Returns the lanes whose items have expired.
     #[cfg(any(test, loom))]
-    pub fn expired(self, words: Words, now: Moment) -> LaneSet {
+    pub(crate) fn expired(self, words: Words, now: Moment) -> LaneSet {
         self.expiry(now).expired(words)
     }
 
     /// Returns the top bits of invalid lanes in a filter that forgets, while no tick passes: lanes that are older than
     /// the filter remembers, and lanes that have a stamp but no fingerprint.
     #[inline]
-    pub fn wrong_stamps(self, words: Words, now: Moment) -> u64 {
+    pub(crate) fn wrong_stamps(self, words: Words, now: Moment) -> u64 {
         let next = self.ones() << self.stamp_bits();
         let times = self.ones() * (now.tick() & self.last_stamp());
         // The differences do not borrow across lanes, and the sums do not carry across lanes.
@@ -224,7 +224,7 @@ impl Lanes {
 
 /// Precomputed masks that find expired lanes in many buckets. A tick applies them to all buckets, so they take few
 /// operations.
-pub struct Expiry {
+pub(crate) struct Expiry {
     lanes: Lanes,
     /// The mask that flips the expired stamp to the largest one in every lane; or, if everything but the newest
     /// expires, the newest stamp to 0.
@@ -240,7 +240,7 @@ pub struct Expiry {
 impl Expiry {
     /// Returns the lanes whose items have expired.
     #[inline(always)]
-    pub fn expired(&self, words: Words) -> LaneSet {
+    pub(crate) fn expired(&self, words: Words) -> LaneSet {
         let stamps = (self.lanes.of_stamps(words) ^ self.flips) & self.stamps;
         let dead = self.lanes.set_of((stamps + self.carry) & self.lanes.tops());
         if self.is_0_dead { dead.and(self.lanes.taken(words.heads)) } else { dead }
@@ -251,7 +251,7 @@ impl Expiry {
     ///
     /// The lanes are added up for all words at once, without a popcount for each word.
     #[inline]
-    pub fn erase(&self, words: &mut [u64]) -> u64 {
+    pub(crate) fn erase(&self, words: &mut [u64]) -> u64 {
         let mut counters = 0;
         self.lanes.replace_each(words, |Words { heads, tails }| {
             let tops = self.expired(Words { heads, tails }).tops();
@@ -266,7 +266,7 @@ impl Expiry {
 
 /// The difference between the ages of items at one moment and at another, perhaps in another filter.
 #[derive(Clone, Copy, Debug)]
-pub struct AgeShift {
+pub(crate) struct AgeShift {
     /// The moment of the ages that the items have.
     pub then: Moment,
     /// The moment of the ages that they get.
@@ -278,7 +278,7 @@ pub struct AgeShift {
 impl AgeShift {
     /// Returns the bucket with the item in `lane` as old as it is now, or `None` if the item has expired.
     #[inline]
-    pub fn aged(self, lanes: Lanes, words: Words, lane: Lane) -> Option<Words> {
+    pub(crate) fn aged(self, lanes: Lanes, words: Words, lane: Lane) -> Option<Words> {
         let age = lanes.age(words, lane, self.then).cast_signed().saturating_add(self.ticks);
         // No item is younger than the present tick.
         let age = age.max(0).cast_unsigned();
@@ -286,7 +286,7 @@ impl AgeShift {
     }
 
     /// Brings the items of all these buckets to their age now, and removes the expired ones.
-    pub fn make_older(self, lanes: Lanes, words: &mut [u64]) {
+    pub(crate) fn make_older(self, lanes: Lanes, words: &mut [u64]) {
         lanes.replace_each(words, |old| {
             lanes.taken(old.heads).fold(old, |words, lane| {
                 self.aged(lanes, words, lane).unwrap_or_else(|| lanes.without_whole(words, lane))

@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 
 impl<'a, L: Lease<'a>> Shard<L> {
     /// Adds a copy of an item, by however many moves. Returns whether there is room. No other thread has the filter.
-    pub fn insert_exhaustively(self, place: Place) -> Result<bool, L::Lapsed> {
+    pub(crate) fn insert_exhaustively(self, place: Place) -> Result<bool, L::Lapsed> {
         let locked = self.lock_all()?;
         let lanes = self.lanes();
         // For each bucket that was reached, the item that would move there: its bucket, and its lane.

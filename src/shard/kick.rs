@@ -141,7 +141,7 @@ const MAX_BUCKETS: usize = MAX_MOVES + 2;
 
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Room was made, and the newcomer is in it.
     Placed,
     /// The newcomer is here already; no item was moved.
@@ -153,7 +153,7 @@ pub enum Outcome {
 /// Whether to add another copy of a newcomer that is present.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copies {
+pub(crate) enum Copies {
     Add,
     UnlessPresent,
 }
@@ -162,7 +162,7 @@ pub enum Copies {
 #[doc(hidden)]
 #[cold]
 #[inline(never)]
-pub fn kick<'a, L: Lease<'a>>(
+pub(crate) fn kick<'a, L: Lease<'a>>(
     shard: Shard<L>,
     place: Place,
     copies: Copies,
@@ -205,7 +205,7 @@ fn kick_far<'a, L: Lease<'a>>(
 
 /// Moves the items of the path and places the newcomer, if the path is still as it was found.
 #[doc(hidden)]
-pub fn execute<'a, L: Lease<'a>>(
+pub(crate) fn execute<'a, L: Lease<'a>>(
     shard: Shard<L>,
     path: &Path,
     place: Place,

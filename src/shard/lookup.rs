@@ -16,14 +16,14 @@ use crate::table::stripe::{Locks, SeenVersion};
 const TRIES: usize = if SMALL { 0 } else { 16 };
 
 /// The versions of an item's stripes that a lookup has to validate.
-pub struct SeenVersions<'a> {
+pub(crate) struct SeenVersions<'a> {
     last: SeenVersion<'a>,
     first: Option<SeenVersion<'a>>,
 }
 
 impl SeenVersions<'_> {
     #[inline(always)]
-    pub fn still_hold(self) -> bool {
+    pub(crate) fn still_hold(self) -> bool {
         self.last.still_holds() && self.first.is_none_or(SeenVersion::still_holds)
     }
 }
@@ -31,20 +31,20 @@ impl SeenVersions<'_> {
 impl<'a, L: Lease<'a>> Shard<L> {
     /// Returns whether the item is here. The answer was right at some moment during the call.
     #[inline]
-    pub fn contains(self, place: Place) -> Result<bool, L::Lapsed> {
+    pub(crate) fn contains(self, place: Place) -> Result<bool, L::Lapsed> {
         self.look(place).map_or_else(|| self.contains_again(place), Ok)
     }
 
     /// Prefetches everything that a lookup reads.
     #[inline]
-    pub fn prefetch(self, place: Place) {
+    pub(crate) fn prefetch(self, place: Place) {
         prefetch(self.version(place.second));
         self.prefetch_words(place);
     }
 
     /// Prefetches both buckets, for an operation that takes a lock first. (Loads wait for a lock, prefetches do not.)
     #[inline]
-    pub fn prefetch_words(self, place: Place) {
+    pub(crate) fn prefetch_words(self, place: Place) {
         prefetch(self.heads(place.first));
         prefetch(self.heads(place.second));
     }
@@ -52,7 +52,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Looks once, without a lock. Returns `None` if the item may have been moving (a hit in a narrow bucket of a fixed
     /// filter is certain nevertheless), or if the meaning of the words may have changed.
     #[inline(always)]
-    pub fn look(self, place: Place) -> Option<bool> {
+    pub(crate) fn look(self, place: Place) -> Option<bool> {
         if L::IS_PERMANENT {
             let spot = (self.index(place.first), self.index(place.second), place.fp);
             return if self.is_wide() {
@@ -82,14 +82,14 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Whether the words that were read after these versions all stood at one moment, at which this shard owned the
     /// item. The versions come last, because an entry may have changed and come back.
     #[inline(always)]
-    pub fn still_holds(self, seen: SeenVersions<'_>) -> bool {
+    pub(crate) fn still_holds(self, seen: SeenVersions<'_>) -> bool {
         self.check().is_ok() && seen.still_hold()
     }
 
     /// Reads the versions that a lookup of an item has to validate: that of the bucket that it reads last, or of both
     /// where items expire in wide buckets ([sweeps](mod@crate::shard::sweep#is-a-lookup-right)).
     #[inline(always)]
-    pub fn see(self, place: Place) -> SeenVersions<'a> {
+    pub(crate) fn see(self, place: Place) -> SeenVersions<'a> {
         let both = self.is_wide() && self.lanes().forgets();
         let last = SeenVersion::of(self.version(place.second));
         SeenVersions { last, first: both.then(|| SeenVersion::of(self.version(place.first))) }
@@ -98,21 +98,21 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Reads the second words of two wide buckets. Both are read: which bucket has the head is random, so a branch on
     /// it would be mispredicted.
     #[inline(always)]
-    pub fn both_tails(self, place: Place) -> [u64; 2] {
+    pub(crate) fn both_tails(self, place: Place) -> [u64; 2] {
         [self.tails(place.first), self.tails(place.second)]
     }
 
     /// Whether a hit needs no version, because the meaning of its word never changes and the word was stored
     /// at once.
     #[inline]
-    pub fn hits_need_no_version(self) -> bool {
+    pub(crate) fn hits_need_no_version(self) -> bool {
         L::IS_PERMANENT && !self.is_wide()
     }
 
     /// Looks again after a [look](Self::look) without an answer, and finally under the locks.
     #[cold]
     #[inline(never)]
-    pub fn contains_again(self, place: Place) -> Result<bool, L::Lapsed> {
+    pub(crate) fn contains_again(self, place: Place) -> Result<bool, L::Lapsed> {
         for _ in (0..).take(TRIES) {
             std::hint::spin_loop();
             self.check()?;
@@ -124,7 +124,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     #[inline]
-    pub fn contains_locked(self, locked: &impl Locks, place: Place) -> bool {
+    pub(crate) fn contains_locked(self, locked: &impl Locks, place: Place) -> bool {
         let (first, second) = self.read_both(locked, place);
         self.has_match([first.heads, second.heads], || [first.tails, second.tails], place.fp)
     }
@@ -132,7 +132,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Whether a lane of two buckets matches the item. (An item that is inserted is usually absent, and in wide buckets
     /// so is its head: then the tails are not read.)
     #[inline(always)]
-    pub fn has_match(
+    pub(crate) fn has_match(
         self,
         heads: [u64; 2],
         tails: impl FnOnce() -> [u64; 2],
@@ -149,7 +149,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     ///
     /// Zero needs no lock. More than zero needs both locks: two words cannot be read at one moment, and
     /// copies are inserted and removed one by one without a version change.
-    pub fn count(self, place: Place) -> Result<usize, L::Lapsed> {
+    pub(crate) fn count(self, place: Place) -> Result<usize, L::Lapsed> {
         if !self.contains(place)? {
             return Ok(0);
         }
@@ -158,13 +158,13 @@ impl<'a, L: Lease<'a>> Shard<L> {
         Ok(self.count_locked(&locked, place))
     }
 
-    pub fn count_locked(self, locked: &impl Locks, place: Place) -> usize {
+    pub(crate) fn count_locked(self, locked: &impl Locks, place: Place) -> usize {
         let (first, second) = self.read_both(locked, place);
         self.matching(first, place.fp).len() + self.matching(second, place.fp).len()
     }
 
     /// Returns the copies of the item, by recent words.
-    pub fn matches_of(self, place: Place) -> Matches {
+    pub(crate) fn matches_of(self, place: Place) -> Matches {
         let both = [place.first, place.second].map(|bucket| (bucket, self.read(bucket)));
         both.into_iter().fold(Matches::default(), |copies, (bucket, heads)| {
             let words = self.read_rest(bucket, heads);

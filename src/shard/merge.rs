@@ -24,7 +24,7 @@ use crate::shard::{Lease, Shard};
 use crate::table::stripe::Locks;
 
 /// The outcome of merging an entry.
-pub enum Merged {
+pub(crate) enum Merged {
     /// A lane covers it.
     Covered,
     /// The entry replaced `before`, which was finer.
@@ -42,7 +42,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// the shard has expired. `counts` is whether the entry counts as an item if it is added. The caller holds all
     /// locks of the shard.
     #[inline]
-    pub fn merge_entry(
+    pub(crate) fn merge_entry(
         self,
         locked: &impl Locks,
         place: Place,
@@ -140,7 +140,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Moves the items on a path, starting at its end. Returns the bucket that has room then. The caller
     /// holds all locks of the shard, and nothing in it has expired.
     #[doc(hidden)]
-    pub fn move_along(self, locked: &impl Locks, path: &Path) -> Option<Bucket> {
+    pub(crate) fn move_along(self, locked: &impl Locks, path: &Path) -> Option<Bucket> {
         let lanes = self.lanes();
         let moved = self.stripes::<{ MAX_MOVES + 1 }>(path.buckets());
         let _moving = self.write_section(locked, &moved);

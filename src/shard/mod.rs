@@ -33,14 +33,14 @@
 //! these invalidates readers first.
 
 #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-pub mod exhaustive;
-pub mod kick;
-pub mod lookup;
-pub mod merge;
-pub mod path;
-pub mod sweep;
-pub mod whole;
-pub mod write;
+pub(crate) mod exhaustive;
+pub(crate) mod kick;
+pub(crate) mod lookup;
+pub(crate) mod merge;
+pub(crate) mod path;
+pub(crate) mod sweep;
+pub(crate) mod whole;
+pub(crate) mod write;
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
@@ -57,7 +57,7 @@ use std::ops::Deref;
 
 /// A shard, as its lease describes it.
 #[derive(Clone, Copy)]
-pub struct Shard<L>(pub L);
+pub(crate) struct Shard<L>(pub L);
 
 impl<L> Deref for Shard<L> {
     type Target = L;
@@ -70,7 +70,7 @@ impl<L> Deref for Shard<L> {
 
 impl<'a> Shard<Permanent<'a>> {
     /// Returns a shard whose lease never ends, or is not checked.
-    pub fn new(table: &'a Table, index: usize) -> Self {
+    pub(crate) fn new(table: &'a Table, index: usize) -> Self {
         let base = index * table.geometry.buckets() as usize;
         Shard::of(Permanent { table, base, is_wide: table.is_wide() })
     }
@@ -78,7 +78,7 @@ impl<'a> Shard<Permanent<'a>> {
 
 impl<'a, L: Lease<'a>> Shard<L> {
     #[inline]
-    pub fn of(lease: L) -> Self {
+    pub(crate) fn of(lease: L) -> Self {
         debug_assert!(lease.table().is_wide() == lease.is_wide());
         Shard(lease)
     }
@@ -86,7 +86,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Returns the fingerprint with the present stamp, for an item that is placed now. The caller holds a
     /// lock of the shard.
     #[inline]
-    pub fn stamped(self, fp: Fingerprint) -> Fingerprint {
+    pub(crate) fn stamped(self, fp: Fingerprint) -> Fingerprint {
         if self.lanes().forgets() { self.lanes().stamped(fp, self.now()) } else { fp }
     }
 
@@ -94,7 +94,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Reads the first word, which determines which lanes are empty.
     #[inline]
-    pub fn read(self, bucket: Bucket) -> u64 {
+    pub(crate) fn read(self, bucket: Bucket) -> u64 {
         load(self.heads(bucket))
     }
 
@@ -105,7 +105,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     #[inline]
-    pub fn read_locked(self, locked: &impl Locks, bucket: Bucket) -> Words {
+    pub(crate) fn read_locked(self, locked: &impl Locks, bucket: Bucket) -> Words {
         let word = self.word(bucket);
         let tails = if self.is_wide() { self.table().read_locked(locked, word + 1) } else { 0 };
         Words { heads: self.table().read_locked(locked, word), tails }
@@ -117,7 +117,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     #[inline]
-    pub fn write(self, locked: &impl Locks, bucket: Bucket, Words { heads, tails }: Words) {
+    pub(crate) fn write(self, locked: &impl Locks, bucket: Bucket, Words { heads, tails }: Words) {
         let word = self.word(bucket);
         if self.is_wide() {
             self.table().write(locked, word + 1, tails);
@@ -125,7 +125,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         self.table().write(locked, word, heads);
     }
 
-    pub fn buckets(self) -> impl Iterator<Item = Bucket> {
+    pub(crate) fn buckets(self) -> impl Iterator<Item = Bucket> {
         (0..self.table().geometry.buckets()).map(Bucket)
     }
 
@@ -144,42 +144,42 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Returns the stripes of all these buckets.
     #[inline]
-    pub fn stripes<const N: usize>(
+    pub(crate) fn stripes<const N: usize>(
         self,
         buckets: impl IntoIterator<Item = Bucket>,
     ) -> StripeSet<N> {
         buckets.into_iter().map(|bucket| self.stripe(bucket)).collect()
     }
 
-    pub fn own_stripes(self) -> impl Iterator<Item = usize> + use<L> {
+    pub(crate) fn own_stripes(self) -> impl Iterator<Item = usize> + use<L> {
         let first = Table::stripe_of(self.base());
         first..first + self.table().geometry.stripes() as usize
     }
 
-    pub fn items(self, stripe: usize) -> i32 {
+    pub(crate) fn items(self, stripe: usize) -> i32 {
         self.table().stripes.items(stripe)
     }
 
-    pub fn set_items(self, locked: &impl Locks, stripe: usize, items: i32) {
+    pub(crate) fn set_items(self, locked: &impl Locks, stripe: usize, items: i32) {
         self.table().stripes.set_items(locked, stripe, items);
     }
 
     #[inline]
-    pub fn add_items(self, locked: &impl Locks, bucket: Bucket, change: i32) {
+    pub(crate) fn add_items(self, locked: &impl Locks, bucket: Bucket, change: i32) {
         self.table().stripes.add_items(locked, self.stripe(bucket), change);
     }
 
     // Locks.
 
     #[inline]
-    pub fn lock_one(self, bucket: Bucket) -> Result<LockGuard<'a>, L::Lapsed> {
+    pub(crate) fn lock_one(self, bucket: Bucket) -> Result<LockGuard<'a>, L::Lapsed> {
         let locked = self.table().stripes.lock(self.stripe(bucket));
         self.check().map(|()| locked)
     }
 
     /// Locks the stripes of both buckets of an item.
     #[inline]
-    pub fn lock(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
+    pub(crate) fn lock(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
         let both = [self.stripe(place.first), self.stripe(place.second)];
         let locked = self.table().stripes.lock_two(both);
         self.check().map(|()| locked)
@@ -187,13 +187,16 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// The same for a caller that may go on to split the shard. To a model checker, this check of the lease
     /// is no event (see [`check_alone`](Lease::check_alone)).
-    pub fn lock_before_split(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
+    pub(crate) fn lock_before_split(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
         let both = [self.stripe(place.first), self.stripe(place.second)];
         let locked = self.table().stripes.lock_two(both);
         self.check_alone().map(|()| locked)
     }
 
-    pub fn lock_many<const N: usize>(self, which: &StripeSet<N>) -> Result<Many<'a, N>, L::Lapsed> {
+    pub(crate) fn lock_many<const N: usize>(
+        self,
+        which: &StripeSet<N>,
+    ) -> Result<Many<'a, N>, L::Lapsed> {
         let locked = self.table().stripes.lock_many(which);
         self.check()?;
         self.time_after_sweep(&locked, which.iter());
@@ -201,7 +204,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Locks every stripe of the shard.
-    pub fn lock_all(self) -> Result<Many<'a, SHARD_STRIPES>, L::Lapsed> {
+    pub(crate) fn lock_all(self) -> Result<Many<'a, SHARD_STRIPES>, L::Lapsed> {
         let all = self.own_stripes().collect();
         let locked = self.table().stripes.lock_many(&all);
         self.check_alone()?;
@@ -211,7 +214,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Makes the versions of these stripes odd until the result is dropped.
     #[inline]
-    pub fn write_section<'l, const N: usize>(
+    pub(crate) fn write_section<'l, const N: usize>(
         self,
         locked: &'l impl Locks,
         which: &'l StripeSet<N>,
@@ -224,7 +227,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
 }
 
 /// The maximum number of full buckets on the list of a search for room, under any lease.
-pub const MAX_NODES: usize = if SMALL { 16 } else { 512 };
+pub(crate) const MAX_NODES: usize = if SMALL { 16 } else { 512 };
 
 /// Where a shard is, whether it still owns the items that an operation asks about, and what its lanes mean.
 ///
@@ -233,7 +236,7 @@ pub const MAX_NODES: usize = if SMALL { 16 } else { 512 };
 /// [`UntilSplit`](crate::backend::growing::until_split::UntilSplit). Its fingerprints [lose
 /// bits](crate::layout::shrinking), and match more items the more they have lost;
 /// [void](crate::backend::growing::void) lanes are not one item each.
-pub trait Lease<'a>: Copy {
+pub(crate) trait Lease<'a>: Copy {
     /// The error that the lease has ended, so that the caller has to look up the item's shard again.
     type Lapsed: Debug;
 
@@ -330,7 +333,7 @@ pub trait Lease<'a>: Copy {
 
 /// The effect of a removal on the lane that matches its item best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removing {
+pub(crate) enum Removing {
     /// The lane goes, and its stripe counts one item less.
     Lane,
     /// The lane stays, since other items may need it.
@@ -341,7 +344,7 @@ pub enum Removing {
 
 /// The reason why a shard refused an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal<E> {
+pub(crate) enum Refusal<E> {
     /// There is no room for the item.
     Full,
     /// The shard no longer owns the item.
@@ -355,12 +358,12 @@ impl<E> From<E> for Refusal<E> {
 }
 
 /// The result of an operation that fails if the shard is full or no longer owns the item (`E`).
-pub type Answer<T, E> = Result<T, Refusal<E>>;
+pub(crate) type Answer<T, E> = Result<T, Refusal<E>>;
 
 /// The lease of a fixed filter's shard, which never ends. In a growing filter, work on a whole shard uses it, too: its
 /// caller makes sure that the shard is not split meanwhile, or does not mind.
 #[derive(Clone, Copy)]
-pub struct Permanent<'a, W = bool> {
+pub(crate) struct Permanent<'a, W = bool> {
     pub table: &'a Table,
     pub base: usize,
     /// Whether the shard's buckets are wide: a value, or [`Known`].

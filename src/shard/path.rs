@@ -38,20 +38,20 @@ use crate::shard::{Lease, MAX_NODES, Shard};
 use arrayvec::ArrayVec;
 
 /// The most items that move for one newcomer.
-pub const MAX_MOVES: usize = if SMALL { 3 } else { 14 };
+pub(crate) const MAX_MOVES: usize = if SMALL { 3 } else { 14 };
 
 /// One item to move: from here to the bucket of the next step, or to the path's end.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub(crate) struct Step {
     pub bucket: Bucket,
     pub lane: Lane,
 }
 
-pub type Steps<const MAX: usize = MAX_MOVES> = ArrayVec<Step, MAX>;
+pub(crate) type Steps<const MAX: usize = MAX_MOVES> = ArrayVec<Step, MAX>;
 
 /// At most `MAX` items to move, starting in one of the newcomer's buckets, and a bucket that has room.
 #[derive(Clone, Debug)]
-pub struct Path<const MAX: usize = MAX_MOVES> {
+pub(crate) struct Path<const MAX: usize = MAX_MOVES> {
     steps: Steps<MAX>,
     end: Bucket,
 }
@@ -59,7 +59,7 @@ pub struct Path<const MAX: usize = MAX_MOVES> {
 impl<const MAX: usize> Path<MAX> {
     /// Returns `None` if a bucket appears twice.
     #[inline]
-    pub fn new(steps: Steps<MAX>, end: Bucket) -> Option<Self> {
+    pub(crate) fn new(steps: Steps<MAX>, end: Bucket) -> Option<Self> {
         // An item's two buckets differ, so a path of one move never crosses itself.
         let is_simple = steps.len() < 2
             || steps.iter().enumerate().all(|(index, step)| {
@@ -70,17 +70,17 @@ impl<const MAX: usize> Path<MAX> {
     }
 
     #[inline]
-    pub fn steps(&self) -> &[Step] {
+    pub(crate) fn steps(&self) -> &[Step] {
         &self.steps
     }
 
     #[inline]
-    pub fn end(&self) -> Bucket {
+    pub(crate) fn end(&self) -> Bucket {
         self.end
     }
 
     /// Returns all buckets of the path, in its order.
-    pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
+    pub(crate) fn buckets(&self) -> impl Iterator<Item = Bucket> {
         self.steps.iter().map(|step| step.bucket).chain([self.end])
     }
 }
@@ -99,7 +99,7 @@ struct Node {
 /// Finds a path with at most one move that makes room for `place`. Four searches of five end here, without a
 /// list.
 #[inline]
-pub fn find_near<'a, L: Lease<'a>>(shard: Shard<L>, place: Place) -> Option<Path<1>> {
+pub(crate) fn find_near<'a, L: Lease<'a>>(shard: Shard<L>, place: Place) -> Option<Path<1>> {
     let lanes = shard.lanes();
     let words = [shard.read(place.first), shard.read(place.second)];
     // Both were full a moment ago, or the item was sent here from another shard.
@@ -120,7 +120,7 @@ pub fn find_near<'a, L: Lease<'a>>(shard: Shard<L>, place: Place) -> Option<Path
 }
 
 /// Finds the shortest path that makes room for `place`, if there is one within the limits.
-pub fn find<'a, L: Lease<'a>>(shard: Shard<L>, place: Place) -> Option<Path> {
+pub(crate) fn find<'a, L: Lease<'a>>(shard: Shard<L>, place: Place) -> Option<Path> {
     let mut nodes = ArrayVec::new();
     loop {
         let end = search(shard, place, &mut nodes)?;

@@ -88,14 +88,14 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Returns the time. A caller that does not hold a lock of the shard may get an earlier one, and asks again under
     /// the lock.
     #[inline]
-    pub fn now(&self) -> Moment {
+    pub(crate) fn now(&self) -> Moment {
         self.clock().map_or(Moment::FIRST, Clock::now)
     }
 
     /// Returns the time, for a caller that has just locked these stripes. If a tick is passing, sweeps those
     /// stripes that have not been swept, so that no lane in them has expired by that time.
     #[inline]
-    pub fn time_after_sweep(
+    pub(crate) fn time_after_sweep(
         &self,
         locked: &impl Locks,
         stripes: impl IntoIterator<Item = usize>,
@@ -109,12 +109,12 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// The same for the stripes of an item.
     #[inline]
-    pub fn sweep_own(&self, locked: &impl Locks, place: Place) -> Moment {
+    pub(crate) fn sweep_own(&self, locked: &impl Locks, place: Place) -> Moment {
         self.time_after_sweep(locked, [place.first, place.second].map(|bucket| self.stripe(bucket)))
     }
 
     /// Returns the present time to a caller that holds all locks of the shard. Nothing in it has expired by then.
-    pub fn swept_time(&self, locked: &impl Locks, ticking: &Ticking) -> (Time, Moment) {
+    pub(crate) fn swept_time(&self, locked: &impl Locks, ticking: &Ticking) -> (Time, Moment) {
         let (time, now) = ticking.time();
         // A tick may have begun since the locks were acquired. It cannot have passed.
         if now.is_passing() {
@@ -124,7 +124,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Marks all stripes as swept in this tick. The caller holds all locks of the shard.
-    pub fn mark_swept(&self, locked: &impl Locks, now: Moment) {
+    pub(crate) fn mark_swept(&self, locked: &impl Locks, now: Moment) {
         self.own_stripes().for_each(|stripe| self.table().stripes.set_swept(locked, stripe, now));
     }
 
@@ -146,7 +146,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Sweeps the stripes of an item.
     #[cold]
     #[inline(never)]
-    pub fn sweep_both(&self, place: Place) -> Result<(), L::Lapsed> {
+    pub(crate) fn sweep_both(&self, place: Place) -> Result<(), L::Lapsed> {
         let both = [place.first, place.second].map(|bucket| self.stripe(bucket));
         let now = self.now();
         if both.iter().all(|stripe| self.table().stripes.is_swept(*stripe, now)) {
@@ -161,7 +161,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Sweeps one stripe after the other, if a tick is passing: the result of a search for room must not
     /// depend on the progress of the tick.
     #[inline]
-    pub fn sweep_all(&self) -> Result<(), L::Lapsed> {
+    pub(crate) fn sweep_all(&self) -> Result<(), L::Lapsed> {
         let (stripes, now) = (&self.table().stripes, self.now());
         if !now.is_passing() {
             return Ok(());
@@ -176,13 +176,13 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Erases the expired lanes of a stripe, unless a writer has done so in this tick. `uncounted` is called
     /// with the words before that, and returns how many of these lanes the stripe does not count.
-    pub fn sweep(&self, stripe: usize, now: Moment, uncounted: impl FnMut(&[u64]) -> i32) {
+    pub(crate) fn sweep(&self, stripe: usize, now: Moment, uncounted: impl FnMut(&[u64]) -> i32) {
         self.sweep_if(stripe, now, || true, uncounted);
     }
 
     /// The same for a shard that may be out of use, whose stripe is only marked then. `is_in_use` is called under the
     /// lock.
-    pub fn sweep_if(
+    pub(crate) fn sweep_if(
         &self,
         stripe: usize,
         now: Moment,

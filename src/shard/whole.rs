@@ -12,17 +12,17 @@ use crate::table::stripe::{Locks, StripeSet};
 use crate::table::ticking::{Ticking, Time};
 
 /// Fills a shard of a new table with a copy that holds `items` items.
-pub fn fill(table: &Table, shard: usize, from: &[u64], items: i64) {
+pub(crate) fn fill(table: &Table, shard: usize, from: &[u64], items: i64) {
     let Ok(()) = Shard::new(table, shard).fill(from, items);
 }
 
 /// Reads the words of a shard of a new table.
-pub fn read_shard(table: &Table, shard: usize, to: &mut [u64]) {
+pub(crate) fn read_shard(table: &Table, shard: usize, to: &mut [u64]) {
     let Ok(_) = Shard::new(table, shard).copy(None, to);
 }
 
 /// Returns a recent number of the lanes with each stamp in these shards.
-pub fn items_by_stamp<'a>(
+pub(crate) fn items_by_stamp<'a>(
     lanes: Lanes,
     shards: impl Iterator<Item = Shard<Permanent<'a>>>,
 ) -> ByStamp {
@@ -34,14 +34,14 @@ pub fn items_by_stamp<'a>(
 }
 
 /// Empties a shard of a new table.
-pub fn clear(table: &Table, shard: usize) {
+pub(crate) fn clear(table: &Table, shard: usize) {
     let Ok(()) = Shard::new(table, shard).clear(|| ());
 }
 
 impl<'a, L: Lease<'a>> Shard<L> {
     /// Empties the shard, and calls `cleared` before other threads can write to it again. All stripes are
     /// locked, so that no item moves from a segment that has not been cleared yet into one that has.
-    pub fn clear(self, cleared: impl FnOnce()) -> Result<(), L::Lapsed> {
+    pub(crate) fn clear(self, cleared: impl FnOnce()) -> Result<(), L::Lapsed> {
         let locked = self.lock_all()?;
         self.invalidate_all_readers(&locked);
         let all = self.own_stripes().collect::<StripeSet<SHARD_STRIPES>>();
@@ -65,7 +65,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Copies the words of all buckets as they are at one moment. Returns the number of items that the stripes count
     /// at that moment, and its time, if the filter forgets.
-    pub fn copy(
+    pub(crate) fn copy(
         self,
         ticking: Option<&Ticking>,
         to: &mut [u64],
@@ -92,7 +92,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Sets the counts of all stripes so that they add up to `items`, in equal parts. The remainder goes one
     /// by one to the stripes from that of `bucket` on.
-    pub fn share_out(self, locked: &impl Locks, items: i64, bucket: Bucket) {
+    pub(crate) fn share_out(self, locked: &impl Locks, items: i64, bucket: Bucket) {
         let stripes = self.own_stripes().count() as i64;
         let (each, left) = (items.div_euclid(stripes), items.rem_euclid(stripes));
         let first = self.stripe(bucket);
@@ -103,17 +103,17 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Returns recent words of all buckets.
-    pub fn all_words(self) -> impl Iterator<Item = Words> {
+    pub(crate) fn all_words(self) -> impl Iterator<Item = Words> {
         self.buckets().map(move |bucket| self.read_rest(bucket, self.read(bucket)))
     }
 
     /// Returns a recent number of items, by the counts.
-    pub fn all_items(self) -> i64 {
+    pub(crate) fn all_items(self) -> i64 {
         self.own_stripes().map(|stripe| i64::from(self.items(stripe))).sum()
     }
 
     /// Returns the buckets of one of the shard's stripes.
-    pub fn buckets_of(self, stripe: usize) -> impl Iterator<Item = Bucket> {
+    pub(crate) fn buckets_of(self, stripe: usize) -> impl Iterator<Item = Bucket> {
         let first = ((stripe - Table::stripe_of(self.base())) as u32) * STRIPE_BUCKETS;
         (first..(first + STRIPE_BUCKETS).min(self.table().geometry.buckets())).map(Bucket)
     }

@@ -22,7 +22,7 @@ struct Rank {
 impl<'a, L: Lease<'a>> Shard<L> {
     /// Adds a copy of the item.
     #[cfg(any(test, loom, shuttle))]
-    pub fn insert(self, place: Place) -> Answer<(), L::Lapsed> {
+    pub(crate) fn insert(self, place: Place) -> Answer<(), L::Lapsed> {
         match self.insert_at_once(place) {
             Some(()) => Ok(()),
             None => kick(self, place, Copies::Add).map(|_| ()),
@@ -35,7 +35,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// copy already. The other bucket is not searched, which would make each insert slower. So if all copies that are
     /// allowed are there, one more may come.
     #[inline(always)]
-    pub fn insert_at_once(self, place: Place) -> Option<()> {
+    pub(crate) fn insert_at_once(self, place: Place) -> Option<()> {
         let (bucket, word) =
             self.emptier_of(place, self.read(place.first), self.read(place.second));
         // Finding out that both buckets are full takes no lock.
@@ -52,7 +52,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Returns the emptier of the item's buckets, and its word. Filling the emptier one makes buckets fill up
     /// later and kicks rarer.
     #[inline]
-    pub fn emptier_of(self, place: Place, first: u64, second: u64) -> (Bucket, u64) {
+    pub(crate) fn emptier_of(self, place: Place, first: u64, second: u64) -> (Bucket, u64) {
         let (in_first, in_second) = (self.lanes().empty(first), self.lanes().empty(second));
         let second_is = in_second.is_emptier_than(in_first);
         if second_is { (place.second, second) } else { (place.first, first) }
@@ -60,7 +60,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Puts `fp` into an empty lane of `bucket`, if there is one.
     #[inline(always)]
-    pub fn fill_locked(self, locked: &impl Locks, bucket: Bucket, fp: Fingerprint) -> bool {
+    pub(crate) fn fill_locked(self, locked: &impl Locks, bucket: Bucket, fp: Fingerprint) -> bool {
         let lanes = self.lanes();
         let words = self.read_locked(locked, bucket);
         let Some(lane) = lanes.empty(words.heads).first() else { return false };
@@ -70,7 +70,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Adds the item unless it is here. Returns whether it was added.
-    pub fn insert_if_absent(self, place: Place) -> Answer<bool, L::Lapsed> {
+    pub(crate) fn insert_if_absent(self, place: Place) -> Answer<bool, L::Lapsed> {
         match self.insert_if_absent_at_once(place) {
             Some(added) => Ok(added),
             None => kick(self, place, Copies::UnlessPresent),
@@ -80,7 +80,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Adds the item unless it is here, if one of its buckets has room. Returns whether it was added, or `None` if
     /// neither bucket has room, or if the shard no longer owns the item.
     #[inline(always)]
-    pub fn insert_if_absent_at_once(self, place: Place) -> Option<bool> {
+    pub(crate) fn insert_if_absent_at_once(self, place: Place) -> Option<bool> {
         let lanes = self.lanes();
         let seen = (!self.hits_need_no_version()).then(|| self.see(place));
         let (first, second) = (self.read(place.first), self.read(place.second));
@@ -98,7 +98,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// The same, as both locks show, without a look before.
     #[inline(always)]
-    pub fn insert_if_absent_locked(self, place: Place) -> Option<bool> {
+    pub(crate) fn insert_if_absent_locked(self, place: Place) -> Option<bool> {
         let locked = self.lock(place).ok()?;
         let (first, second) = self.read_both(&locked, place);
         let tails = || [first.tails, second.tails];
@@ -115,13 +115,13 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// both are invalidated if another copy stays. An item that is removed is nearly always there, so it takes them
     /// without a look.
     #[inline]
-    pub fn remove(self, place: Place) -> Result<bool, L::Lapsed> {
+    pub(crate) fn remove(self, place: Place) -> Result<bool, L::Lapsed> {
         self.prefetch_words(place);
         self.remove_locked(place)
     }
 
     #[inline]
-    pub fn remove_locked(self, place: Place) -> Result<bool, L::Lapsed> {
+    pub(crate) fn remove_locked(self, place: Place) -> Result<bool, L::Lapsed> {
         let lanes = self.lanes();
         let locked = self.lock(place)?;
         // The time is read once, since a tick may begin meanwhile.
@@ -165,7 +165,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Returns the age in ticks of the lane that [`remove`](Self::remove) would empty, or `None` if there is
     /// none.
-    pub fn age(self, place: Place) -> Result<Option<u64>, L::Lapsed> {
+    pub(crate) fn age(self, place: Place) -> Result<Option<u64>, L::Lapsed> {
         if !self.contains(place)? {
             return Ok(None);
         }
@@ -211,7 +211,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
 impl<'a, L: Lease<'a>> Shard<L> {
     /// Stamps the item, if it is here. Returns whether it is.
     #[inline]
-    pub fn refresh(self, place: Place) -> Result<bool, L::Lapsed> {
+    pub(crate) fn refresh(self, place: Place) -> Result<bool, L::Lapsed> {
         if !self.contains(place)? {
             return Ok(false);
         }
@@ -226,7 +226,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Stamps the item if it is here, and adds it otherwise, if one of its buckets has room. Returns whether it was
     /// added, or `None` if nothing has been done.
     #[inline]
-    pub fn insert_or_refresh_at_once(self, place: Place) -> Option<bool> {
+    pub(crate) fn insert_or_refresh_at_once(self, place: Place) -> Option<bool> {
         match self.refresh(place) {
             Ok(true) => Some(false),
             Ok(false) => self.insert_if_absent_at_once(place).filter(|added| *added),
@@ -235,7 +235,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Stamps the item if it is here, and adds it otherwise. Returns whether it was added.
-    pub fn insert_or_refresh(self, place: Place) -> Answer<bool, L::Lapsed> {
+    pub(crate) fn insert_or_refresh(self, place: Place) -> Answer<bool, L::Lapsed> {
         // The loop repeats only if another thread has inserted or removed the item meanwhile.
         loop {
             if self.refresh(place)? {
@@ -250,7 +250,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Makes the oldest lane that matches the item at most `age` ticks old, after a lane of that age was
     /// removed. The removed lane may have been that of another item, which is then found in this lane for as
     /// long as in its own. So the ages that are left are the former ones without the oldest.
-    pub fn inherit_age(&self, locked: &impl Locks, place: Place, age: u64, now: Moment) {
+    pub(crate) fn inherit_age(&self, locked: &impl Locks, place: Place, age: u64, now: Moment) {
         let lanes = self.lanes();
         let both = [place.first, place.second].into_iter().flat_map(|bucket| {
             let words = self.read_locked(locked, bucket);

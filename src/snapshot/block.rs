@@ -27,7 +27,7 @@ use std::ops::BitOr;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Parses and validates the blocks of one filter.
-pub struct BlockReader {
+pub(crate) struct BlockReader {
     lanes: Lanes,
     block_bytes: u64,
     /// The number of words of a block's buckets.
@@ -37,23 +37,23 @@ pub struct BlockReader {
 }
 
 impl BlockReader {
-    pub fn new(layout: &Layout) -> Self {
+    pub(crate) fn new(layout: &Layout) -> Self {
         let shrinking = layout.grows.then(|| layout.shrinking());
         let (lanes, words) = (layout.lanes(), layout.geometry.words());
         BlockReader { lanes, block_bytes: block_bytes(layout), words, shrinking }
     }
 
-    pub fn block_words(&self) -> usize {
+    pub(crate) fn block_words(&self) -> usize {
         self.block_bytes as usize / size_of::<u64>()
     }
 
     /// Returns the byte at which a block begins.
-    pub fn offset(&self, number: u64) -> u64 {
+    pub(crate) fn offset(&self, number: u64) -> u64 {
         8 * HEADER_WORDS as u64 + number * self.block_bytes
     }
 
     /// Parses and validates a block.
-    pub fn read(&self, number: u64, words: &mut [u64]) -> Result<Block, SnapshotError> {
+    pub(crate) fn read(&self, number: u64, words: &mut [u64]) -> Result<Block, SnapshotError> {
         let at = self.offset(number);
         let damaged =
             |word: usize, what: String| Err(SnapshotError::damaged(at + 8 * word as u64, what));
@@ -76,13 +76,13 @@ impl BlockReader {
     }
 
     /// Makes the items in a shard's buckets older. Returns the figures of the rest of the shard, without its depth.
-    pub fn older(&self, words: &mut [u64], shift: AgeShift) -> Block {
+    pub(crate) fn older(&self, words: &mut [u64], shift: AgeShift) -> Block {
         shift.make_older(self.lanes, words);
         self.block(words)
     }
 
     /// Returns the time of a block, from the words before its checksum, if the filter forgets.
-    pub fn time_of(
+    pub(crate) fn time_of(
         &self,
         number: u64,
         words: [u64; TIME_WORDS],
@@ -96,7 +96,7 @@ impl BlockReader {
     }
 
     /// Checks the number of a block.
-    pub fn check_number(&self, number: u64, found: u64) -> Result<(), SnapshotError> {
+    pub(crate) fn check_number(&self, number: u64, found: u64) -> Result<(), SnapshotError> {
         if found == number {
             return Ok(());
         }
@@ -105,7 +105,7 @@ impl BlockReader {
     }
 
     /// Validates the head of a block by itself. Returns the shard's depth and its items.
-    pub fn head(
+    pub(crate) fn head(
         &self,
         number: u64,
         [found, depth, items]: [u64; BLOCK_HEAD],
@@ -121,7 +121,7 @@ impl BlockReader {
     }
 
     /// Adds up the contents of a shard. The block has no depth and no time.
-    pub fn block(&self, buckets: &[u64]) -> Block {
+    pub(crate) fn block(&self, buckets: &[u64]) -> Block {
         let mut items = self.lanes.count_taken(buckets) as u64;
         let mut match_weight = items;
         if let Some(shrinking) = self.shrinking {
@@ -161,10 +161,10 @@ impl BlockReader {
 
 /// The number of units in a root. Places are counted in these units, each of which is what a shard of the greatest
 /// depth covers.
-pub const UNITS: u64 = 1 << (MAX_LEVELS - 1);
+pub(crate) const UNITS: u64 = 1 << (MAX_LEVELS - 1);
 
 /// Adds up the blocks of a filter, part by part, and checks that they continue one another.
-pub struct Totals {
+pub(crate) struct Totals {
     lanes: Lanes,
     roots: u64,
     /// The place where the next block begins.
@@ -186,7 +186,7 @@ pub struct Totals {
 
 impl Totals {
     /// Begins at this place of a filter.
-    pub fn new(geometry: &Geometry, place: u64) -> Self {
+    pub(crate) fn new(geometry: &Geometry, place: u64) -> Self {
         Totals {
             lanes: geometry.lanes(),
             roots: geometry.shards() as u64,
@@ -202,14 +202,14 @@ impl Totals {
     }
 
     /// Begins the next part, whose header has this checksum. A file has to hold the whole filter.
-    pub fn begin_part(&mut self, header_sum: u64, is_file: bool) {
+    pub(crate) fn begin_part(&mut self, header_sum: u64, is_file: bool) {
         (self.is_file, self.blocks, self.items) = (is_file, 0, 0);
         self.sums.reset();
         self.sums.update(&header_sum.to_le_bytes());
     }
 
     /// Adds the next block. Returns `None` if it does not continue where the previous one ended.
-    pub fn add(&mut self, &Block { depth, items, sum, time, .. }: &Block) -> Option<()> {
+    pub(crate) fn add(&mut self, &Block { depth, items, sum, time, .. }: &Block) -> Option<()> {
         let units = UNITS >> depth;
         if self.is_complete() || !self.place.is_multiple_of(units) {
             return None;
@@ -228,7 +228,11 @@ impl Totals {
 
     /// Adds the next block, which was read from a part, and checks its time, too: no block has a lower count of ticks
     /// than the one before it, or the same count with another tick.
-    pub fn add_read(&mut self, reader: &BlockReader, block: &Block) -> Result<(), SnapshotError> {
+    pub(crate) fn add_read(
+        &mut self,
+        reader: &BlockReader,
+        block: &Block,
+    ) -> Result<(), SnapshotError> {
         let number = self.blocks;
         self.add(block).ok_or_else(|| {
             let what = "the block does not continue where the previous one ended";
@@ -246,30 +250,30 @@ impl Totals {
     }
 
     /// Returns whether the blocks make up every root.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.place / UNITS == self.roots
     }
 
     /// Returns the place where the next block begins, or `None` if there is no other block.
-    pub fn next(&self) -> Option<u64> {
+    pub(crate) fn next(&self) -> Option<u64> {
         (!self.is_complete()).then_some(self.place)
     }
 
     /// Returns whether the directory of these shards is [not much larger](is_balanced) than the shards themselves.
-    pub fn is_balanced(&self) -> bool {
+    pub(crate) fn is_balanced(&self) -> bool {
         is_balanced(self.roots, self.deepest, self.in_all_parts)
     }
 
     /// Returns the end of a part with these blocks, whose void lanes stand for `void` items. The end begins at byte
     /// `at`.
-    pub fn end(&self, void: u64, at: u64) -> End {
+    pub(crate) fn end(&self, void: u64, at: u64) -> End {
         let (blocks, items, place) = (self.blocks, self.items, self.place);
         let (bytes, sums) = (at + 8 * END_WORDS as u64, self.sums.digest());
         End { blocks, items, void, bytes, place, sums }
     }
 
     /// Checks all blocks together, and compares them with the end of the part, which begins at byte `at`.
-    pub fn finish(&self, end: End, at: u64) -> Result<(), SnapshotError> {
+    pub(crate) fn finish(&self, end: End, at: u64) -> Result<(), SnapshotError> {
         let damaged = |what| Err(SnapshotError::damaged(at, what));
         if self.blocks == 0 || self.end(end.void, at) != end {
             return damaged(
@@ -291,13 +295,13 @@ impl Totals {
 const HAS_NUMBER: u64 = 1 << 8;
 
 /// Returns the words of this time.
-pub fn words_of(lanes: Lanes, Time { tick, elapsed, number }: Time) -> [u64; TIME_WORDS] {
+pub(crate) fn words_of(lanes: Lanes, Time { tick, elapsed, number }: Time) -> [u64; TIME_WORDS] {
     let flag = if number.is_some() { HAS_NUMBER } else { 0 };
     [tick & lanes.last_stamp() | flag, elapsed, number.unwrap_or(0)]
 }
 
 /// Parses the words of a time, which are at byte `at`. Returns `None` if the filter does not forget.
-pub fn time_in(
+pub(crate) fn time_in(
     lanes: Lanes,
     [first, elapsed, number]: [u64; TIME_WORDS],
     at: u64,
@@ -318,12 +322,12 @@ pub fn time_in(
 /// so the filter may begin with any count. A file may contain a count that would soon overflow, so that a later block
 /// of a file of this filter would seem to be from an earlier time. So the highest bit is cleared, which leaves half of
 /// all numbers.
-pub fn from_here(time: Time) -> Time {
+pub(crate) fn from_here(time: Time) -> Time {
     Time { elapsed: time.elapsed & (u64::MAX >> 1), ..time }
 }
 
 /// Returns how much older a block is at the last time. `None` if it was copied at that time.
-pub fn age_shift(time: Option<Time>, last: Option<Time>) -> Option<AgeShift> {
+pub(crate) fn age_shift(time: Option<Time>, last: Option<Time>) -> Option<AgeShift> {
     let (time, last) = time.zip(last)?;
     let ticks = last.elapsed.saturating_sub(time.elapsed).try_into().unwrap_or(i64::MAX);
     let [then, now] = [time, last].map(|time| Moment::of_tick(time.tick));

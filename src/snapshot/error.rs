@@ -82,7 +82,7 @@ pub enum SnapshotErrorKind {
 }
 
 /// What to do about a file that is longer than it may be.
-pub const TOO_LARGE: &str =
+pub(crate) const TOO_LARGE: &str =
     ": this process may write no file of that size; raise its limit (`ulimit -f`) and try again";
 
 impl SnapshotError {

@@ -289,24 +289,24 @@ pub(crate) struct End {
 
 impl End {
     /// Returns whether this word, in the byte order of a file, begins an end.
-    pub fn begins(word: u64) -> bool {
+    pub(crate) fn begins(word: u64) -> bool {
         word.to_ne_bytes() == END
     }
 
-    pub fn words(self) -> [u64; END_WORDS] {
+    pub(crate) fn words(self) -> [u64; END_WORDS] {
         let End { blocks, items, void, bytes, place, sums } = self;
         [u64::from_le_bytes(END), blocks, items.cast_unsigned(), void, bytes, place, sums, 0]
     }
 
     /// Returns the length of a part according to its last bytes, or `None` if these are not an end. The end is not
     /// validated.
-    pub fn length_in(bytes: &[u8]) -> Option<u64> {
+    pub(crate) fn length_in(bytes: &[u8]) -> Option<u64> {
         let (words, _) = bytes.last_chunk::<{ 8 * END_WORDS }>()?.as_chunks::<8>();
         (words[0] == END).then(|| u64::from_le_bytes(words[4]))
     }
 
     /// Parses an end that was read at byte `at`, of a filter that may or may not have void lanes.
-    pub fn read(
+    pub(crate) fn read(
         words: &mut [u64; END_WORDS],
         at: u64,
         may_have_void: bool,
@@ -324,7 +324,7 @@ impl End {
     }
 
     /// Returns the number of items of the filter, after its last part.
-    pub fn all_items(&self) -> usize {
+    pub(crate) fn all_items(&self) -> usize {
         let counted = u64::try_from(self.items).unwrap_or(0);
         counted.saturating_add(self.void).try_into().unwrap_or(usize::MAX)
     }

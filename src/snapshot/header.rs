@@ -28,7 +28,7 @@ const STATE: usize = 22;
 
 /// The part of a filter to write.
 #[derive(Clone, Copy)]
-pub struct Part {
+pub(crate) struct Part {
     /// The place where it begins.
     pub start: u64,
     /// Whether the part is a file, which holds all of the filter.
@@ -41,11 +41,12 @@ pub struct Part {
 
 impl Part {
     /// The whole filter, as a file.
-    pub const FILE: Part = Part { start: 0, is_file: true, state: 0, most_bytes: usize::MAX };
+    pub(crate) const FILE: Part =
+        Part { start: 0, is_file: true, state: 0, most_bytes: usize::MAX };
 
     /// The whole filter, as a file that differs from every other one, also from one with the same contents.
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    pub fn state() -> Part {
+    pub(crate) fn state() -> Part {
         Part { state: random_number(), ..Part::FILE }
     }
 }
@@ -58,7 +59,7 @@ pub(crate) struct Header {
 
 impl Header {
     /// Parses and validates the words of a header, but for the hasher.
-    pub fn read(mut words: [u64; HEADER_WORDS]) -> Result<Self, SnapshotError> {
+    pub(crate) fn read(mut words: [u64; HEADER_WORDS]) -> Result<Self, SnapshotError> {
         if !is_snapshot(&words) {
             return Err(SnapshotError::not_a_snapshot());
         }
@@ -76,28 +77,28 @@ impl Header {
     }
 
     /// Returns whether the part is a file, which holds all of a filter.
-    pub fn is_file(&self) -> bool {
+    pub(crate) fn is_file(&self) -> bool {
         self.words[0] == u64::from_le_bytes(MAGIC)
     }
 
     /// Returns the place where the part begins.
-    pub fn start(&self) -> u64 {
+    pub(crate) fn start(&self) -> u64 {
         self.words[START]
     }
 
-    pub fn sum(&self) -> u64 {
+    pub(crate) fn sum(&self) -> u64 {
         self.words[HEADER_WORDS - 1]
     }
 
     /// Returns the name of the filter's hasher.
-    pub fn hasher_name(&self) -> String {
+    pub(crate) fn hasher_name(&self) -> String {
         let bytes: Vec<u8> = self.words[NAME].iter().flat_map(|word| word.to_le_bytes()).collect();
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         String::from_utf8_lossy(&bytes[..end]).into_owned()
     }
 
     /// Returns the filter's hasher, if it is of this type. The layout is then that of a filter with it.
-    pub fn hasher<S: PersistentHasher>(&mut self) -> Result<S, SnapshotError> {
+    pub(crate) fn hasher<S: PersistentHasher>(&mut self) -> Result<S, SnapshotError> {
         let wrong = |text| Err(SnapshotError::new(SnapshotErrorKind::WrongHasher, text));
         let (found, words) = (self.hasher_name(), &self.words);
         if found != S::NAME {
@@ -127,7 +128,7 @@ impl Header {
     }
 
     /// Returns whether two headers can belong to one filter. The limit of its size may have changed.
-    pub fn is_of_one_filter_with(&self, other: &Self) -> bool {
+    pub(crate) fn is_of_one_filter_with(&self, other: &Self) -> bool {
         let of_part = [0, LIMIT, START, STATE, HEADER_WORDS - 1];
         (0..HEADER_WORDS).all(|at| of_part.contains(&at) || self.words[at] == other.words[at])
     }

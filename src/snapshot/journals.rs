@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::journal::read::Reader;
 
 /// Returns the beginning of the names of a state's journals. A long name of a state is replaced by its hash.
-pub fn journals_begin(state: &OsStr) -> OsString {
+pub(crate) fn journals_begin(state: &OsStr) -> OsString {
     let mut start = match state.len() {
         ..=110 => state.to_os_string(),
         _ => format!("{:016x}", xxh3_64(state.as_encoded_bytes())).into(),

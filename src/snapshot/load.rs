@@ -39,7 +39,7 @@ const PARTS: usize = 16;
 const BYTES_FOR_A_THREAD: u64 = 4 << 20;
 
 /// The header and the end of a file, which fit each other and the length of the file.
-pub struct Outline {
+pub(crate) struct Outline {
     pub header: Header,
     pub end: End,
     /// The byte at which the end begins.
@@ -49,7 +49,7 @@ pub struct Outline {
 
 impl Outline {
     /// Reads the outline of a file. Returns `None` if this is not a regular file.
-    pub fn read(file: &File) -> Result<Option<Self>, SnapshotError> {
+    pub(crate) fn read(file: &File) -> Result<Option<Self>, SnapshotError> {
         let about = file.metadata().map_err(SnapshotError::io("cannot read"))?;
         if !about.is_file() {
             return Ok(None);
@@ -91,7 +91,7 @@ impl Outline {
 }
 
 /// Loads a file.
-pub fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), SnapshotError> {
+pub(crate) fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), SnapshotError> {
     let Some(Outline { mut header, end, end_at, length }) = Outline::read(&file)? else {
         return read(&file);
     };
@@ -114,7 +114,7 @@ pub fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), SnapshotErr
 }
 
 /// Fills `words` with the bytes from byte `at` on.
-pub fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), SnapshotError> {
+pub(crate) fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), SnapshotError> {
     let bytes = bytes_of(words);
     #[cfg(unix)]
     let read = std::os::unix::fs::FileExt::read_exact_at(file, bytes, at);

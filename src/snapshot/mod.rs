@@ -13,16 +13,16 @@
 //!
 //! The types that backends and files share are in [`backend::shards`](crate::backend::shards).
 
-pub mod block;
-pub mod error;
-pub mod format;
-pub mod header;
-pub mod journals;
-pub mod load;
-pub mod lookup;
-pub mod read;
-pub mod replace;
-pub mod write;
+pub(crate) mod block;
+pub(crate) mod error;
+pub(crate) mod format;
+pub(crate) mod header;
+pub(crate) mod journals;
+pub(crate) mod load;
+pub(crate) mod lookup;
+pub(crate) mod read;
+pub(crate) mod replace;
+pub(crate) mod write;
 
 pub use error::{SnapshotError, SnapshotErrorKind};
 pub use load::SnapshotInfo;

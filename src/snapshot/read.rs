@@ -30,7 +30,7 @@ use std::fmt;
 use std::io::{ErrorKind, Read};
 
 /// Reads a filter that is one part.
-pub fn read<S: PersistentHasher>(reader: impl Read) -> Result<(Backend, S), SnapshotError> {
+pub(crate) fn read<S: PersistentHasher>(reader: impl Read) -> Result<(Backend, S), SnapshotError> {
     let mut loading = PieceLoader::new();
     let read = loading.read_from(reader).map_err(|error| match error.kind() {
         SnapshotErrorKind::OutOfOrder => SnapshotError::only_a_piece(),
@@ -287,7 +287,7 @@ impl<S> Begun<S> {
 }
 
 /// A stream of words.
-pub struct Source<R> {
+pub(crate) struct Source<R> {
     reader: R,
     /// The number of bytes that have been read.
     at: u64,
@@ -295,7 +295,7 @@ pub struct Source<R> {
 
 impl<R: Read> Source<R> {
     /// Reads words, in the byte order of a file.
-    pub fn read(&mut self, words: &mut [u64]) -> Result<(), SnapshotError> {
+    pub(crate) fn read(&mut self, words: &mut [u64]) -> Result<(), SnapshotError> {
         let bytes = bytes_of(words);
         match self.read_up_to(bytes)? == bytes.len() {
             true => Ok(()),
@@ -319,7 +319,7 @@ impl<R: Read> Source<R> {
     }
 
     /// Reads the words of a header, without validating them. Returns `None` if the source is empty.
-    pub fn header(&mut self) -> Result<Option<[u64; HEADER_WORDS]>, SnapshotError> {
+    pub(crate) fn header(&mut self) -> Result<Option<[u64; HEADER_WORDS]>, SnapshotError> {
         let mut words = [0; HEADER_WORDS];
         match self.read_up_to(bytes_of(&mut words))? {
             0 => Ok(None),
@@ -332,7 +332,7 @@ impl<R: Read> Source<R> {
 }
 
 /// The shards of a filter that have been read so far.
-pub struct Gathered {
+pub(crate) struct Gathered {
     /// Where they are, unless they wait.
     memory: Option<Memory>,
     waiting: Vec<Vec<u64>>,
@@ -347,7 +347,7 @@ impl Gathered {
     }
 
     /// Begins with memory for `shards` shards. If there are none, those of a fixed filter wait for their memory.
-    pub fn begin(layout: &Layout, shards: usize) -> Result<Self, NoMemory> {
+    pub(crate) fn begin(layout: &Layout, shards: usize) -> Result<Self, NoMemory> {
         let memory = match layout.grows {
             false if shards == 0 => None,
             false => Some(Memory::Table(table_of(layout, shards)?)),
@@ -360,7 +360,11 @@ impl Gathered {
     }
 
     /// Takes over a table in which all shards are.
-    pub fn in_table(layout: &Layout, table: Table, blocks: Vec<Block>) -> Result<Self, NoMemory> {
+    pub(crate) fn in_table(
+        layout: &Layout,
+        table: Table,
+        blocks: Vec<Block>,
+    ) -> Result<Self, NoMemory> {
         let memory = match layout.grows {
             false => Memory::Table(table),
             true => {
@@ -372,7 +376,12 @@ impl Gathered {
     }
 
     /// Adds the next shard, which has these buckets.
-    pub fn add(&mut self, layout: &Layout, block: Block, buckets: &[u64]) -> Result<(), NoMemory> {
+    pub(crate) fn add(
+        &mut self,
+        layout: &Layout,
+        block: Block,
+        buckets: &[u64],
+    ) -> Result<(), NoMemory> {
         reserve(&mut self.blocks, 1)?;
         self.deepest = self.deepest.max(block.depth);
         match &self.memory {
@@ -404,7 +413,7 @@ impl Gathered {
 
     /// Makes a filter of all shards, as of the time at which the last one was copied. Their void lanes stand for `void`
     /// items.
-    pub fn finish(
+    pub(crate) fn finish(
         mut self,
         layout: Layout,
         reader: &BlockReader,
@@ -447,7 +456,7 @@ impl Gathered {
 }
 
 /// Allocates an empty table with this number of shards.
-pub fn table_of(layout: &Layout, shards: usize) -> Result<Table, NoMemory> {
+pub(crate) fn table_of(layout: &Layout, shards: usize) -> Result<Table, NoMemory> {
     check_fits(&layout.geometry.with_shards(1), shards)?;
     Table::new(layout.geometry.with_shards(shards)).map_err(NoMemory)
 }
@@ -467,7 +476,7 @@ fn take<'a>(tables: &'a Tables, layout: &Layout, deepest: u32) -> Option<&'a Sit
 }
 
 /// Copies a filter.
-pub fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
+pub(crate) fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
     let _no_joins = backend.keep_shards();
     copied(backend, || ())
 }

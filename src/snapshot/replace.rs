@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const UNFINISHED: &str = ".koel-saving";
 
 /// Replaces the file at `path` with the output of `write`.
-pub fn replace<T>(
+pub(crate) fn replace<T>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, SnapshotError>,
 ) -> Result<T, SnapshotError> {
@@ -142,7 +142,7 @@ fn old(target: &Path) -> Result<Option<Metadata>, SnapshotError> {
 const CANNOT_INSPECT: &str = "cannot inspect it";
 
 /// Returns `None` in the place of the error that there is no such file.
-pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+pub(crate) fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         result => result.map(Some),
@@ -262,7 +262,7 @@ pub fn beside(path: &Path, suffix: &str) -> Option<PathBuf> {
 
 /// Returns whether this file is still at the path, and the path is not a symbolic link.
 #[cfg(unix)]
-pub fn is_at(file: &File, path: &Path) -> Result<bool, SnapshotError> {
+pub(crate) fn is_at(file: &File, path: &Path) -> Result<bool, SnapshotError> {
     let is_it = if_there(fs::symlink_metadata(path)).and_then(|there| match there {
         Some(there) => Ok(id_of(&there) == id_of(&file.metadata()?)),
         None => Ok(false),
@@ -272,7 +272,7 @@ pub fn is_at(file: &File, path: &Path) -> Result<bool, SnapshotError> {
 
 /// Returns what no other file of the system has, as long as this one is open.
 #[cfg(unix)]
-pub fn id_of(file: &fs::Metadata) -> (u64, u64) {
+pub(crate) fn id_of(file: &fs::Metadata) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt;
     (file.dev(), file.ino())
 }
@@ -285,7 +285,7 @@ pub fn is_at(_: &File, path: &Path) -> Result<bool, SnapshotError> {
 
 /// Syncs the folder of a file, so that the names there survive a power failure.
 #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     sync_folder(&File::open(folder_of(path))?)
 }
 

@@ -60,16 +60,16 @@ impl fmt::Display for SaveReport {
 
 /// A function that is called around the copy of a shard: with the shard's first hash, an upper bound of its end (`None`
 /// for the last hash), and the copy, which returns the end.
-pub type Cut<'a> = &'a dyn Fn(Mixed, Option<Mixed>, &mut dyn FnMut() -> Option<Mixed>);
+pub(crate) type Cut<'a> = &'a dyn Fn(Mixed, Option<Mixed>, &mut dyn FnMut() -> Option<Mixed>);
 
 /// Only copies.
-pub const UNCUT: Cut<'static> = &|_, _, copy| {
+pub(crate) const UNCUT: Cut<'static> = &|_, _, copy| {
     copy();
 };
 
 /// Writes a part of a filter, from its header to its end, in several calls of `write`. Returns the end, and the place
 /// where the next part begins, if there is another one.
-pub fn write<S: PersistentHasher>(
+pub(crate) fn write<S: PersistentHasher>(
     backend: &Backend,
     hasher: &S,
     part: Part,
@@ -156,7 +156,7 @@ fn copy_block(
 
 /// Returns the number of bytes of a file of this filter, if no shard is split until it is written.
 #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-pub fn file_bytes(backend: &Backend) -> u64 {
+pub(crate) fn file_bytes(backend: &Backend) -> u64 {
     AROUND as u64 + backend.shards() as u64 * block_bytes(&backend.layout())
 }
 
@@ -242,7 +242,7 @@ impl fmt::Debug for Piece {
 
 /// Makes the piece that begins at this cursor. It has at least one shard, and more if they fit into
 /// this number of bytes.
-pub fn piece_of<S: PersistentHasher>(
+pub(crate) fn piece_of<S: PersistentHasher>(
     backend: &Backend,
     hasher: &S,
     cursor: u64,

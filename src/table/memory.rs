@@ -14,7 +14,7 @@
     any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))),
     allow(unused_variables)
 )]
-pub fn prefetch<T>(value: &T) {
+pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -42,7 +42,7 @@ pub fn prefetch<T>(value: &T) {
 /// Gives the pages that these values fill back to the system, which provides them again when they are written. All of
 /// them are zero, and stay so: nothing depends on whether the system takes the pages. Other threads may read them
 /// meanwhile. Returns the number of bytes that it took.
-pub fn give_back<T>(zeros: &[T]) -> usize {
+pub(crate) fn give_back<T>(zeros: &[T]) -> usize {
     let pages = &zeros[pages::within(zeros)];
     if !pages.is_empty() && pages::drop(pages) { size_of_val(pages) } else { 0 }
 }
@@ -52,7 +52,7 @@ mod pages {
     use std::ops::Range;
 
     /// Returns the values that fill whole pages.
-    pub fn within<T>(values: &[T]) -> Range<usize> {
+    pub(super) fn within<T>(values: &[T]) -> Range<usize> {
         // SAFETY: `sysconf` only returns a number.
         #[allow(unsafe_code)]
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0);
@@ -65,7 +65,7 @@ mod pages {
     }
 
     /// Returns whether the system took these zeros, which fill whole pages.
-    pub fn drop<T>(zeros: &[T]) -> bool {
+    pub(super) fn drop<T>(zeros: &[T]) -> bool {
         let start = zeros.as_ptr().cast_mut().cast();
         // SAFETY: these are whole pages of this program's own memory, all of whose bytes are zero. The system forgets
         // them, or leaves them as they are: in either case they read as zeros.
@@ -88,9 +88,9 @@ mod pages {
 }
 
 /// The size of a huge page.
-pub const HUGE: usize = 2 << 20;
+pub(crate) const HUGE: usize = 2 << 20;
 
-pub use words::{TableWords, zeroed};
+pub(crate) use words::{TableWords, zeroed};
 
 /// The words of a table.
 #[cfg(any(loom, shuttle))]
@@ -121,7 +121,7 @@ mod words {
     use std::ptr::NonNull;
 
     /// The words of a table, which are allocated together.
-    pub struct TableWords {
+    pub(crate) struct TableWords {
         start: NonNull<AtomicU64>,
         layout: Layout,
     }
@@ -138,7 +138,7 @@ mod words {
 
     /// Allocates zeros. The system provides their memory when it is first written. Only if they are needed soon, and
     /// fill pages, huge or small, they begin at one, and are written at once.
-    pub fn zeroed(count: usize, soon: bool) -> Option<TableWords> {
+    pub(crate) fn zeroed(count: usize, soon: bool) -> Option<TableWords> {
         let layout = Layout::array::<AtomicU64>(count).ok()?;
         if count == 0 {
             return Some(TableWords { start: NonNull::dangling(), layout });

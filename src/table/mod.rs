@@ -13,9 +13,9 @@
 //! The two words of a [wide](crate::layout::bucket) bucket are adjacent. The second is stored before the
 //! first and read after it.
 
-pub mod memory;
-pub mod stripe;
-pub mod ticking;
+pub(crate) mod memory;
+pub(crate) mod stripe;
+pub(crate) mod ticking;
 
 use crate::layout::bucket::Fingerprint;
 use crate::layout::geometry::{Geometry, STRIPE_BUCKETS, Spot};
@@ -27,7 +27,7 @@ use crate::table::ticking::Ticking;
 use std::ops::Range;
 use std::panic::RefUnwindSafe;
 
-pub struct Table {
+pub(crate) struct Table {
     pub geometry: Geometry,
     words: TableWords,
     pub stripes: Stripes,
@@ -38,20 +38,20 @@ pub struct Table {
 
 /// As many words as a shard of a growing filter has buckets: all its words, or half of them if its buckets are wide.
 /// The compiler knows this size, so an index into a shard needs no bounds check.
-pub type ShardWords = [AtomicU64; GROWING_BUCKETS as usize];
+pub(crate) type ShardWords = [AtomicU64; GROWING_BUCKETS as usize];
 
 /// The versions of such a shard.
-pub type ShardVersions = [AtomicU64; (GROWING_BUCKETS / STRIPE_BUCKETS) as usize];
+pub(crate) type ShardVersions = [AtomicU64; (GROWING_BUCKETS / STRIPE_BUCKETS) as usize];
 
 /// Reads a word.
 #[inline]
-pub fn load(word: &AtomicU64) -> u64 {
+pub(crate) fn load(word: &AtomicU64) -> u64 {
     word.load(Ordering::Acquire)
 }
 
 /// Reads the second word of a wide bucket.
 #[inline]
-pub fn load_second(word: &AtomicU64) -> u64 {
+pub(crate) fn load_second(word: &AtomicU64) -> u64 {
     load(word)
 }
 
@@ -60,13 +60,13 @@ impl RefUnwindSafe for Table {}
 
 impl Table {
     /// Allocates an empty table. The error is the number of bytes that could not be allocated.
-    pub fn new(geometry: Geometry) -> Result<Self, usize> {
+    pub(crate) fn new(geometry: Geometry) -> Result<Self, usize> {
         Self::with(geometry, false)
     }
 
     /// Allocates an empty table that will be filled soon. If its words fill pages, huge or small, they are placed there
     /// and written at once.
-    pub fn needed_soon(geometry: Geometry) -> Result<Self, usize> {
+    pub(crate) fn needed_soon(geometry: Geometry) -> Result<Self, usize> {
         Self::with(geometry, true)
     }
 
@@ -82,23 +82,23 @@ impl Table {
     }
 
     /// Makes this the table of a fixed filter. If the filter forgets, the table keeps the time.
-    pub fn of_fixed_filter(self) -> Self {
+    pub(crate) fn of_fixed_filter(self) -> Self {
         let lanes = self.geometry.lanes();
         let ticking = lanes.forgets().then(|| Box::new(Ticking::new(lanes.remembers())));
         Table { ticking, ..self }
     }
 
     #[inline]
-    pub fn ticking(&self) -> Option<&Ticking> {
+    pub(crate) fn ticking(&self) -> Option<&Ticking> {
         self.ticking.as_deref()
     }
 
-    pub fn buckets(&self) -> usize {
+    pub(crate) fn buckets(&self) -> usize {
         self.geometry.shards() * self.geometry.buckets() as usize
     }
 
     /// Returns the heap memory of a table of this geometry, in bytes.
-    pub fn bytes(geometry: &Geometry) -> usize {
+    pub(crate) fn bytes(geometry: &Geometry) -> usize {
         let of_one =
             geometry.words() * size_of::<u64>() + Stripes::bytes(geometry.stripes() as usize);
         // A file may tell of more than memory has.
@@ -106,19 +106,19 @@ impl Table {
     }
 
     /// Returns the memory held beside `self`, in bytes.
-    pub fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         Self::bytes(&self.geometry) + self.ticking().map_or(0, size_of_val)
     }
 
     /// Returns the stripe that guards a bucket.
     #[inline]
-    pub fn stripe_of(bucket: usize) -> usize {
+    pub(crate) fn stripe_of(bucket: usize) -> usize {
         bucket / STRIPE_BUCKETS as usize
     }
 
     /// Whether its buckets are wide.
     #[inline]
-    pub fn is_wide(&self) -> bool {
+    pub(crate) fn is_wide(&self) -> bool {
         self.geometry.lanes().is_wide()
     }
 
@@ -126,7 +126,7 @@ impl Table {
 
     /// Prefetches the two buckets of a spot.
     #[inline(always)]
-    pub fn request(&self, (first, second, _): Spot, is_wide: bool) {
+    pub(crate) fn request(&self, (first, second, _): Spot, is_wide: bool) {
         for bucket in [first, second] {
             // A bucket in the hole is found when it is read.
             self.words.get(bucket << u32::from(is_wide)).into_iter().for_each(prefetch);
@@ -143,7 +143,7 @@ impl Table {
     /// The version is that of the bucket that is read last, because a tick may erase a copy there
     /// ([sweeps](mod@crate::shard::sweep#is-a-lookup-right)).
     #[inline(always)]
-    pub fn look(&self, (first, second, fp): Spot) -> Option<bool> {
+    pub(crate) fn look(&self, (first, second, fp): Spot) -> Option<bool> {
         let one = &self.words[first];
         let Some(other) = self.words.get(second) else {
             return self.look_around_hole(first, second, fp);
@@ -165,7 +165,7 @@ impl Table {
 
     /// Looks once for an item in wide buckets. Their two words are not of one moment, so a hit needs a version, too.
     #[inline(always)]
-    pub fn look_wide(&self, (first, second, fp): Spot) -> Option<bool> {
+    pub(crate) fn look_wide(&self, (first, second, fp): Spot) -> Option<bool> {
         let (buckets, lanes) = (self.words.as_chunks().0, self.geometry.lanes());
         let one = &buckets[first];
         let Some(other) = buckets.get(second) else {
@@ -206,17 +206,17 @@ impl Table {
     // Words. The stripe of a word is that of its bucket.
 
     #[inline]
-    pub fn word(&self, word: usize) -> &AtomicU64 {
+    pub(crate) fn word(&self, word: usize) -> &AtomicU64 {
         &self.words[word]
     }
 
     #[inline]
-    pub fn read(&self, word: usize) -> u64 {
+    pub(crate) fn read(&self, word: usize) -> u64 {
         load(&self.words[word])
     }
 
     /// Makes all words of a shard zero. The caller holds all its locks.
-    pub fn erase(&self, shard: usize) {
+    pub(crate) fn erase(&self, shard: usize) {
         let words = self.geometry.words();
         let all = &self.words[shard * words..(shard + 1) * words];
         // Release: pairs with the loads of a lookup. One that reads such a zero sees the entry of the join, too.
@@ -225,14 +225,14 @@ impl Table {
 
     /// Gives the memory of these shards back to the system. Returns the number of bytes that it took. All words are
     /// zero, and no other thread writes to them.
-    pub fn give_back(&self, shards: Range<usize>) -> usize {
+    pub(crate) fn give_back(&self, shards: Range<usize>) -> usize {
         let words = self.geometry.words();
         give_back(&self.words[shards.start * words..shards.end * words])
     }
 
     /// Returns the words and versions of the growing filter's shard that begins at this bucket, if the table has all of
     /// them.
-    pub fn parts_of_shard(&self, base: usize) -> Option<(&[ShardWords], &ShardVersions)> {
+    pub(crate) fn parts_of_shard(&self, base: usize) -> Option<(&[ShardWords], &ShardVersions)> {
         let each = self.geometry.lanes().words();
         let words = self.words.get(base * each..)?.as_chunks().0.get(..each)?;
         let versions = self.stripes.versions_from(Self::stripe_of(base))?;
@@ -244,7 +244,7 @@ impl Table {
     }
 
     #[inline]
-    pub fn read_locked(&self, locked: &impl Locks, word: usize) -> u64 {
+    pub(crate) fn read_locked(&self, locked: &impl Locks, word: usize) -> u64 {
         debug_assert!(locked.include(&self.stripes, self.stripe_of_word(word)));
         read_owned(&self.words[word])
     }
@@ -254,7 +254,7 @@ impl Table {
     ///
     /// The words are copied so that the compiler can process several at once.
     #[inline]
-    pub fn replace<const N: usize>(
+    pub(crate) fn replace<const N: usize>(
         &self,
         locked: &impl Locks,
         range: Range<usize>,
@@ -277,7 +277,7 @@ impl Table {
     }
 
     #[inline]
-    pub fn write(&self, locked: &impl Locks, word: usize, value: u64) {
+    pub(crate) fn write(&self, locked: &impl Locks, word: usize, value: u64) {
         debug_assert!(locked.include(&self.stripes, self.stripe_of_word(word)));
         self.words[word].store(value, Ordering::Release);
     }

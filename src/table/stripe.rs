@@ -49,7 +49,7 @@ use arrayvec::ArrayVec;
 
 /// All stripes of a table, in two arrays. The versions, which readers read, are seldom written, so they are
 /// apart from what every writer writes.
-pub struct Stripes {
+pub(crate) struct Stripes {
     /// Odd while items of the segment are being moved. 64 bits never wrap around.
     versions: Box<[AtomicU64]>,
     writers: Box<[WriterState]>,
@@ -71,7 +71,7 @@ const _: () = assert!(size_of::<WriterState>() == 8);
 
 impl Stripes {
     /// Returns `None` if there is not enough memory.
-    pub fn new(count: usize) -> Option<Self> {
+    pub(crate) fn new(count: usize) -> Option<Self> {
         let (mut versions, mut writers) = (Vec::new(), Vec::new());
         versions.try_reserve_exact(count).ok()?;
         writers.try_reserve_exact(count).ok()?;
@@ -84,50 +84,50 @@ impl Stripes {
         Some(Stripes { versions: versions.into(), writers: writers.into() })
     }
 
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.writers.len()
     }
 
     /// Returns the memory of `count` stripes, in bytes.
-    pub fn bytes(count: usize) -> usize {
+    pub(crate) fn bytes(count: usize) -> usize {
         count * (size_of::<AtomicU64>() + size_of::<WriterState>())
     }
 
     /// Returns a recent item count of a segment.
-    pub fn items(&self, stripe: usize) -> i32 {
+    pub(crate) fn items(&self, stripe: usize) -> i32 {
         self.writers[stripe].items.load(Ordering::Relaxed).cast_signed()
     }
 
     /// Returns the sum of the item counts of all segments.
-    pub fn all_items(&self) -> i64 {
+    pub(crate) fn all_items(&self) -> i64 {
         (0..self.count()).map(|stripe| i64::from(self.items(stripe))).sum()
     }
 
-    pub fn set_items(&self, locks: &impl Locks, stripe: usize, items: i32) {
+    pub(crate) fn set_items(&self, locks: &impl Locks, stripe: usize, items: i32) {
         debug_assert!(locks.include(self, stripe));
         self.writers[stripe].items.store(items.cast_unsigned(), Ordering::Relaxed);
     }
 
     #[inline]
-    pub fn add_items(&self, locks: &impl Locks, stripe: usize, change: i32) {
+    pub(crate) fn add_items(&self, locks: &impl Locks, stripe: usize, change: i32) {
         debug_assert!(locks.include(self, stripe));
         let count = &self.writers[stripe].items;
         count.store(read_owned_u32(count).wrapping_add_signed(change), Ordering::Relaxed);
     }
 
     /// Whether the segment has been swept in this tick.
-    pub fn is_swept(&self, stripe: usize, now: Moment) -> bool {
+    pub(crate) fn is_swept(&self, stripe: usize, now: Moment) -> bool {
         self.writers[stripe].swept.load(Ordering::Acquire) == now.mark()
     }
 
-    pub fn set_swept(&self, locks: &impl Locks, stripe: usize, now: Moment) {
+    pub(crate) fn set_swept(&self, locks: &impl Locks, stripe: usize, now: Moment) {
         debug_assert!(locks.include(self, stripe));
         self.writers[stripe].swept.store(now.mark(), Ordering::Release);
     }
 
     /// Returns the version of a stripe.
     #[inline]
-    pub fn version(&self, stripe: usize) -> &AtomicU64 {
+    pub(crate) fn version(&self, stripe: usize) -> &AtomicU64 {
         &self.versions[stripe]
     }
 
@@ -138,24 +138,24 @@ impl Stripes {
     /// bucket, checks the version, and then reads the other bucket misses an item that has moved from the
     /// second bucket to the first meanwhile.
     #[inline]
-    pub fn see(&self, stripe: usize) -> SeenVersion<'_> {
+    pub(crate) fn see(&self, stripe: usize) -> SeenVersion<'_> {
         SeenVersion::of(&self.versions[stripe])
     }
 
     /// Returns the versions of all stripes from this one on.
-    pub fn versions_from(&self, stripe: usize) -> Option<&[AtomicU64]> {
+    pub(crate) fn versions_from(&self, stripe: usize) -> Option<&[AtomicU64]> {
         self.versions.get(stripe..)
     }
 
     /// Locks one stripe. To acquire several locks, use [`Two`] or [`Many`].
     #[inline]
-    pub fn lock(&self, stripe: usize) -> LockGuard<'_> {
+    pub(crate) fn lock(&self, stripe: usize) -> LockGuard<'_> {
         self.writers[stripe].lock.lock()
     }
 
     /// Locks two stripes, which may be the same.
     #[inline]
-    pub fn lock_two(&self, [a, b]: [usize; 2]) -> Two<'_> {
+    pub(crate) fn lock_two(&self, [a, b]: [usize; 2]) -> Two<'_> {
         let lower = self.lock(a.min(b));
         let upper = (a != b).then(|| self.lock(a.max(b)));
         Two { lower, upper }
@@ -163,7 +163,7 @@ impl Stripes {
 
     /// Locks all these stripes.
     #[inline]
-    pub fn lock_many<const N: usize>(&self, which: &StripeSet<N>) -> Many<'_, N> {
+    pub(crate) fn lock_many<const N: usize>(&self, which: &StripeSet<N>) -> Many<'_, N> {
         Many { held: which.ascending.iter().map(|&stripe| self.lock(stripe)).collect() }
     }
 
@@ -171,7 +171,7 @@ impl Stripes {
     /// that uses one of them. The caller moves items meanwhile: it copies them to their other buckets, and
     /// erases them from the first.
     #[inline]
-    pub fn write_section<'a, const N: usize>(
+    pub(crate) fn write_section<'a, const N: usize>(
         &'a self,
         locked: &'a impl Locks,
         which: &'a StripeSet<N>,
@@ -186,7 +186,7 @@ impl Stripes {
     /// Invalidates every reader that has already begun, and none that begins later. Called before an item is
     /// erased from one bucket while its other bucket may hold a copy.
     #[inline]
-    pub fn invalidate_readers(&self, locked: &impl Locks, stripe: usize) {
+    pub(crate) fn invalidate_readers(&self, locked: &impl Locks, stripe: usize) {
         debug_assert!(locked.include(self, stripe));
         let even = read_owned(&self.versions[stripe]);
         self.versions[stripe].store(even + 2, Ordering::Release);
@@ -195,7 +195,7 @@ impl Stripes {
 
 /// Up to `N` stripes in ascending order, each once.
 #[derive(PartialEq)]
-pub struct StripeSet<const N: usize> {
+pub(crate) struct StripeSet<const N: usize> {
     ascending: ArrayVec<usize, N>,
 }
 
@@ -221,7 +221,7 @@ impl<const N: usize> FromIterator<usize> for StripeSet<N> {
 }
 
 impl<const N: usize> StripeSet<N> {
-    pub fn iter(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
         self.ascending.iter().copied()
     }
 
@@ -233,27 +233,27 @@ impl<const N: usize> StripeSet<N> {
 }
 
 /// The version of a stripe, as read before the data.
-pub struct SeenVersion<'a> {
+pub(crate) struct SeenVersion<'a> {
     version: &'a AtomicU64,
     seen: u64,
 }
 
 impl<'a> SeenVersion<'a> {
     #[inline]
-    pub fn of(version: &'a AtomicU64) -> Self {
+    pub(crate) fn of(version: &'a AtomicU64) -> Self {
         SeenVersion { version, seen: version.load(Ordering::Acquire) }
     }
 
     /// Returns whether no move was in progress when the version was read, and none has begun since.
     #[inline]
-    pub fn still_holds(self) -> bool {
+    pub(crate) fn still_holds(self) -> bool {
         // No version is less than one that was seen before, so it is never the even one below an odd one.
         self.version.load(Ordering::Relaxed) == self.seen & !1
     }
 }
 
 /// Keeps the versions of some stripes odd until it is dropped.
-pub struct WriteSection<'a, const N: usize> {
+pub(crate) struct WriteSection<'a, const N: usize> {
     stripes: &'a Stripes,
     which: &'a StripeSet<N>,
 }
@@ -281,7 +281,7 @@ fn make_even(version: &AtomicU64) {
 
 /// The locks of some stripes. A function that writes a bucket or changes a version takes them as proof that
 /// its caller holds them.
-pub trait Locks {
+pub(crate) trait Locks {
     fn include(&self, stripes: &Stripes, stripe: usize) -> bool;
 }
 
@@ -293,7 +293,7 @@ impl Locks for LockGuard<'_> {
 }
 
 /// The locks of the stripes of two buckets, which may be one stripe.
-pub struct Two<'a> {
+pub(crate) struct Two<'a> {
     lower: LockGuard<'a>,
     upper: Option<LockGuard<'a>>,
 }
@@ -307,7 +307,7 @@ impl Locks for Two<'_> {
 }
 
 /// The locks of up to `N` stripes, in ascending order.
-pub struct Many<'a, const N: usize> {
+pub(crate) struct Many<'a, const N: usize> {
     held: ArrayVec<LockGuard<'a>, N>,
 }
 
@@ -328,7 +328,7 @@ impl<const N: usize> Locks for Many<'_, N> {
 /// The lock guarantees mutual exclusion, and that some waiter acquires it. It guarantees no order: many
 /// threads may overtake a waiter. It never panics, and its queue allocates only what `parking_lot` keeps for
 /// waiting threads.
-pub struct Lock {
+pub(crate) struct Lock {
     held: AtomicBool,
     /// The queue of threads that found `held` true several times. The first holds this mutex while
     /// it polls.
@@ -336,18 +336,18 @@ pub struct Lock {
 }
 
 /// Exclusive access. Dropping it releases the lock.
-pub struct LockGuard<'a> {
+pub(crate) struct LockGuard<'a> {
     lock: &'a Lock,
     _queue: InQueue<'a>,
 }
 
 impl Lock {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Lock { held: AtomicBool::new(false), queue: Mutex::new(()) }
     }
 
     #[inline]
-    pub fn lock(&self) -> LockGuard<'_> {
+    pub(crate) fn lock(&self) -> LockGuard<'_> {
         let _queue = queue_first(&self.queue);
         if !self.try_take() {
             self.wait();
@@ -395,7 +395,7 @@ impl Lock {
 
 impl<'a> LockGuard<'a> {
     /// Returns the lock that is held.
-    pub fn lock(&self) -> &'a Lock {
+    pub(crate) fn lock(&self) -> &'a Lock {
         self.lock
     }
 }

@@ -42,7 +42,7 @@ const PORTION: usize = if SMALL { 2 } else { 64 };
 
 /// The time at which a filter was copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Time {
+pub(crate) struct Time {
     /// The number of the tick, or one with the same stamp.
     pub tick: u64,
     /// The number of ticks since some fixed moment, by the callers' numbers. (A tick that made up for more
@@ -56,46 +56,46 @@ pub struct Time {
 /// The clock of a filter that forgets. It is one word, so a thread that reads a new time, or acquires a lock after one
 /// that did, also knows that its tick is passing. Otherwise it might move an expired item into a segment that has been
 /// swept.
-pub struct Clock(AtomicU64);
+pub(crate) struct Clock(AtomicU64);
 
 impl Clock {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Clock(AtomicU64::new(Moment::FIRST.word()))
     }
 
     #[inline]
-    pub fn now(&self) -> Moment {
+    pub(crate) fn now(&self) -> Moment {
         // Acquire: pairs with `set`. A thread that reads that a tick is over sees that the expired items are gone.
         Moment::of_word(self.0.load(Ordering::Acquire))
     }
 
     /// Returns the time, for a caller that alone may set it, or that keeps other threads from setting it.
-    pub fn own_time(&self) -> Moment {
+    pub(crate) fn own_time(&self) -> Moment {
         Moment::of_word(read_owned(&self.0))
     }
 
     /// Sets the time. One caller at a time.
-    pub fn set(&self, now: Moment) {
+    pub(crate) fn set(&self, now: Moment) {
         // Release: pairs with `now`. A thread that sweeps by this time has seen all inserts from before the tick, and
         // passes that on: a lookup that finds an expired copy gone finds the copy that was inserted before the tick.
         self.0.store(now.word(), Ordering::Release);
     }
 
     #[inline]
-    pub fn is_passing(&self) -> bool {
+    pub(crate) fn is_passing(&self) -> bool {
         self.now().is_passing()
     }
 }
 
 /// The tick toward which another one begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Goal {
+pub(crate) enum Goal {
     Next,
     /// The tick with this number.
     Number(u64),
 }
 
-pub struct Ticking {
+pub(crate) struct Ticking {
     /// Set under the lock of `progress`, or while no other thread has the filter.
     clock: Clock,
     progress: Mutex<Progress>,
@@ -127,49 +127,49 @@ enum Task {
 }
 
 impl Ticking {
-    pub fn new(remembers: u8) -> Self {
+    pub(crate) fn new(remembers: u8) -> Self {
         let progress = Progress { next: 0, at_work: 0, number: None, elapsed: 0 };
         Ticking { clock: Clock::new(), progress: Mutex::new(progress), remembers }
     }
 
     #[inline]
-    pub fn clock(&self) -> &Clock {
+    pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }
 
     /// Returns the time, and its moment.
-    pub fn time(&self) -> (Time, Moment) {
+    pub(crate) fn time(&self) -> (Time, Moment) {
         let progress = self.progress.lock();
         let now = self.clock.own_time();
         (Time { tick: now.tick(), elapsed: progress.elapsed, number: progress.number }, now)
     }
 
     /// Continues from the time of a copy. No other thread has the filter.
-    pub fn continue_from(&self, Time { tick, elapsed, number }: Time) {
+    pub(crate) fn continue_from(&self, Time { tick, elapsed, number }: Time) {
         self.clock.set(Moment::of_tick(tick));
         let mut progress = self.progress.lock();
         (progress.elapsed, progress.number) = (elapsed, number);
     }
 
     /// Returns the number of the present tick, if ticks have numbers.
-    pub fn number(&self) -> Option<u64> {
+    pub(crate) fn number(&self) -> Option<u64> {
         self.progress.lock().number
     }
 
     /// Whether the present tick has this number, or a later one. If ticks have had no numbers until now, the present
     /// tick gets this one.
-    pub fn has_reached(&self, number: u64) -> bool {
+    pub(crate) fn has_reached(&self, number: u64) -> bool {
         *self.progress.lock().number.get_or_insert(number) >= number
     }
 
     /// Whether a tick may [begin](Self::begin) now.
-    pub fn is_due(&self, goal: Goal) -> bool {
+    pub(crate) fn is_due(&self, goal: Goal) -> bool {
         self.due(goal, &self.progress.lock()).is_some()
     }
 
     /// Begins a tick toward this goal, unless one is passing or the goal has been reached. Returns how many ticks it
     /// makes up for, and the time.
-    pub fn begin(&self, goal: Goal) -> Option<(u64, Moment)> {
+    pub(crate) fn begin(&self, goal: Goal) -> Option<(u64, Moment)> {
         let mut progress = self.progress.lock();
         let passes = self.due(goal, &progress)?;
         progress.number = progress.number.map(|number| number.saturating_add(passes));
@@ -197,7 +197,7 @@ impl Ticking {
     ///
     /// `segments` returns the number of segments now, which never shrinks. `sweep` erases the expired lanes of some
     /// segments, except where a writer has done so.
-    pub fn work(
+    pub(crate) fn work(
         &self,
         most: usize,
         segments: impl Fn() -> usize,

@@ -27,24 +27,24 @@ use crate::layout::roots::{Position, Roots};
 use crate::sync::{AppendList, AtomicPtr, Gauge, Mutex, Ordering, read_owned_pointer};
 
 /// One more than the greatest depth of a shard.
-pub const MAX_LEVELS: usize = 32;
+pub(crate) const MAX_LEVELS: usize = 32;
 
 /// The most entries of the directory per shard. With random hashes there are two or four. If someone chose
 /// all items so that they share their first bits, splits do not help, and each would double the directory.
-pub const MAX_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
+pub(crate) const MAX_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
 /// Whether the directory of this number of shards, the deepest of which has this depth, is not much larger than the
 /// shards themselves.
 ///
 /// A directory has at most [`MAX_ENTRIES`] entries for each shard. A file may need somewhat more, because shards that
 /// were copied early may have been split since.
-pub fn is_balanced(roots: u64, deepest: u32, shards: u64) -> bool {
+pub(crate) fn is_balanced(roots: u64, deepest: u32, shards: u64) -> bool {
     let entries = u128::from(roots) << deepest;
     entries <= MAX_ENTRIES as u128 * u128::from(shards) + (1 << 20)
 }
 
 /// In place of an entry: the shard is deeper than this list.
-pub const SPLIT: Entry = Entry::NONE;
+pub(crate) const SPLIT: Entry = Entry::NONE;
 
 type Slot = AtomicPtr<Site>;
 
@@ -55,9 +55,9 @@ struct List {
 }
 
 /// The number of shards of each depth.
-pub type ShardsOfDepth = [Gauge; MAX_LEVELS];
+pub(crate) type ShardsOfDepth = [Gauge; MAX_LEVELS];
 
-pub struct Directory {
+pub(crate) struct Directory {
     pub roots: Roots,
     lists: AppendList<List>,
     /// In a box, since a fixed filter takes as much room as this.
@@ -68,7 +68,7 @@ pub struct Directory {
 
 /// The directory's entry for an item, as a lookup read it.
 #[derive(Clone, Copy)]
-pub struct SeenEntry<'a> {
+pub(crate) struct SeenEntry<'a> {
     slot: &'a Slot,
     pub entry: Entry,
     pub hash: Mixed,
@@ -76,13 +76,13 @@ pub struct SeenEntry<'a> {
 
 impl Directory {
     /// Makes a directory of the first shards of these tables, all of depth 0.
-    pub fn new(roots: Roots, tables: &Tables) -> Option<Self> {
+    pub(crate) fn new(roots: Roots, tables: &Tables) -> Option<Self> {
         Self::restore(roots, tables, std::iter::repeat_n(0, roots.count))
     }
 
     /// Makes a directory of shards with these depths, in the order of their hashes; they are the first shards
     /// of the tables, in the same order. It needs no old lists, since no reader has seen one.
-    pub fn restore(
+    pub(crate) fn restore(
         roots: Roots,
         tables: &Tables,
         depths: impl Iterator<Item = u32> + Clone,
@@ -108,19 +108,19 @@ impl Directory {
     }
 
     /// Returns the level of the newest list: the greatest depth that any shard has had.
-    pub fn level(&self) -> u32 {
+    pub(crate) fn level(&self) -> u32 {
         self.lists.newest().level()
     }
 
     /// Finds the shard that owns the item now.
     #[inline]
-    pub fn look_up(&self, hash: Mixed) -> SeenEntry<'_> {
+    pub(crate) fn look_up(&self, hash: Mixed) -> SeenEntry<'_> {
         self.look_up_at(hash, self.roots.position(hash))
     }
 
     /// The same for a caller that has the hash's position.
     #[inline]
-    pub fn look_up_at(&self, hash: Mixed, position: Position) -> SeenEntry<'_> {
+    pub(crate) fn look_up_at(&self, hash: Mixed, position: Position) -> SeenEntry<'_> {
         loop {
             // Before `SPLIT` was stored there, another list had come into use.
             if let Some(seen) = self.look_up_once(hash, position) {
@@ -131,7 +131,7 @@ impl Directory {
 
     /// Reads the entry in the newest list. Returns `None` if it is [`SPLIT`].
     #[inline(always)]
-    pub fn look_up_once(&self, hash: Mixed, position: Position) -> Option<SeenEntry<'_>> {
+    pub(crate) fn look_up_once(&self, hash: Mixed, position: Position) -> Option<SeenEntry<'_>> {
         let list = self.lists.newest();
         let slot = &list.slots[position.range_of(list.each)];
         // Acquire: pairs with `store`. A reader of the entry sees the words of the upper half, and a reader of `SPLIT`
@@ -147,30 +147,30 @@ impl Directory {
     }
 
     /// Returns the size of all lists in bytes.
-    pub fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         let bytes = |list: &List| size_of_val(&*list.slots) + AppendList::<List>::BYTES_OF_EACH;
         self.lists.all().map(bytes).sum()
     }
 
     /// Returns the size in bytes of the list of a level, in a directory that began with `roots` shards.
-    pub fn bytes(roots: usize, level: u32) -> usize {
+    pub(crate) fn bytes(roots: usize, level: u32) -> usize {
         (roots << (level as usize % MAX_LEVELS)) * size_of::<Slot>()
             + AppendList::<List>::BYTES_OF_EACH
     }
 
     /// Returns the size in bytes of the list of a level.
-    pub fn bytes_of(&self, level: u32) -> usize {
+    pub(crate) fn bytes_of(&self, level: u32) -> usize {
         Self::bytes(self.roots.count, level)
     }
 
     /// Returns the bytes that [`deepen`](Self::deepen) would add, to the only thread that may call it.
-    pub fn missing_bytes(&self, depth: u32) -> usize {
+    pub(crate) fn missing_bytes(&self, depth: u32) -> usize {
         if self.lists.newest_alone().level() >= depth { 0 } else { self.bytes_of(depth) }
     }
 
     /// Ensures that there are entries for shards of this depth, which is at most one more than the level of
     /// the newest list.
-    pub fn deepen(&self, depth: u32) -> Result<(), FullKind> {
+    pub(crate) fn deepen(&self, depth: u32) -> Result<(), FullKind> {
         let _alone = self.changes.lock();
         let old = self.lists.newest_alone();
         if depth <= old.level() {
@@ -186,7 +186,7 @@ impl Directory {
 
     /// Whether the filter can do with a shard less. The directory of a file is not much larger than the shards of the
     /// file, so that a small file never takes much memory.
-    pub fn allows_join(&self) -> bool {
+    pub(crate) fn allows_join(&self) -> bool {
         let all: u64 = self.shards_of_depth.iter().map(Gauge::get).sum();
         let deepest = self.shards_of_depth.iter().rposition(|shards| shards.get() > 0);
         is_balanced(self.roots.count as u64, deepest.unwrap_or(0) as u32, all.saturating_sub(1))
@@ -194,7 +194,7 @@ impl Directory {
 
     /// Replaces the entries of the seen shard by those of its two halves. The caller holds the shard's locks,
     /// and a list for the halves' depth has to exist.
-    pub fn replace(&self, seen: SeenEntry<'_>, lower: Entry, upper: Entry) {
+    pub(crate) fn replace(&self, seen: SeenEntry<'_>, lower: Entry, upper: Entry) {
         let _alone = self.changes.lock();
         let depth = seen.depth();
         let index = self.index(seen.hash, depth);
@@ -213,7 +213,7 @@ impl Directory {
 
     /// Replaces the entries of two halves by that of the shard that they make up together. The caller holds the
     /// locks of both.
-    pub fn unite(&self, lower: SeenEntry<'_>, whole: Entry) {
+    pub(crate) fn unite(&self, lower: SeenEntry<'_>, whole: Entry) {
         let _alone = self.changes.lock();
         let depth = whole.depth();
         let index = self.index(lower.hash, depth);
@@ -235,7 +235,7 @@ impl Directory {
     }
 
     /// Returns the shard of the other half, if that has not been split itself. A root has none.
-    pub fn sibling(&self, seen: SeenEntry<'_>) -> Option<SeenEntry<'_>> {
+    pub(crate) fn sibling(&self, seen: SeenEntry<'_>) -> Option<SeenEntry<'_>> {
         let depth = seen.depth();
         if depth == 0 {
             return None;
@@ -245,12 +245,12 @@ impl Directory {
     }
 
     /// Whether the shard is the upper half of what it was split from.
-    pub fn is_upper(&self, seen: SeenEntry<'_>) -> bool {
+    pub(crate) fn is_upper(&self, seen: SeenEntry<'_>) -> bool {
         self.index(seen.hash, seen.depth()) % 2 == 1
     }
 
     /// Returns the shards, in the order of their hashes.
-    pub fn shards(&self) -> impl Iterator<Item = SeenEntry<'_>> {
+    pub(crate) fn shards(&self) -> impl Iterator<Item = SeenEntry<'_>> {
         let mut next = Some(Mixed(0));
         std::iter::from_fn(move || {
             let seen = self.look_up(next?);
@@ -260,19 +260,19 @@ impl Directory {
     }
 
     /// Returns the first hash of the next shard, if there is one.
-    pub fn end(&self, seen: SeenEntry<'_>) -> Option<Mixed> {
+    pub(crate) fn end(&self, seen: SeenEntry<'_>) -> Option<Mixed> {
         let depth = seen.depth();
         self.roots.first_hash(self.index(seen.hash, depth) + 1, depth)
     }
 
     /// Returns the fraction of all hashes that lead to the shard.
-    pub fn share(&self, seen: SeenEntry<'_>) -> f64 {
+    pub(crate) fn share(&self, seen: SeenEntry<'_>) -> f64 {
         let depth = seen.depth();
         self.roots.share(self.index(seen.hash, depth), depth)
     }
 
     /// Returns the least depth of any shard. While other threads split shards, it may be out of date.
-    pub fn shallowest(&self) -> u32 {
+    pub(crate) fn shallowest(&self) -> u32 {
         let any = self.shards_of_depth.iter().position(|shards| shards.get() > 0);
         any.unwrap_or(0) as u32
     }
@@ -299,13 +299,13 @@ impl List {
 
 impl<'a> SeenEntry<'a> {
     #[inline]
-    pub fn depth(self) -> u32 {
+    pub(crate) fn depth(self) -> u32 {
         self.entry.depth()
     }
 
     /// Whether the entry is unchanged, or the same again.
     #[inline]
-    pub fn is_unchanged(self) -> bool {
+    pub(crate) fn is_unchanged(self) -> bool {
         // Acquire: the entry may be the same as before because of a split and a join. Then the reader's last load of
         // the version sees that of the join.
         self.slot.load(Ordering::Acquire) == self.entry.0
@@ -315,7 +315,7 @@ impl<'a> SeenEntry<'a> {
     /// this read is no event. An event here would hide the other threads' reads from the entry that the caller goes on
     /// to store.)
     #[inline]
-    pub fn is_unchanged_alone(self) -> bool {
+    pub(crate) fn is_unchanged_alone(self) -> bool {
         read_owned_pointer(self.slot) == self.entry.0
     }
 }

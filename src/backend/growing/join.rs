@@ -72,13 +72,13 @@ const MOST_MOVES: usize = 500;
 
 /// The words of a shard while the items of both halves find their places.
 #[doc(hidden)]
-pub struct Whole {
+pub(crate) struct Whole {
     words: Vec<Words>,
 }
 
 /// The figures of a joined shard.
 #[doc(hidden)]
-pub struct Joined {
+pub(crate) struct Joined {
     /// The [`surplus`](crate::backend::growing::tables::Site::surplus).
     pub surplus: u64,
     pub counted: i64,
@@ -86,14 +86,14 @@ pub struct Joined {
 
 impl Joined {
     /// Returns how many absent items the lanes match, in units of a new lane.
-    pub fn match_weight(&self) -> f64 {
+    pub(crate) fn match_weight(&self) -> f64 {
         self.surplus as f64 + self.counted as f64
     }
 }
 
 impl Whole {
     /// Returns `None` if there is no memory.
-    pub fn new(buckets: usize) -> Option<Self> {
+    pub(crate) fn new(buckets: usize) -> Option<Self> {
         let mut words = Vec::new();
         words.try_reserve_exact(buckets).ok()?;
         words.resize(buckets, Words::default());
@@ -101,7 +101,7 @@ impl Whole {
     }
 
     /// Finds places for the items of both shards, whose locks the caller holds. Returns `false` if some item has none.
-    pub fn find_places<'a, L: Lease<'a>>(
+    pub(crate) fn find_places<'a, L: Lease<'a>>(
         &mut self,
         (lower, lower_locked): (Shard<L>, &impl Locks),
         (upper, upper_locked): (Shard<L>, &impl Locks),
@@ -146,7 +146,7 @@ impl Whole {
     }
 
     /// Returns the figures of the whole.
-    pub fn figures(&self, shrinking: &Shrinking) -> Joined {
+    pub(crate) fn figures(&self, shrinking: &Shrinking) -> Joined {
         let figures = Joined { surplus: 0, counted: 0 };
         self.words.iter().fold(figures, |Joined { surplus, counted }, words| {
             let own = shrinking.lanes().taken(words.heads).len() as i64;
@@ -157,7 +157,7 @@ impl Whole {
 
     /// Stores the whole in the lower shard. The caller holds all locks of both shards, and `publish` stores the entry
     /// and the figures. After that, the upper shard is out of use, though its words are still there.
-    pub fn store<'a, L: Lease<'a>>(
+    pub(crate) fn store<'a, L: Lease<'a>>(
         &self,
         (lower, lower_locked): (Shard<L>, &impl Locks),
         (upper, upper_locked): (Shard<L>, &impl Locks),

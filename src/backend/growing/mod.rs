@@ -13,10 +13,10 @@
 //!
 //! A shard takes 64 KiB, or 128 KiB with wide buckets, and a filter begins with at least one.
 
-pub mod directory;
-pub mod join;
-pub mod sharded;
-pub mod split;
-pub mod tables;
-pub mod until_split;
-pub mod void;
+pub(crate) mod directory;
+pub(crate) mod join;
+pub(crate) mod sharded;
+pub(crate) mod split;
+pub(crate) mod tables;
+pub(crate) mod until_split;
+pub(crate) mod void;

@@ -10,8 +10,8 @@
 
 mod joins;
 mod merge;
-pub mod shards;
-pub mod split_policy;
+pub(crate) mod shards;
+pub(crate) mod split_policy;
 
 use crate::backend::growing::directory::{Directory, MAX_ENTRIES, SeenEntry, ShardsOfDepth};
 use crate::backend::growing::sharded::split_policy::split_helps;
@@ -31,12 +31,12 @@ use crate::table::stripe::{Locks, Many};
 use crate::table::ticking::Ticking;
 
 /// Returns the memory that a filter takes beside itself, its shards and the lists of its directory.
-pub fn bytes_beside(layout: &Layout) -> usize {
+pub(crate) fn bytes_beside(layout: &Layout) -> usize {
     let ticking = if layout.lanes().forgets() { size_of::<Ticking>() } else { 0 };
     size_of::<Layout>() + size_of::<Tables>() + size_of::<ShardsOfDepth>() + ticking
 }
 
-pub struct Sharded {
+pub(crate) struct Sharded {
     directory: Directory,
     shared: Shared,
     /// Held while the tables or the directory grow, and while a shard is given back.
@@ -78,13 +78,13 @@ impl Sharded {
     }
 
     /// Returns the memory that a filter of this layout begins with, including itself.
-    pub fn initial_bytes(layout: &Layout) -> usize {
+    pub(crate) fn initial_bytes(layout: &Layout) -> usize {
         let directory = Directory::bytes(layout.geometry.shards(), 0);
         layout.own_bytes + bytes_beside(layout) + Tables::bytes(&layout.geometry) + directory
     }
 
     /// Makes the shards of a file or of pieces. The error is the number of bytes that could not be allocated.
-    pub fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
+    pub(crate) fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
         let Loaded { memory: Memory::Tables(tables), blocks, void, time } = loaded else {
             return Err(0);
         };
@@ -123,7 +123,7 @@ impl Sharded {
     /// Makes the shards that a filter of this layout begins with.
     #[cfg(any(test, loom))]
     #[doc(hidden)]
-    pub fn of(layout: Layout) -> Self {
+    pub(crate) fn of(layout: Layout) -> Self {
         Sharded::new(layout).expect("memory")
     }
 
@@ -138,7 +138,7 @@ impl Sharded {
     }
 
     #[inline]
-    pub fn is_wide(&self) -> bool {
+    pub(crate) fn is_wide(&self) -> bool {
         self.shared.shrinking.lanes().is_wide()
     }
 
@@ -216,7 +216,7 @@ impl Sharded {
     /// another thread has split it.
     #[cold]
     #[inline(never)]
-    pub fn split_for_all(&self, shard: Leased<'_>) -> Result<(), Full> {
+    pub(crate) fn split_for_all(&self, shard: Leased<'_>) -> Result<(), Full> {
         let _a_split = self.shared.void.splits.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
         self.split_locked(shard, &locked)

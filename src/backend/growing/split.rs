@@ -87,7 +87,7 @@ const PAGE_WORDS: usize = 512;
 /// The changes that a split makes to the figures of a shard.
 #[doc(hidden)]
 #[derive(Default)]
-pub struct SplitFigures {
+pub(crate) struct SplitFigures {
     /// The initial [`surplus`](crate::backend::growing::tables::Site::surplus) of each half.
     pub surplus: [u64; 2],
     /// The number of lanes that have lost their last bit.
@@ -98,7 +98,7 @@ pub struct SplitFigures {
 /// stays, and each item keeps the number of its bucket. The caller holds all locks of both shards. `publish`
 /// records the changes, and stores the entries of the halves.
 #[doc(hidden)]
-pub fn split<'a, L: Lease<'a>>(
+pub(crate) fn split<'a, L: Lease<'a>>(
     shard: Shard<L>,
     locked: &impl Locks,
     (upper, upper_locked): (Shard<Permanent<'_>>, &impl Locks),

@@ -48,7 +48,7 @@ type Sites = Box<[Site]>;
 const OVERHEAD: usize =
     AppendList::<Sites>::BYTES_OF_EACH + size_of::<Table>() + 2 * size_of::<usize>();
 
-pub struct Tables {
+pub(crate) struct Tables {
     /// The geometry of the shards that the filter began with.
     geometry: Geometry,
     sites: AppendList<Sites>,
@@ -66,7 +66,7 @@ pub struct Tables {
 
 /// The shard that comes into use next.
 #[derive(Clone, Copy)]
-pub struct Spare<'a> {
+pub(crate) struct Spare<'a> {
     pub site: &'a Site,
     number: usize,
 }
@@ -74,14 +74,14 @@ pub struct Spare<'a> {
 impl Tables {
     /// Makes the first table, with all shards in use. The error is the number of bytes that could not be
     /// allocated.
-    pub fn new(geometry: Geometry) -> Result<Self, usize> {
+    pub(crate) fn new(geometry: Geometry) -> Result<Self, usize> {
         let table = Table::new(geometry.clone())?;
         Self::restore(geometry.shards(), table, geometry.shards())
     }
 
     /// Uses this table as the first, with its first `shards` shards in use, in a filter that began with
     /// `roots` shards.
-    pub fn restore(roots: usize, table: Table, shards: usize) -> Result<Self, usize> {
+    pub(crate) fn restore(roots: usize, table: Table, shards: usize) -> Result<Self, usize> {
         let geometry = table.geometry.with_shards(roots);
         let bytes = Gauge::new();
         bytes.set(Self::bytes(&table.geometry) as u64);
@@ -106,19 +106,19 @@ impl Tables {
 
     /// Makes tables for a filter that began with this geometry. The first table has `shards` shards, none of
     /// which is in use.
-    pub fn for_shards(geometry: &Geometry, shards: usize) -> Result<Self, usize> {
+    pub(crate) fn for_shards(geometry: &Geometry, shards: usize) -> Result<Self, usize> {
         let first = Table::new(geometry.with_shards(shards))?;
         Self::restore(geometry.shards(), first, 0)
     }
 
     /// Returns the size in bytes of a table, including its sites and overhead.
-    pub fn bytes(geometry: &Geometry) -> usize {
+    pub(crate) fn bytes(geometry: &Geometry) -> usize {
         OVERHEAD + Table::bytes(geometry) + Site::bytes(geometry)
     }
 
     /// Returns the site of an entry that was made from one of these sites.
     #[inline]
-    pub fn at(&self, pointer: Entry) -> &Site {
+    pub(crate) fn at(&self, pointer: Entry) -> &Site {
         // SAFETY: a filter has one directory and these tables. The directory has pointers only to their
         // sites, and never hands out `NONE`. Sites stay where they are until the tables are dropped, which
         // are borrowed here. A site is complete before a pointer to it is stored with `Release`, and pointers
@@ -131,32 +131,32 @@ impl Tables {
 
     /// The number of shards in use.
     #[inline]
-    pub fn shards(&self) -> usize {
+    pub(crate) fn shards(&self) -> usize {
         self.shards.get() as usize
     }
 
     /// Returns the number of segments of all shards that ever were in use.
-    pub fn segments(&self) -> usize {
+    pub(crate) fn segments(&self) -> usize {
         self.ever_used.get() as usize * self.geometry.stripes() as usize
     }
 
-    pub fn items(&self) -> i64 {
+    pub(crate) fn items(&self) -> i64 {
         let tables = self.sites.all().filter_map(|sites| sites.first().map(Site::table));
         tables.map(|table| table.stripes.all_items()).sum()
     }
 
     /// Returns the memory that the tables take. What was given back to the system is not a part of it.
-    pub fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         self.bytes.get().saturating_sub(self.given_back.get()) as usize
     }
 
     /// Returns the sites of all shards in use, with their numbers, from number `start` on.
-    pub fn sites_from(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
+    pub(crate) fn sites_from(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
         self.all_from(start).filter(|(_, site)| site.is_in_use())
     }
 
     /// The same, with those that were in use before.
-    pub fn all_from(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
+    pub(crate) fn all_from(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
         self.numbered(start).take_while(|(number, _)| *number < self.ever_used.get() as usize)
     }
 
@@ -176,12 +176,12 @@ impl Tables {
 
     /// Returns the shard that comes into use next. If all shards are in use, allocates a table of at most
     /// `bytes` bytes. One caller at a time.
-    pub fn next_unused(&self, bytes: usize) -> Result<Spare<'_>, FullKind> {
+    pub(crate) fn next_unused(&self, bytes: usize) -> Result<Spare<'_>, FullKind> {
         self.next_with(bytes, |shards| shards.div_ceil(MIN_PART), Table::needed_soon)
     }
 
     /// Takes that shard into use. From now on, iterations over all shards include it.
-    pub fn take_into_use(&self, Spare { site, number }: Spare<'_>) {
+    pub(crate) fn take_into_use(&self, Spare { site, number }: Spare<'_>) {
         self.given_back.add(-(site.given_back() as i64));
         site.set_used_for(Use::Items);
         self.shards.add(1);
@@ -194,7 +194,7 @@ impl Tables {
 
     /// Takes a shard out of use, and gives its memory back to the system. The caller holds all locks of the shard,
     /// whose items are elsewhere, and no shard comes into use meanwhile.
-    pub fn take_out_of_use(&self, site: &Site) {
+    pub(crate) fn take_out_of_use(&self, site: &Site) {
         site.table().erase(site.number());
         let mut first = 0;
         for sites in self.sites.all() {
@@ -210,7 +210,7 @@ impl Tables {
     }
 
     /// Gives the memory of all shards back that have waited for a split in vain. No shard comes into use meanwhile.
-    pub fn give_back_unused(&self) {
+    pub(crate) fn give_back_unused(&self) {
         let unused = self.numbered(self.ever_used.get() as usize).map(|(_, site)| site);
         let waiting = unused.filter(|site| site.used_for() == Use::Spare { given_back: 0 });
         waiting.for_each(|site| self.give_back(site));
@@ -225,7 +225,7 @@ impl Tables {
 
     /// Takes the next shard of a filter that is filled shard by shard into use. A new table may be as small as one
     /// shard. A large one is not written at once, so that each shard takes about the same time.
-    pub fn take_next(&self, bytes: usize) -> Result<&Site, FullKind> {
+    pub(crate) fn take_next(&self, bytes: usize) -> Result<&Site, FullKind> {
         let table = |geometry| match Table::bytes(&geometry) > AT_ONCE {
             true => Table::new(geometry),
             false => Table::needed_soon(geometry),
@@ -311,7 +311,7 @@ fn sites_of(table: Table) -> Result<Sites, usize> {
 /// It shares the table, and has the addresses of the words and versions there. So a lookup gets from here to
 /// the words with one load; through the table it would take two.
 #[repr(align(64))] // A line of the cache. Its address leaves six bits for a depth.
-pub struct Site {
+pub(crate) struct Site {
     table: Arc<Table>,
     /// The first of as many [`ShardWords`] as a bucket has words, which are adjacent.
     words: NonNull<ShardWords>,
@@ -336,7 +336,7 @@ const FIGURES: usize = 2;
 
 /// What a shard is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
+pub(crate) enum Use {
     /// It waits for a split and has no items. So many bytes of its memory were given back to the system.
     Spare { given_back: u64 },
     /// The directory has its entry, or will have it before any of its locks is released.
@@ -353,7 +353,7 @@ unsafe impl Sync for Site {}
 impl Site {
     /// Makes the site of a shard of this table. Returns `None` if the table does not have that shard, or if
     /// there is no memory for its figures.
-    pub fn new(table: &Arc<Table>, number: usize) -> Option<Self> {
+    pub(crate) fn new(table: &Arc<Table>, number: usize) -> Option<Self> {
         let mut figures = Vec::<Gauge>::new();
         figures.try_reserve_exact(FIGURES).ok()?;
         figures.resize_with(FIGURES, Gauge::default);
@@ -369,13 +369,13 @@ impl Site {
     }
 
     /// Returns the memory of the sites of a table of this geometry, in bytes.
-    pub fn bytes(geometry: &Geometry) -> usize {
+    pub(crate) fn bytes(geometry: &Geometry) -> usize {
         geometry.shards() * (size_of::<Site>() + FIGURES * size_of::<Gauge>())
     }
 
     /// Returns the memory that lookups read: one array of words, or two of wide buckets, and the versions.
     #[inline(always)]
-    pub fn memory(&self, is_wide: bool) -> (&[ShardWords], &ShardVersions) {
+    pub(crate) fn memory(&self, is_wide: bool) -> (&[ShardWords], &ShardVersions) {
         // Tells the compiler that all later indices are in bounds.
         let count = if is_wide { 2 } else { 1 };
         assert!(!is_wide || self.words_of_a_bucket == 2, "a shard of wide buckets");
@@ -390,64 +390,64 @@ impl Site {
     }
 
     #[inline]
-    pub fn table(&self) -> &Table {
+    pub(crate) fn table(&self) -> &Table {
         &self.table
     }
 
     /// The shard's number in its table.
     #[inline]
-    pub fn number(&self) -> usize {
+    pub(crate) fn number(&self) -> usize {
         self.number as usize
     }
 
     /// The table's index of the shard's first bucket.
     #[inline]
-    pub fn base(&self) -> usize {
+    pub(crate) fn base(&self) -> usize {
         self.number() * GROWING_BUCKETS as usize
     }
 
     /// The table's index of the shard's first stripe.
-    pub fn first_stripe(&self) -> usize {
+    pub(crate) fn first_stripe(&self) -> usize {
         Table::stripe_of(self.base())
     }
 
     /// Returns the shard itself. The caller is responsible for which items it owns.
-    pub fn shard(&self) -> Shard<Permanent<'_>> {
+    pub(crate) fn shard(&self) -> Shard<Permanent<'_>> {
         Shard::new(self.table(), self.number())
     }
 
     /// Fills the shard, which is empty, with a copy that holds `items` items.
-    pub fn fill(&self, from: &[u64], items: i64) {
+    pub(crate) fn fill(&self, from: &[u64], items: i64) {
         fill(self.table(), self.number(), from, items);
     }
 
     /// Returns the number of lanes that are not void.
-    pub fn counted(&self) -> i64 {
+    pub(crate) fn counted(&self) -> i64 {
         self.shard().all_items()
     }
 
     /// Returns the gauge of the [surplus](Self::surplus).
-    pub fn surplus_gauge(&self) -> &Gauge {
+    pub(crate) fn surplus_gauge(&self) -> &Gauge {
         &self.figures[0]
     }
 
-    pub fn surplus(&self) -> u64 {
+    pub(crate) fn surplus(&self) -> u64 {
         self.surplus_gauge().get()
     }
 
-    pub fn used_for(&self) -> Use {
+    pub(crate) fn used_for(&self) -> Use {
         match self.figures[1].get() {
             u64::MAX => Use::Items,
             given_back => Use::Spare { given_back },
         }
     }
 
-    pub fn is_in_use(&self) -> bool {
+    pub(crate) fn is_in_use(&self) -> bool {
         self.used_for() == Use::Items
     }
 
     /// The number of bytes of the shard that were given back to the system.
-    pub fn given_back(&self) -> u64 {
+    pub(crate) fn given_back(&self) -> u64 {
         match self.used_for() {
             Use::Spare { given_back } => given_back,
             Use::Items => 0,
@@ -456,7 +456,7 @@ impl Site {
 
     /// Either no other thread has access to the shard, or the caller takes shards into use or out of it, one thread at
     /// a time. That it has items changes under all its locks.
-    pub fn set_used_for(&self, purpose: Use) {
+    pub(crate) fn set_used_for(&self, purpose: Use) {
         self.figures[1].set(match purpose {
             Use::Items => u64::MAX,
             Use::Spare { given_back } => given_back,
@@ -464,13 +464,13 @@ impl Site {
     }
 
     /// Returns how many absent items the lanes of the shard match, in units of a new lane.
-    pub fn match_weight(&self) -> f64 {
+    pub(crate) fn match_weight(&self) -> f64 {
         self.counted().max(0) as f64 + self.surplus() as f64
     }
 
     /// Subtracts the expired lanes in these words, which are those of whole buckets, from the surplus.
     /// Returns how many of these lanes are void.
-    pub fn expiring(&self, shrinking: &Shrinking, words: &[u64], now: Moment) -> i32 {
+    pub(crate) fn expiring(&self, shrinking: &Shrinking, words: &[u64], now: Moment) -> i32 {
         // Usually all lanes are as they were inserted, so none is void.
         if self.surplus() == 0 {
             return 0;
@@ -485,12 +485,12 @@ impl Site {
     }
 
     /// Whether the shard may have void lanes: each adds `1 << suffix_bits` to the surplus.
-    pub fn may_have_void(&self, shrinking: &Shrinking) -> bool {
+    pub(crate) fn may_have_void(&self, shrinking: &Shrinking) -> bool {
         self.surplus() >> shrinking.suffix_bits() > 0
     }
 
     /// Returns the number of void lanes, by recent words: of all, or of those that have not expired at this time.
-    pub fn void_lanes(&self, shrinking: &Shrinking, now: Option<Moment>) -> usize {
+    pub(crate) fn void_lanes(&self, shrinking: &Shrinking, now: Option<Moment>) -> usize {
         if !self.may_have_void(shrinking) {
             return 0;
         }
@@ -509,26 +509,26 @@ const DEPTH: usize = 63;
 
 /// The site of a shard and the shard's depth, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry(pub *mut Site);
+pub(crate) struct Entry(pub *mut Site);
 
 impl Entry {
     /// Stands in place of an entry.
-    pub const NONE: Entry = Entry(null_mut());
+    pub(crate) const NONE: Entry = Entry(null_mut());
 
     /// Makes the entry of a site, which has to stay where it is for as long as any of its entries is used.
-    pub fn new(site: &Site, depth: u32) -> Self {
+    pub(crate) fn new(site: &Site, depth: u32) -> Self {
         let site = std::ptr::from_ref(site).cast_mut();
         Entry(site.map_addr(|address| address | depth as usize & DEPTH))
     }
 
     #[inline]
-    pub fn depth(self) -> u32 {
+    pub(crate) fn depth(self) -> u32 {
         (self.0.addr() & DEPTH) as u32
     }
 
     /// Returns the address of the site.
     #[inline]
-    pub fn address(self) -> *const Site {
+    pub(crate) fn address(self) -> *const Site {
         self.0.map_addr(|address| address & !DEPTH)
     }
 }

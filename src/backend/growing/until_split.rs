@@ -15,7 +15,7 @@ use crate::table::{ShardVersions, ShardWords, Table, load};
 /// The lease of a shard that may be split or joined. It is valid for as long as the directory's entry of the shard is
 /// unchanged.
 #[derive(Clone, Copy)]
-pub struct UntilSplit<'a, W = bool> {
+pub(crate) struct UntilSplit<'a, W = bool> {
     pub(super) seen: SeenEntry<'a>,
     pub(super) shared: &'a Shared,
     pub(super) table: &'a Table,
@@ -29,7 +29,7 @@ pub struct UntilSplit<'a, W = bool> {
 }
 
 /// The state that the leases of all shards share.
-pub struct Shared {
+pub(crate) struct Shared {
     pub shrinking: Shrinking,
     /// In a box, since a fixed filter takes as much room as all of this. Lookups read nothing of it.
     pub tables: Box<Tables>,
@@ -40,7 +40,7 @@ pub struct Shared {
 
 /// The error that the shard has been split, or joined with its other half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WasSplit;
+pub(crate) struct WasSplit;
 
 impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
     type Lapsed = WasSplit;

@@ -18,7 +18,7 @@
 
 use crate::sync::{AtomicU64, Ordering, RwLock};
 
-pub struct VoidItems {
+pub(crate) struct VoidItems {
     number: AtomicU64,
     /// Held for reading by splits, joins and unions, in which lanes may become void or move to another shard; and for
     /// writing while a tick begins, and by a clear, which set the number. Locked before any lock of a shard. (Nobody
@@ -27,18 +27,18 @@ pub struct VoidItems {
 }
 
 impl VoidItems {
-    pub fn new(number: u64) -> Self {
+    pub(crate) fn new(number: u64) -> Self {
         VoidItems { number: AtomicU64::new(number), splits: RwLock::new(()) }
     }
 
-    pub fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         // Relaxed: a figure of one moment.
         self.number.load(Ordering::Relaxed)
     }
 
     /// Adds the items of lanes that have just become void. The caller holds `splits` for reading, and the locks of
     /// these lanes.
-    pub fn add(&self, items: u64) {
+    pub(crate) fn add(&self, items: u64) {
         if items > 0 {
             // Relaxed: a removal holds the lock of a void lane, which the split that made the lane void held here.
             self.number.fetch_add(items, Ordering::Relaxed);
@@ -46,14 +46,14 @@ impl VoidItems {
     }
 
     /// Takes off one item. Returns whether there was one. The caller holds the lock of a void lane of the item.
-    pub fn take_one(&self) -> bool {
+    pub(crate) fn take_one(&self) -> bool {
         let one_less = |number: u64| number.checked_sub(1);
         // Relaxed: see `add`.
         self.number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
     }
 
     /// Lowers the number to `most`. The caller holds `splits` for writing.
-    pub fn limit(&self, most: u64) {
+    pub(crate) fn limit(&self, most: u64) {
         let lower = |number| Some(most).filter(|most| *most < number);
         // Relaxed: the lock of `splits` orders it with `add`.
         let _ = self.number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, lower);

@@ -1,12 +1,12 @@
 //! The operations on an item are linearizable.
 //!
-//! Shuttle runs threads of random operations on one small, nearly full shard and switches between
+//! Shuttle runs threads of random operations on one small, nearly full filter and switches between
 //! them at random atomic accesses. A linearizability checker then examines the history of each
 //! item. Shuttle treats every access as sequentially consistent, so these tests check the logic,
 //! with more threads and operations than the models in `loom-tests` can take. The memory orderings
 //! are left to those models.
 
-use koel_small::internals::{Bucket, Fingerprint, Geometry, Lanes, Permanent, Place, Shard, Table};
+use koel_small::{ConcurrentCuckooFilter, Prehashed};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::sync::{Arc, Mutex};
@@ -61,38 +61,20 @@ impl Specification for Copies {
     }
 }
 
-/// A shard of eight buckets of two lanes.
-fn small_table<const WIDE: bool>() -> Table {
-    let lanes = if WIDE { Lanes::of_wide(64) } else { Lanes::of_bits(32) };
-    Table::new(Geometry::new(lanes, 1, 8)).expect("room for eight buckets")
+/// The hash of an item. None of those that the tests use is found in place of another one.
+fn item(number: u64) -> Prehashed {
+    Prehashed((number + 1) << 20)
 }
 
-/// Returns the item with this fingerprint, or its twin, which has the same fingerprint and its two
-/// buckets in the opposite order. In wide buckets, two fingerprints share each head.
-fn item<const WIDE: bool>(table: &Table, number: u32, twin: bool) -> Place {
-    let fp = match WIDE {
-        false => Fingerprint::new(number).expect("not zero"),
-        true => Fingerprint::nth(number / 2).with_tail(u64::from(number % 2)),
-    };
-    let first = Bucket(fp.head() * 3 % table.geometry.buckets());
-    let second = table.geometry.alternate(first, fp);
-    let (first, second) = if twin { (second, first) } else { (first, second) };
-    Place { first, second, fp }
-}
-
-fn run(shard: Shard<Permanent<'_>>, operation: Operation, item: Place) -> Operation {
+fn run(filter: &ConcurrentCuckooFilter, operation: Operation, item: &Prehashed) -> Operation {
     use Operation::*;
     match operation {
-        Insert(_) => Insert(Some(shard.insert(item).is_ok())),
-        InsertIfAbsent(_) => InsertIfAbsent(Some(shard.insert_if_absent(item).map_err(|_| ()))),
-        Remove(_) => Remove(shard.remove(item).ok()),
-        Contains(_) => Contains(shard.contains(item).ok()),
-        Count(_) => Count(shard.count(item).ok()),
+        Insert(_) => Insert(Some(filter.insert(item).is_ok())),
+        InsertIfAbsent(_) => InsertIfAbsent(Some(filter.insert_if_absent(item).map_err(|_| ()))),
+        Remove(_) => Remove(Some(filter.remove(item))),
+        Contains(_) => Contains(Some(filter.contains(item))),
+        Count(_) => Count(Some(filter.count(item))),
     }
-}
-
-fn shard_of(table: &Table) -> Shard<Permanent<'_>> {
-    Shard::new(table, 0)
 }
 
 fn random_operation() -> Operation {
@@ -106,36 +88,38 @@ fn random_operation() -> Operation {
     }
 }
 
-/// Checks the histories of `threads` threads, each with `operations` operations on `items` items.
-/// The more `others` the table holds, the more inserts have to move an item.
-fn histories_are_linearizable<const WIDE: bool>(
+/// Checks the histories of `threads` threads, each with `operations` operations on `items` items, in a filter with room
+/// for ten. The more `others` it holds, the more inserts have to move an item.
+fn histories_are_linearizable(
+    rate: f64,
     threads: usize,
     operations: usize,
-    items: u32,
-    others: u32,
+    items: u64,
+    others: u64,
 ) {
     let model = move || {
-        let table = Arc::new(small_table::<WIDE>());
-        for fp in 100..100 + others {
-            let _ = shard_of(&table).insert(item::<WIDE>(&table, fp, false));
+        let builder = ConcurrentCuckooFilter::builder().capacity(10).false_positive_rate(rate);
+        let filter = Arc::new(builder.build().expect("room for ten items"));
+        for other in 100..100 + others {
+            let _ = filter.insert(&Prehashed(other << 40));
         }
-        let others = table.stripes.all_items() as usize;
+        assert!((0..items).all(|it| !filter.contains(&item(it))), "other items are needed");
+        let others = filter.len();
         type Histories = Vec<Vec<(usize, Action<Operation>)>>;
         let histories: Arc<Mutex<Histories>> =
             Arc::new(Mutex::new(vec![Vec::new(); items as usize]));
         let workers: Vec<_> = (0..threads)
             .map(|number| {
-                let (table, histories) = (Arc::clone(&table), Arc::clone(&histories));
+                let (filter, histories) = (Arc::clone(&filter), Arc::clone(&histories));
                 thread::spawn(move || {
                     for _ in 0..operations {
-                        let fp = thread_rng().gen_range(0..items);
-                        let item = item::<WIDE>(&table, fp + 2, thread_rng().r#gen());
+                        let chosen = thread_rng().gen_range(0..items);
                         let note = |action| {
-                            histories.lock().unwrap()[fp as usize].push((number, action));
+                            histories.lock().unwrap()[chosen as usize].push((number, action));
                         };
                         let call = random_operation();
                         note(Call(call));
-                        note(Response(run(shard_of(&table), call, item)));
+                        note(Response(run(&filter, call, &item(chosen))));
                     }
                 })
             })
@@ -149,13 +133,8 @@ fn histories_are_linearizable<const WIDE: bool>(
                 "no order explains this: {history:#?}",
             );
         }
-        let count = |fp| {
-            let Ok(copies) = shard_of(&table).count(item::<WIDE>(&table, fp + 2, false));
-            copies
-        };
-        let left: usize = (0..items).map(count).sum();
-        let items = table.stripes.all_items() as usize;
-        assert_eq!(items, others + left, "the item count does not match the contents");
+        let left: usize = (0..items).map(|it| filter.count(&item(it))).sum();
+        assert_eq!(filter.len(), others + left, "the item count does not match the contents");
     };
     let long = std::env::var_os("KOEL_LONG_TESTS").is_some();
     let schedules = if long { MANY_SCHEDULES } else { SCHEDULES };
@@ -164,20 +143,20 @@ fn histories_are_linearizable<const WIDE: bool>(
     println!("checked: {} schedules: 0 histories that are not linearizable", 2 * schedules);
 }
 
+/// Rates for narrow buckets and for wide ones.
+const RATES: [f64; 2] = [1e-3, 1e-5];
+
 #[test]
-fn four_threads_on_two_items_in_a_nearly_full_table() {
-    histories_are_linearizable::<false>(4, 5, 2, 12);
-    histories_are_linearizable::<true>(4, 5, 2, 12);
+fn four_threads_on_two_items_in_a_nearly_full_filter() {
+    RATES.into_iter().for_each(|rate| histories_are_linearizable(rate, 4, 5, 2, 9));
 }
 
 #[test]
 fn eight_threads_on_four_items() {
-    histories_are_linearizable::<false>(8, 8, 4, 8);
-    histories_are_linearizable::<true>(8, 8, 4, 8);
+    RATES.into_iter().for_each(|rate| histories_are_linearizable(rate, 8, 8, 4, 6));
 }
 
 #[test]
 fn three_threads_on_one_item_among_few() {
-    histories_are_linearizable::<false>(3, 6, 1, 4);
-    histories_are_linearizable::<true>(3, 6, 1, 4);
+    RATES.into_iter().for_each(|rate| histories_are_linearizable(rate, 3, 6, 1, 4));
 }

@@ -38,13 +38,13 @@ const SAMPLE: u64 = 128;
 
 impl Sharded {
     /// Returns the match weight of a shard, on average over all hashes.
-    pub fn match_weight_of_all(&self) -> f64 {
+    pub(crate) fn match_weight_of_all(&self) -> f64 {
         let part = |seen| self.directory.share(seen) * self.site(seen).match_weight();
         self.directory.shards().map(part).sum()
     }
 
     /// Returns the same average over a sample: the hashes in the middle of equal parts of all hashes.
-    pub fn match_weight_of_some(&self) -> f64 {
+    pub(crate) fn match_weight_of_some(&self) -> f64 {
         let middle = |part| Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
         let of_part = |part| self.site(self.directory.look_up(middle(part))).match_weight();
         (0..SAMPLE).map(of_part).sum::<f64>() / SAMPLE as f64
@@ -207,14 +207,14 @@ impl Storage for Sharded {
 impl Sharded {
     /// Splits the shard of this item, whatever its load. Returns whether it was possible.
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-    pub fn split_shard_of(&self, hash: Mixed) -> bool {
+    pub(crate) fn split_shard_of(&self, hash: Mixed) -> bool {
         self.split_for_all(self.shard(self.directory.look_up(hash))).is_ok()
     }
 }
 
 /// The shards, for operations on items.
 #[derive(Clone, Copy)]
-pub struct GrowingShards<'a, const WIDE: bool>(pub &'a Sharded);
+pub(crate) struct GrowingShards<'a, const WIDE: bool>(pub &'a Sharded);
 
 impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
     type Lease = UntilSplit<'a, Known<WIDE>>;

@@ -43,7 +43,7 @@ use crate::table::stripe::Locks;
 /// Checks whether the item would probably find room if the shard were split. The error is the reason why not.
 /// `void` returns the number of void lanes of the shard, and `is_dense` whether the filter may be
 /// split further for a crowd.
-pub fn split_helps<'a, L: Lease<'a>>(
+pub(crate) fn split_helps<'a, L: Lease<'a>>(
     shard: Shard<L>,
     locked: &impl Locks,
     place: Place,

@@ -96,7 +96,7 @@ impl RandomState {
 
 /// Returns a random number that is not 0. The process and the time are a part of it, since forked processes have the
 /// keys of their parent.
-#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+#[cfg(all(unix, feature = "durable"))]
 pub(crate) fn random_number() -> u64 {
     let own = (std::process::id(), std::time::SystemTime::now());
     ahash::RandomState::new().hash_one(own).max(1)
@@ -567,7 +567,7 @@ pub(crate) fn hashers_agree<S: BuildHasher>(one: &S, other: &S) -> bool {
     hashes(one) == hashes(other)
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

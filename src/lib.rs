@@ -177,14 +177,14 @@
 #![cfg_attr(not(any(loom, shuttle)), warn(missing_docs))]
 
 mod backend;
-#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+#[cfg(all(unix, feature = "durable"))]
 mod durable;
 mod error;
 mod filter;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 mod hash;
-#[cfg(any(loom, all(unix, feature = "durable", not(shuttle))))]
+#[cfg(any(loom, all(unix, feature = "durable")))]
 mod journal;
 mod layout;
 #[cfg(all(unix, not(any(loom, shuttle))))]
@@ -196,7 +196,7 @@ mod sync;
 mod table;
 mod window;
 
-#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+#[cfg(all(unix, feature = "durable"))]
 pub use durable::{DurableError, DurableErrorKind, DurableFilter, DurableOptions, SyncPolicy};
 pub use error::{BuildError, BuildErrorKind, Error, Full, FullKind, UnionError, UnionErrorKind};
 pub use filter::ConcurrentCuckooFilter;
@@ -214,7 +214,7 @@ pub use window::Window;
 /// interface, and may change with any version.
 #[doc(hidden)]
 pub mod files {
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    #[cfg(all(unix, feature = "durable"))]
     pub use crate::durable::{Claim, has_changes};
     pub use crate::filter::files::replace_state;
     pub use crate::snapshot::journals::{Unread, journals_of};

@@ -157,65 +157,65 @@ mod imp {
     use shuttle as checker;
 
     #[cfg(loom)]
-    pub use checker::sync::atomic::fence;
-    pub use checker::sync::atomic::{
+    pub(crate) use checker::sync::atomic::fence;
+    pub(crate) use checker::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering,
     };
-    pub use checker::thread::yield_now as nap;
+    pub(crate) use checker::thread::yield_now as nap;
 
-    pub use checker::sync::MutexGuard;
-    pub type RwLockReadGuard<'a> = checker::sync::RwLockReadGuard<'a, ()>;
-    pub type RwLockWriteGuard<'a> = checker::sync::RwLockWriteGuard<'a, ()>;
+    pub(crate) use checker::sync::MutexGuard;
+    pub(crate) type RwLockReadGuard<'a> = checker::sync::RwLockReadGuard<'a, ()>;
+    pub(crate) type RwLockWriteGuard<'a> = checker::sync::RwLockWriteGuard<'a, ()>;
 
-    pub struct Mutex<T>(checker::sync::Mutex<T>);
+    pub(crate) struct Mutex<T>(checker::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
-        pub fn new(value: T) -> Self {
+        pub(crate) fn new(value: T) -> Self {
             Mutex(checker::sync::Mutex::new(value))
         }
 
-        pub fn lock(&self) -> MutexGuard<'_, T> {
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap()
         }
 
-        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
             self.0.try_lock().ok()
         }
     }
 
-    pub struct RwLock<T>(checker::sync::RwLock<T>);
+    pub(crate) struct RwLock<T>(checker::sync::RwLock<T>);
 
     impl<T> RwLock<T> {
-        pub fn new(value: T) -> Self {
+        pub(crate) fn new(value: T) -> Self {
             RwLock(checker::sync::RwLock::new(value))
         }
 
-        pub fn read(&self) -> checker::sync::RwLockReadGuard<'_, T> {
+        pub(crate) fn read(&self) -> checker::sync::RwLockReadGuard<'_, T> {
             self.0.read().unwrap()
         }
 
-        pub fn try_write(&self) -> Option<checker::sync::RwLockWriteGuard<'_, T>> {
+        pub(crate) fn try_write(&self) -> Option<checker::sync::RwLockWriteGuard<'_, T>> {
             self.0.try_write().ok()
         }
 
-        pub fn write(&self) -> checker::sync::RwLockWriteGuard<'_, T> {
+        pub(crate) fn write(&self) -> checker::sync::RwLockWriteGuard<'_, T> {
             self.0.write().unwrap()
         }
     }
 
     /// A backoff that never spins: under a checker, every retry is another case to explore.
-    pub struct Backoff;
+    pub(crate) struct Backoff;
 
     impl Backoff {
-        pub fn new() -> Self {
+        pub(crate) fn new() -> Self {
             Backoff
         }
 
-        pub fn is_completed(&self) -> bool {
+        pub(crate) fn is_completed(&self) -> bool {
             true
         }
 
-        pub fn snooze(&self) {}
+        pub(crate) fn snooze(&self) {}
     }
 }
 
@@ -258,19 +258,19 @@ mod owned {
     use std::cell::Cell;
 
     #[allow(unsafe_code)]
-    pub fn read_owned(word: &AtomicU64) -> u64 {
+    pub(crate) fn read_owned(word: &AtomicU64) -> u64 {
         // SAFETY: loom itself checks this, and panics if a store is not ordered before the load.
         unsafe { word.unsync_load() }
     }
 
     #[allow(unsafe_code)]
-    pub fn read_owned_u32(word: &AtomicU32) -> u32 {
+    pub(crate) fn read_owned_u32(word: &AtomicU32) -> u32 {
         // SAFETY: as above.
         unsafe { word.unsync_load() }
     }
 
     #[allow(unsafe_code)]
-    pub fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
+    pub(crate) fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
         // SAFETY: as above.
         unsafe { word.unsync_load() }
     }
@@ -279,17 +279,17 @@ mod owned {
         static QUEUE_FIRST: Cell<bool> = const { Cell::new(false) };
     }
 
-    pub type InQueue<'a> = Option<loom::sync::MutexGuard<'a, ()>>;
+    pub(crate) type InQueue<'a> = Option<loom::sync::MutexGuard<'a, ()>>;
 
     /// Waits in the queue if [`set_queue_first`] is on, so that a waiting thread blocks instead of retrying. Models of
     /// three or more threads need this, because retries would never end there. All threads of a model run on one OS
     /// thread, so the setting applies to all of them.
-    pub fn queue_first(queue: &Mutex<()>) -> InQueue<'_> {
+    pub(crate) fn queue_first(queue: &Mutex<()>) -> InQueue<'_> {
         QUEUE_FIRST.get().then(|| queue.lock())
     }
 
     /// Sets whether threads queue for each lock before they try it, in all models that this OS thread runs from now on.
-    pub fn set_queue_first(on: bool) {
+    pub(crate) fn set_queue_first(on: bool) {
         QUEUE_FIRST.set(on);
     }
 }

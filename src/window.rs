@@ -129,7 +129,7 @@ impl fmt::Display for Window {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -252,7 +252,7 @@ impl MergeReport {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::geometry::Geometry;

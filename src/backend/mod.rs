@@ -135,7 +135,7 @@ impl Backend {
         }
     }
 
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    #[cfg(all(unix, feature = "durable"))]
     #[inline(always)]
     pub(crate) fn contains(&self, hash: Mixed) -> bool {
         self.look(hash).unwrap_or_else(|| self.contains_slow(hash))
@@ -181,7 +181,7 @@ impl Backend {
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for a caller that has just looked for the item in vain.
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    #[cfg(all(unix, feature = "durable"))]
     #[inline(never)]
     pub(crate) fn insert_if_still_absent(&self, hash: Mixed) -> Result<bool, Full> {
         match at_once!(self, hash, shard, place => shard.insert_if_absent_locked(place); Option<bool>)
@@ -232,7 +232,7 @@ impl Backend {
 
     /// Adds a copy of an item that was in the filter before: by however many moves, and however many copies there are.
     /// No other thread has the filter.
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    #[cfg(all(unix, feature = "durable"))]
     pub(crate) fn insert_exhaustively(&self, hash: Mixed) -> bool {
         // The item may have had its copies only since its shard was split for another reason.
         let split = || match self {

@@ -34,7 +34,7 @@ pub(crate) enum Adding {
     /// Another copy, within the limit of copies.
     Copy,
     /// Another copy of an item that was in the filter before, without the limit.
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    #[cfg(all(unix, feature = "durable"))]
     FormerCopy,
     /// Unless it is there.
     IfAbsent,
@@ -57,7 +57,7 @@ pub(crate) fn settle<'a, S: Shards<'a>>(
                 Ok(false) => return Err(Full::new(FullKind::TooManyCopies)),
                 Err(lapsed) => Err(Refusal::Lapsed(lapsed)),
             },
-            #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+            #[cfg(all(unix, feature = "durable"))]
             Adding::FormerCopy => kick(shard, place, Copies::Add),
             Adding::IfAbsent => kick(shard, place, Copies::UnlessPresent),
             Adding::OrRefresh => shard.insert_or_refresh(place),

@@ -182,7 +182,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     }
 
     /// Loads the file of a durable filter, without the changes in its journals.
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    #[cfg(all(unix, feature = "durable"))]
     pub(crate) fn load_state(path: &Path) -> Result<Self, SnapshotError>
     where
         S: PersistentHasher,

@@ -314,7 +314,7 @@ fn fallocate(_: &File, _: u64, _: u64) -> io::Result<bool> {
     Ok(false)
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

@@ -511,11 +511,11 @@ impl Iterator for LaneSet {
 }
 
 /// The lanes of all layouts.
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 pub(crate) fn all_lanes() -> impl Iterator<Item = Lanes> {
     let narrow = [8, 9, 10, 12, 16, 21, 32].map(Lanes::of_bits);
     narrow.into_iter().chain([18, 20, 24, 32].map(Lanes::of_wide))
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests;

@@ -328,7 +328,7 @@ fn folded(hash: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::bucket::all_lanes;

@@ -515,5 +515,5 @@ impl Shrinking {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests;

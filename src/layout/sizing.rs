@@ -340,7 +340,7 @@ fn rounded_up(rate: f64) -> f64 {
     (rate / unit).ceil() * unit
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::geometry::Mixed;

@@ -295,5 +295,5 @@ impl AgeShift {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests;

@@ -191,7 +191,7 @@ fn steps_to(nodes: &[Node], last: Node) -> Steps {
     steps
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::bucket::Lanes;

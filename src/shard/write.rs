@@ -21,7 +21,7 @@ struct Rank {
 
 impl<'a, L: Lease<'a>> Shard<L> {
     /// Adds a copy of the item.
-    #[cfg(any(test, loom, shuttle))]
+    #[cfg(any(test, loom))]
     pub(crate) fn insert(self, place: Place) -> Answer<(), L::Lapsed> {
         match self.insert_at_once(place) {
             Some(()) => Ok(()),

@@ -334,7 +334,7 @@ pub(crate) fn age_shift(time: Option<Time>, last: Option<Time>) -> Option<AgeShi
     (ticks > 0).then_some(AgeShift { then, now, ticks })
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -330,7 +330,7 @@ impl End {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
 
     use crate::hash::StableHash;

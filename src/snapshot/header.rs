@@ -2,7 +2,7 @@
 
 use crate::backend::Backend;
 use crate::error::NoMemory;
-#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+#[cfg(all(unix, feature = "durable"))]
 use crate::hash::random_number;
 use crate::hash::{PersistentHasher, StableHash, file_probes};
 use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS, near_block};
@@ -45,7 +45,7 @@ impl Part {
         Part { start: 0, is_file: true, state: 0, most_bytes: usize::MAX };
 
     /// The whole filter, as a file that differs from every other one, also from one with the same contents.
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    #[cfg(all(unix, feature = "durable"))]
     pub(crate) fn state() -> Part {
         Part { state: random_number(), ..Part::FILE }
     }

@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
-#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+#[cfg(all(unix, feature = "durable"))]
 use crate::journal::read::Reader;
 
 /// Returns the beginning of the names of a state's journals. A long name of a state is replaced by its hash.
@@ -102,7 +102,7 @@ impl Unread {
 
 /// Returns the number of bytes in use in a journal, or 0 if it has no changes. A journal that cannot be read may have
 /// changes in all of its bytes.
-#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+#[cfg(all(unix, feature = "durable"))]
 fn bytes_of_changes(journal: &Path) -> io::Result<u64> {
     match Reader::open(journal) {
         Ok(Some(reader)) if !reader.is_empty() => Ok(reader.bytes()),
@@ -111,7 +111,7 @@ fn bytes_of_changes(journal: &Path) -> io::Result<u64> {
     }
 }
 
-#[cfg(not(all(unix, feature = "durable", not(any(loom, shuttle)))))]
+#[cfg(not(all(unix, feature = "durable")))]
 fn bytes_of_changes(journal: &Path) -> io::Result<u64> {
     Ok(journal.symlink_metadata()?.len())
 }

@@ -280,7 +280,7 @@ impl SnapshotInfo {
     }
 
     /// Reads the end of the file at this path, which identifies it as the state of a journal.
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    #[cfg(all(unix, feature = "durable"))]
     pub(crate) fn end(path: &Path) -> Result<End, SnapshotError> {
         Ok(outlined(path).map_err(|error| error.of_file(path))?.1.end)
     }

@@ -498,7 +498,7 @@ fn copied(backend: &Backend, mut go_on: impl FnMut()) -> Result<Backend, NoMemor
     copy.finish(layout, &reader, (backend.void_items(), time))
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::geometry::Mixed;

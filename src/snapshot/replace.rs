@@ -284,7 +284,7 @@ pub fn is_at(_: &File, path: &Path) -> Result<bool, SnapshotError> {
 }
 
 /// Syncs the folder of a file, so that the names there survive a power failure.
-#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+#[cfg(all(unix, feature = "durable"))]
 pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     sync_folder(&File::open(folder_of(path))?)
 }

@@ -155,7 +155,7 @@ fn copy_block(
 }
 
 /// Returns the number of bytes of a file of this filter, if no shard is split until it is written.
-#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+#[cfg(all(unix, feature = "durable"))]
 pub(crate) fn file_bytes(backend: &Backend) -> u64 {
     AROUND as u64 + backend.shards() as u64 * block_bytes(&backend.layout())
 }

@@ -217,7 +217,7 @@ mod words {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::atomic::Ordering::Relaxed;

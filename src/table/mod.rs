@@ -283,7 +283,7 @@ impl Table {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::bucket::Lanes;

@@ -262,5 +262,5 @@ impl Drop for AtWork<'_> {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests;

@@ -320,5 +320,5 @@ impl<'a> SeenEntry<'a> {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests;

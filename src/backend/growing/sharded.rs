@@ -291,5 +291,5 @@ impl Sharded {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests;

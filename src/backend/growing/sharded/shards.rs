@@ -206,7 +206,7 @@ impl Storage for Sharded {
 
 impl Sharded {
     /// Splits the shard of this item, whatever its load. Returns whether it was possible.
-    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    #[cfg(all(unix, feature = "durable"))]
     pub(crate) fn split_shard_of(&self, hash: Mixed) -> bool {
         self.split_for_all(self.shard(self.directory.look_up(hash))).is_ok()
     }

@@ -78,11 +78,11 @@ mod pages {
 /// Elsewhere, memory is not given back.
 #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
 mod pages {
-    pub fn within<T>(_: &[T]) -> std::ops::Range<usize> {
+    pub(crate) fn within<T>(_: &[T]) -> std::ops::Range<usize> {
         0..0
     }
 
-    pub fn drop<T>(_: &[T]) -> bool {
+    pub(crate) fn drop<T>(_: &[T]) -> bool {
         false
     }
 }
@@ -97,9 +97,9 @@ pub(crate) use words::{TableWords, zeroed};
 mod words {
     use crate::sync::AtomicU64;
 
-    pub type TableWords = Box<[AtomicU64]>;
+    pub(crate) type TableWords = Box<[AtomicU64]>;
 
-    pub fn zeroed(count: usize, _: bool) -> Option<TableWords> {
+    pub(crate) fn zeroed(count: usize, _: bool) -> Option<TableWords> {
         Some((0..count).map(|_| AtomicU64::new(0)).collect())
     }
 }

@@ -530,13 +530,40 @@ impl Hasher for StableHasher {
 // size, lengths. So there is a probe of each kind. Two hashers that agree on all probes may still differ: the probes
 // detect different implementations, not deliberate deception.
 
-/// Returns the hashes by which a file identifies its hasher: one of bytes, and one of an item of many pieces. Files
-/// contain them, so they must never change.
-pub(crate) fn file_probes(hasher: &impl BuildHasher) -> [u64; 2] {
+/// What a file says of the hasher of its items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HashedBy {
+    /// [`PersistentHasher::NAME`], padded with zeros.
+    pub name: [u8; 32],
+    pub seed: u128,
+    /// The hashes of some bytes, and of an item of many pieces. Files contain them, so they must never change.
+    pub probes: [u64; 2],
+}
+
+impl HashedBy {
+    pub(crate) fn new<S: PersistentHasher>(hasher: &S) -> Self {
+        HashedBy { name: const { padded(S::NAME) }, seed: hasher.seed(), probes: probes(hasher) }
+    }
+}
+
+fn probes(hasher: &impl BuildHasher) -> [u64; 2] {
     let mut bytes = hasher.build_hasher();
     bytes.write(b"koel");
     let items = ("koel", 0x0102_0304_u32, &[1u8, 2, 3][..], 5usize, Some(6u8), 'k');
     [bytes.finish(), hasher.hash_one(items)]
+}
+
+/// Pads the name of a hasher with zeros, after checking it.
+const fn padded(name: &str) -> [u8; 32] {
+    let (name, mut padded) = (name.as_bytes(), [0; 32]);
+    assert!(!name.is_empty() && name.len() <= 32, "a hasher's name has 1 to 32 bytes");
+    let mut at = 0;
+    while at < name.len() {
+        assert!(name[at] != 0, "a hasher's name has no zero in it");
+        padded[at] = name[at];
+        at += 1;
+    }
+    padded
 }
 
 /// Returns whether two hashers agree on the items in a file's probes, and on single items of each kind.
@@ -562,7 +589,7 @@ pub(crate) fn hashers_agree<S: BuildHasher>(one: &S, other: &S) -> bool {
             hasher.hash_one(&[1u64, 2, 3][..]),
             hasher.hash_one(()),
         ];
-        (file_probes(hasher), texts, bytes, numbers, sizes)
+        (probes(hasher), texts, bytes, numbers, sizes)
     };
     hashes(one) == hashes(other)
 }

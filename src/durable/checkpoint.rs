@@ -1,43 +1,55 @@
-//! The journals beside a state, and the checkpoint that replaces them and the state.
+//! The journal beside a state, and the checkpoint that replaces both.
 //!
-//! # Which journals belong to a state?
+//! # Which journal belongs to a state?
 //!
-//! A state is identified by the checksum in its end, and its length. Each journal has a random key, and its header has the key of
-//! the journal before it and, if it is the first journal of a state, that state's identity. Two rules hold at every
-//! moment, whichever step a process or the machine ends at:
+//! Each state has a random number, in its header. (A file that was only saved has none: then it is the checksum in its
+//! end.) A journal names the state on which its changes are to be replayed, and the state before that one.
 //!
-//! 1. A journal whose header names a state: that state has the changes of all earlier journals, and none of this one.
-//! 2. A journal whose header names no state: its changes follow those of the journal with its `previous` key.
-//!
-//! So the journals to replay on a state are its *chain*: the last journal that names the state, and then each journal
-//! whose `previous` key is that of the journal before it. All other journals are older than the state, or belong to
-//! another one.
+//! A state *S* has a journal *J*. A checkpoint replaces them by a state *T* and a journal *K*:
 //!
 //! ```text
-//! C1  create the next journal, which names no state and follows the present one
-//! C2  copy the filter to a new file, shard by shard; changes of copied shards go to the next journal
-//! C3  name the new file in the header of the next journal, and sync it
-//! C4  rename the new file to the state
-//! C5  remove the older journals
+//! C1  create K, which names T, and S as the state before it
+//! C2  copy the filter to a new file, shard by shard; changes of copied shards are recorded in K, too
+//! C3  sync K, and the new file
+//! C4  rename the new file to the state: it is T from now on
+//! C5  sync the folder
+//! C6  record all changes in K alone
+//! C7  remove J
 //! ```
 //!
-//! Up to C4, the state is the old one, and the next journal is the end of its chain by rule 2. (From C3 on, that
-//! journal names a state that does not exist yet. So a journal belongs to the chain if *either* rule says so.) From C4
-//! on, the next journal alone is the chain, by rule 1. If a checkpoint fails, the next journal stays in the chain.
+//! Every change is recorded in J until C6. So up to C4, S and J have all changes; and from C4 on, T and K have. The
+//! rename decides which.
+//!
+//! # What does the end of the process leave, or a power failure?
+//!
+//! | it ends after | the state | beside it |
+//! |---|---|---|
+//! | C1, C2 or C3 | S, with J | K: the state before it is S. Whatever it has is in J, too |
+//! | C4 | T, with K; after a power failure, S with J or T with K | J: it names the state before T; or K, as above |
+//! | C5 or C6 | T, with K | J |
+//! | C7 | T, with K; after a power failure, perhaps J | |
+//!
+//! So there is one journal that names the state, and the other one, if it is there, is either of the state before or of
+//! the one after, and is removed. A journal of any other state is refused: nobody knows what its changes are of.
+//!
+//! A checkpoint that fails before C4 removes K. If that fails, or C5 or C7, the next checkpoint begins with that step. (So
+//! there are never three journals. And until C5 has succeeded, both get all changes.)
+//!
+//! To [open](super::open) a state whose journal has changes, they are replayed, and then C1 to C7 follow, before the
+//! first change.
 
+use crate::backend::Backend;
 use crate::durable::claim::Mark;
-use crate::filter::ConcurrentCuckooFilter;
-use crate::hash::{PersistentHasher, random_number};
-use crate::journal::format::{Header, PAGE_BYTES, StateId};
+use crate::hash::{HashedBy, random_number};
+use crate::journal::format::{Header, PAGE_BYTES};
 use crate::journal::read::Reader;
 use crate::journal::streams::Streams;
 use crate::journal::write::{Journal, Writer, allocate, check_limit};
-use crate::layout::geometry::Mixed;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Part;
-use crate::snapshot::journals::{journals_begin, journals_of};
-use crate::snapshot::replace::{copy_permissions, is_at, replace, sync_folder_of};
-use crate::snapshot::write::{UNCUT, file_bytes};
+use crate::snapshot::journals::{journals_begin, journals_of, number_in_name};
+use crate::snapshot::replace::{Replacement, copy_permissions, if_there, is_at, sync_folder_of};
+use crate::snapshot::write::{Saving, file_bytes};
 use parking_lot::{Mutex, MutexGuard};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -48,218 +60,244 @@ use std::sync::Arc;
 const LEAST: u64 = 32 << 20;
 
 /// The journals of a state.
-pub(super) struct Journals {
+pub(crate) struct Journals {
     state: PathBuf,
     claim: Mark,
-    chain: Mutex<Chain>,
-    /// Held while a checkpoint copies the filter.
-    copying: Mutex<()>,
+    files: Mutex<Files>,
+    /// Held while a checkpoint is made.
+    checkpoint: Mutex<()>,
 }
 
-/// The journals to replay on the state, in their order.
-pub(super) struct Chain {
-    /// The journals that an earlier process wrote, each with its length.
-    pub left: Vec<(PathBuf, u64)>,
-    /// The journals of this process. The last one is written to, and during a checkpoint the one before it, too.
-    pub written: Vec<Arc<Journal>>,
-}
-
-impl Chain {
-    fn bytes(&self) -> u64 {
-        let written: u64 = self.written.iter().map(|journal| journal.bytes()).sum();
-        self.left.iter().map(|(_, bytes)| bytes).sum::<u64>() + written
-    }
-
-    /// Returns whether an earlier process, or a checkpoint that failed, has left journals.
-    fn has_leftovers(&self) -> bool {
-        self.left.len() + self.written.len() > 1
-    }
+struct Files {
+    current: Arc<Journal>,
+    /// The journal of the next state: during a checkpoint; and after one whose folder could not be synced.
+    next: Option<Arc<Journal>>,
+    /// A journal of the state before, or of a checkpoint that failed, if it could not be removed.
+    old: Option<Arc<Journal>>,
 }
 
 impl Journals {
-    pub(super) fn new(state: PathBuf, claim: Mark, chain: Chain) -> Self {
-        Journals { state, claim, chain: Mutex::new(chain), copying: Mutex::default() }
+    pub(crate) fn new(state: PathBuf, claim: Mark, journal: Arc<Journal>) -> Self {
+        let files = Mutex::new(Files { current: journal, next: None, old: None });
+        Journals { state, claim, files, checkpoint: Mutex::default() }
     }
 
     /// Fails if the claim of the state is gone, as where its folder was emptied.
-    pub(super) fn check_claim(&self) -> Result<(), SnapshotError> {
+    pub(crate) fn check_claim(&self) -> Result<(), SnapshotError> {
         self.claim.check().map_err(|error| error.of_file(&self.state))
     }
 
     /// Returns the path of the state.
-    pub(super) fn state(&self) -> &Path {
+    pub(crate) fn state(&self) -> &Path {
         &self.state
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        self.chain.lock().bytes()
+    pub(crate) fn bytes(&self) -> u64 {
+        let files = self.files.lock();
+        files.current.bytes() + files.next.as_ref().map_or(0, |next| next.bytes())
     }
 
-    /// Returns whether an earlier process, or a checkpoint that failed, has left journals.
-    pub(super) fn has_leftovers(&self) -> bool {
-        self.chain.lock().has_leftovers()
+    /// Returns whether the state has all changes, and the journal none.
+    pub(crate) fn is_empty(&self) -> bool {
+        let files = self.files.lock();
+        files.next.is_none() && files.old.is_none() && files.current.bytes() <= PAGE_BYTES
     }
 
-    /// Returns whether the state has all changes: there is one journal, without any.
-    pub(super) fn is_empty(&self) -> bool {
-        let chain = self.chain.lock();
-        !chain.has_leftovers() && chain.bytes() <= PAGE_BYTES
-    }
-
-    /// Returns whether it is time for a checkpoint: if there are several journals, or if they are half as long as the
-    /// state. (So they are together about as long as the state when the checkpoint ends, unless the state is small.)
-    pub(super) fn call_for_checkpoint(&self) -> bool {
+    /// Returns whether it is time for a checkpoint: if the journal is half as long as the state, or if the last
+    /// checkpoint has something left to do. (So the journal is about as long as the state when the checkpoint ends,
+    /// unless the state is small.)
+    pub(crate) fn call_for_checkpoint(&self) -> bool {
         let state = fs::metadata(&self.state).map_or(0, |about| about.len());
-        // During a checkpoint, there are two journals, and no need for another one.
-        let alone = self.copying.try_lock();
-        let chain = self.chain.lock();
-        alone.is_some() && (chain.has_leftovers() || chain.bytes() > (state / 2).max(LEAST))
+        let alone = self.checkpoint.try_lock();
+        let files = self.files.lock();
+        let has_more = files.next.is_some() || files.old.is_some();
+        alone.is_some() && (has_more || files.current.bytes() > (state / 2).max(LEAST))
     }
 
-    /// Prevents checkpoints from copying.
-    pub(super) fn pause(&self) -> MutexGuard<'_, ()> {
-        self.copying.lock()
+    /// Holds off checkpoints.
+    pub(crate) fn pause(&self) -> MutexGuard<'_, ()> {
+        self.checkpoint.lock()
     }
 
-    /// Returns the journals that this process writes or wrote to.
-    fn written(&self) -> Vec<Arc<Journal>> {
-        self.chain.lock().written.clone()
+    /// Syncs the journals that are written to.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        let files = self.files.lock();
+        let written = [Some(Arc::clone(&files.current)), files.next.clone()];
+        drop(files);
+        written.iter().flatten().try_for_each(|journal| journal.sync())
     }
 
-    /// Syncs all journals that this process writes to.
-    pub(super) fn sync(&self) -> io::Result<()> {
-        self.written().iter().try_for_each(|journal| journal.sync())
-    }
-
-    /// Removes the last journals as long as they are empty and follow others.
-    pub(super) fn leave(&self) {
-        let mut chain = self.chain.lock();
-        // A journal that names a state stays: a checkpoint may have failed after it had replaced the state.
-        while chain.has_leftovers()
-            && let Some(last) = chain.written.pop_if(|last| {
-                last.bytes() <= PAGE_BYTES && last.header().state == StateId::default()
-            })
-        {
-            remove(&last);
-        }
-    }
-
-    /// Makes a checkpoint of the filter whose changes these streams record. Fails on purpose after `most` bytes.
-    pub(super) fn checkpoint<S: PersistentHasher>(
+    /// Makes a checkpoint of the filter whose changes these streams record.
+    pub(crate) fn checkpoint(
         &self,
-        filter: &ConcurrentCuckooFilter<S>,
+        backend: &Backend,
+        hasher: &HashedBy,
         streams: &Streams<Writer>,
-        most: u64,
     ) -> Result<(), SnapshotError> {
-        let Journals { state, chain, copying, .. } = self;
-        let _copying = copying.lock();
-        let written = self.written();
-        let Some((last, earlier)) = written.split_last() else { return Ok(()) };
-        self.check_claim()?;
-        // A record in the next journal has the number of records of the last journal that precede it, but not of
-        // earlier journals. So these must be safe first.
-        for journal in earlier {
-            let synced = journal.sync().map_err(SnapshotError::io("cannot sync a journal"));
-            synced.map_err(|error| error.of_file(state))?;
-        }
-        let Header { key, number, .. } = last.header();
-        let write = |file: &mut File| {
-            // First, so that a full disk does not leave another journal at each attempt. (Other failures do.)
-            allocate(file, 0, file_bytes(filter.backend()))
-                .map_err(SnapshotError::io("cannot write"))?;
-            let journal = journal_after(state, key, number.saturating_add(1))
-                .map_err(SnapshotError::io("cannot create a journal"))?;
-            chain.lock().written.push(Arc::clone(&journal));
-            let cut_at = |first, most, copy: &mut dyn FnMut() -> Option<Mixed>| {
-                streams.cut(first, most, || ((), copy()));
-            };
-            let cut = EndOfCut(streams);
-            streams.begin_cut(|stream| Writer::new(&journal, stream));
-            let mut written = 0;
-            let end = filter.write_part(Part::state(), &cut_at, |bytes| {
-                match written + bytes.len() as u64 > most {
-                    true => Err(io::Error::other("as the caller wishes")),
-                    false => append(file, &mut written, bytes),
-                }
-            })?;
-            drop(cut);
-            // Truncate what was allocated beyond the end.
-            file.set_len(end.bytes).map_err(SnapshotError::io("cannot write"))?;
-            let set = journal.set_state(StateId { sums: end.sums, bytes: end.bytes });
-            set.map_err(SnapshotError::io("cannot write the header of a journal"))
+        let _alone = self.checkpoint.lock();
+        let made = || {
+            self.check_claim()?;
+            // What the checkpoint before has left.
+            self.finish(streams)?;
+            let mut new = Replacement::begin(&self.state)?;
+            // First, so that a full disk is found out before anything is copied.
+            allocate(new.file(), 0, file_bytes(backend)).map_err(CANNOT_WRITE)?;
+            let part = Part::state();
+            let next = Next::begin(self, streams, part.state)?;
+            let mut saving = Saving::begin(backend, hasher, part)?;
+            let mut file = StateFile { file: new.file(), written: 0 };
+            file.append(saving.header())?;
+            while let Some((first, most)) = saving.next_range() {
+                streams.cut(first, most, || saving.copy());
+                file.append(saving.block()?)?;
+            }
+            file.append(saving.end()?.1)?;
+            file.cut_off()?;
+            next.journal.sync().map_err(SnapshotError::io("cannot sync a journal"))?;
+            let placed = new.finish();
+            // If only the folder could not be synced, the old state may come back after a power failure.
+            if placed.as_ref().map_or_else(SnapshotError::is_in_place, |()| true) {
+                next.keep();
+            }
+            placed?;
+            self.finish(streams)
         };
-        // If the state is in place, and only its folder could not be synced, the old one may come back.
-        replace(state, write).map_err(|error| error.of_file(state))?;
-        let mut chain = chain.lock();
-        let written = Vec::from_iter(chain.written.pop());
-        let old = std::mem::replace(&mut *chain, Chain { left: Vec::new(), written });
-        drop(chain);
-        // If one cannot be removed, it is in no chain, and the next start removes it.
-        old.left.iter().for_each(|(path, _)| drop(fs::remove_file(path)));
-        old.written.iter().for_each(|journal| remove(journal));
+        made().map_err(|error: SnapshotError| error.of_file(&self.state))
+    }
+
+    /// Does the last steps of a checkpoint, from C5 on, if they are not done.
+    fn finish(&self, streams: &Streams<Writer>) -> Result<(), SnapshotError> {
+        if self.files.lock().next.is_some() {
+            sync_folder_of(&self.state).map_err(SnapshotError::not_synced)?;
+            streams.adopt_next();
+            let Files { current, next, old } = &mut *self.files.lock();
+            if let Some(next) = next.take() {
+                *old = Some(std::mem::replace(current, next));
+            }
+        }
+        let old = self.files.lock().old.clone();
+        if let Some(old) = old {
+            remove(&old)?;
+            self.files.lock().old = None;
+        }
         Ok(())
     }
 
-    /// Removes the last journal, which is empty, because the state has all changes. No thread makes changes any more.
-    pub(super) fn close(&self) {
-        let Some(last) = self.chain.lock().written.pop() else { return };
+    /// Removes the journal, which is empty, because the state has all changes. No thread makes changes any more.
+    pub(crate) fn close(&self) {
         let synced = sync_folder_of(&self.state);
         let others = journals_of(&self.state).map_or(usize::MAX, |journals| journals.len());
-        // It must outlive any older one: its header records that the state has the older journal's changes.
+        // It must outlive any other one: its header tells that the state has the changes of that one.
         if synced.is_ok() && others == 1 {
-            remove(&last);
+            let _ = remove(&self.files.lock().current);
+        }
+    }
+}
+
+/// The journal of the next state, from C1 to C4. Dropping it removes the journal.
+struct Next<'a> {
+    journals: &'a Journals,
+    streams: &'a Streams<Writer>,
+    journal: Arc<Journal>,
+    is_kept: bool,
+}
+
+impl<'a> Next<'a> {
+    fn begin(
+        journals: &'a Journals,
+        streams: &'a Streams<Writer>,
+        state: u64,
+    ) -> Result<Self, SnapshotError> {
+        let previous = journals.files.lock().current.header().state;
+        let journal = create_journal(&journals.state, state, previous)
+            .map_err(SnapshotError::io("cannot create a journal"))?;
+        journals.files.lock().next = Some(Arc::clone(&journal));
+        streams.begin_cut(|stream| Writer::new(&journal, stream));
+        Ok(Next { journals, streams, journal, is_kept: false })
+    }
+
+    /// Keeps the journal, since the new state has taken its place.
+    fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for Next<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.streams.drop_next();
+            let mut files = self.journals.files.lock();
+            files.next = None;
+            files.old = remove(&self.journal).is_err().then(|| Arc::clone(&self.journal));
         }
     }
 }
 
 /// Removes a journal, unless it is gone and another file has its name.
-fn remove(journal: &Journal) {
-    if is_at(journal.file(), journal.path()).is_ok_and(|it| it) {
-        let _ = fs::remove_file(journal.path());
+fn remove(journal: &Journal) -> Result<(), SnapshotError> {
+    if is_at(journal.file(), journal.path())? {
+        let removed = if_there(fs::remove_file(journal.path()));
+        removed.map_err(SnapshotError::io("cannot remove its old journal"))?;
     }
+    Ok(())
 }
 
-/// Saves a new filter as the state at a path.
-pub(super) fn save_state<S: PersistentHasher>(
-    filter: &ConcurrentCuckooFilter<S>,
+/// Saves a filter as the state at a path, which no other thread changes. The state gets the number of this part.
+pub(crate) fn save_state(
+    backend: &Backend,
+    hasher: &HashedBy,
     path: &Path,
+    part: Part,
 ) -> Result<(), SnapshotError> {
-    let write = |file: &mut File| {
-        let mut written = 0;
-        let write = |bytes: &[u8]| append(file, &mut written, bytes);
-        filter.write_part(Part::state(), UNCUT, write).map(|_| ())
+    let save = || {
+        let mut new = Replacement::begin(path)?;
+        let mut saving = Saving::begin(backend, hasher, part)?;
+        let mut file = StateFile { file: new.file(), written: 0 };
+        file.append(saving.header())?;
+        while saving.next_range().is_some() {
+            saving.copy();
+            file.append(saving.block()?)?;
+        }
+        file.append(saving.end()?.1)?;
+        new.finish()
     };
-    replace(path, write).map_err(|error| error.of_file(path))
+    save().map_err(|error| error.of_file(path))
 }
 
-/// Writes at the end of a new state, unless it gets longer than a file may be.
-fn append(file: &mut File, written: &mut u64, bytes: &[u8]) -> io::Result<()> {
-    *written += bytes.len() as u64;
-    check_limit(*written)?;
-    file.write_all(bytes)
+const CANNOT_WRITE: fn(io::Error) -> SnapshotError =
+    |error| SnapshotError::io("cannot write")(error);
+
+/// The file of a new state, whose length may be limited.
+struct StateFile<'a> {
+    file: &'a mut File,
+    written: u64,
 }
 
-/// Ends a cut, also after an error: later changes go to the next journal.
-struct EndOfCut<'a>(&'a Streams<Writer>);
+impl StateFile<'_> {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        self.written += bytes.len() as u64;
+        let written = check_limit(self.written).and_then(|()| self.file.write_all(bytes));
+        written.map_err(CANNOT_WRITE)
+    }
 
-impl Drop for EndOfCut<'_> {
-    fn drop(&mut self) {
-        self.0.end_cut();
+    /// Gives back what was allocated beyond the end.
+    fn cut_off(self) -> Result<(), SnapshotError> {
+        self.file.set_len(self.written).map_err(CANNOT_WRITE)
     }
 }
 
-/// Creates the journal that follows another one.
-pub(super) fn journal_after(state: &Path, previous: u64, number: u64) -> io::Result<Arc<Journal>> {
-    let key = random_number();
-    let header = Header { key, previous, state: StateId::default(), number };
-    let mut name = journals_begin(state.file_name().unwrap_or_default());
-    name.push(number.to_string());
-    let journal = Journal::create(&state.with_file_name(name), header)?;
+/// Creates the journal of a state with this number, beside the file of the state.
+pub(crate) fn create_journal(path: &Path, state: u64, previous: u64) -> io::Result<Arc<Journal>> {
+    let last = journals_of(path)?.iter().map(|journal| number_in_name(journal)).max();
+    let mut name = journals_begin(path.file_name().unwrap_or_default());
+    name.push(last.unwrap_or(0).saturating_add(1).to_string());
+    let header = Header { key: random_number(), state, previous };
+    let journal = Journal::create(&path.with_file_name(name), header)?;
     // A journal must have the permissions of its state, and its name must survive a power failure before any change is
     // recorded in it.
-    let made = fs::metadata(state)
+    let made = fs::metadata(path)
         .and_then(|state| copy_permissions(journal.file(), &state))
-        .and_then(|()| sync_folder_of(state));
+        .and_then(|()| sync_folder_of(path));
     made.inspect_err(|_| drop(fs::remove_file(journal.path())))?;
     Ok(Arc::new(journal))
 }

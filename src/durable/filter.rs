@@ -10,13 +10,12 @@ use crate::error::{BuildError, Full};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::{self, Batch, Item, Sorted};
 use crate::hash::{Key, PersistentHasher, Prehashed, StableHash};
-use crate::journal::streams::{Change, MAX_RESERVED, STREAMS, Sink, Streams};
+use crate::journal::streams::{Change, MAX_RESERVED, STREAMS, Streams};
 use crate::journal::write::Writer;
 use crate::layout::geometry::Mixed;
 use crate::snapshot::{SaveReport, SnapshotError};
 use crate::stats::Stats;
 use crate::window::Window;
-use parking_lot::Mutex;
 use std::fmt;
 use std::io::Write;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -80,10 +79,11 @@ use std::sync::Arc;
 /// All changes are made through this type, which does not lend the filter itself. [`try_clone`](Self::try_clone) makes
 /// a copy of it.
 pub struct DurableFilter<S: PersistentHasher = StableHash> {
-    pub(super) shared: Arc<Journaled<S>>,
+    pub(super) filter: Arc<ConcurrentCuckooFilter<S>>,
+    pub(super) shared: Arc<Journaled>,
     pub(super) threads: Threads,
     /// Dropped last. A child that drops it leaves it to its parent.
-    pub(super) claim: Mutex<Option<Claim>>,
+    pub(super) _claim: Claim,
     /// Whether items have an age, so that a refresh is a change.
     pub(super) forgets: bool,
     /// The number of changes that were lost behind damage.
@@ -92,7 +92,7 @@ pub struct DurableFilter<S: PersistentHasher = StableHash> {
 
 impl<S: PersistentHasher> DurableFilter<S> {
     fn mixed<K: Key + ?Sized>(&self, item: &K) -> Mixed {
-        self.shared.filter.mixed(item)
+        self.filter.mixed(item)
     }
 
     /// Changes an item, and records that if anything has changed.
@@ -107,7 +107,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         held.reserve(1).map_err(DurableError::no_space)?;
         let (answer, done) = change(self.backend())?;
         let Some(done) = done else { return Ok(answer) };
-        held.writer(hash).write(hash, done);
+        held.write(hash, done);
         drop(held);
         self.shared.wait()?;
         Ok(answer)
@@ -126,7 +126,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     #[inline]
     fn backend(&self) -> &Backend {
-        self.shared.filter.backend()
+        self.filter.backend()
     }
 
     /// Returns `true` if the filter contains the item, as [`ConcurrentCuckooFilter::contains`].
@@ -229,7 +229,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn tick(&self) -> Result<(), DurableError> {
         self.shared.check_process()?;
-        let filter = &self.shared.filter;
+        let filter = &self.filter;
         if !self.forgets {
             return Ok(());
         }
@@ -246,7 +246,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn tick_to(&self, number: u64) -> Result<u64, DurableError> {
         self.shared.check_process()?;
-        let filter = &self.shared.filter;
+        let filter = &self.filter;
         let mut passed = 0;
         if self.forgets && filter.present_tick().is_some_and(|now| now < number) {
             filter.backend().join_all_if_alone();
@@ -285,7 +285,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns the window of time for which the filter remembers items, as [`ConcurrentCuckooFilter::window`].
     #[must_use]
     pub fn window(&self) -> Option<Window> {
-        self.shared.filter.window()
+        self.filter.window()
     }
 
     /// Removes all items.
@@ -297,7 +297,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     pub fn clear(&self) -> Result<(), DurableError> {
         self.shared.check_process()?;
         self.of_all(Change::Cleared, Mixed(0), || {
-            self.shared.filter.clear();
+            self.filter.clear();
             true
         })?;
         self.shared.wait()
@@ -309,7 +309,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Nothing is recorded: the contents stay the same. The state gets smaller with the next checkpoint. While one
     /// copies the filter, this gives nothing back, and neither does it in a forked child.
     pub fn shrink(&self) -> usize {
-        if self.shared.is_forked_child() { 0 } else { self.shared.filter.shrink() }
+        if self.shared.is_forked_child() { 0 } else { self.filter.shrink() }
     }
 
     /// Changes all items, and records that in all streams. If `act` returns `false`, because a tick is passing, tries
@@ -329,10 +329,10 @@ impl<S: PersistentHasher> DurableFilter<S> {
             }
             let done = act();
             if done {
-                held.iter_mut().for_each(|it| it.writer(Mixed(u64::MAX)).write(word, change));
+                held.iter_mut().for_each(|stream| stream.write(word, change));
             }
             drop(held);
-            while !self.shared.filter.tick_in_parts(1 << 10) {
+            while !self.filter.tick_in_parts(1 << 10) {
                 std::thread::yield_now();
             }
             if done {
@@ -350,7 +350,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error if the state cannot be replaced. The journals have all changes then.
     pub fn checkpoint(&self) -> Result<(), DurableError> {
         self.shared.check_process()?;
-        Ok(self.shared.checkpoint(u64::MAX)?)
+        Ok(self.shared.checkpoint()?)
     }
 
     /// Ends the use of the filter, and leaves the state as its only file, with all changes.
@@ -401,7 +401,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.threads.end(&self.shared);
         self.shared.journals.check_claim()?;
         if !self.shared.journals.is_empty() {
-            self.shared.checkpoint(u64::MAX)?;
+            self.shared.checkpoint()?;
         }
         self.shared.journals.close();
         Ok(())
@@ -429,43 +429,12 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.lost
     }
 
-    /// Makes a checkpoint that fails after `most` bytes, for tests.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error, unless the state has fewer bytes.
-    #[doc(hidden)]
-    pub fn fail_checkpoint(&self, most: u64) -> Result<(), DurableError> {
-        Ok(self.shared.checkpoint(most)?)
-    }
-
-    /// Holds off the thread that makes checkpoints, so that a process can fork while that has nothing locked.
-    /// Checkpoints that are called for are made.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn quiesced(&self) -> impl Sized + Send + 'static + use<S>
-    where
-        S: Send + Sync + 'static,
-    {
-        self.shared.quiet()
-    }
-
-    /// Returns whether this process was forked from the one that opened the filter. Only
-    /// [`unrecorded`](Self::unrecorded) is of use there.
+    /// Returns whether this process was forked from the one that opened the filter.
     #[doc(hidden)]
     #[inline]
     #[must_use]
     pub fn is_forked_child(&self) -> bool {
         self.shared.is_forked_child()
-    }
-
-    /// Closes the file that a child that was forked and its parent have locked, so that the lock ends with the parent.
-    /// Only [`unrecorded`](Self::unrecorded) is of use in the child then.
-    #[doc(hidden)]
-    pub fn leave_to_parent(&self) {
-        if self.is_forked_child() {
-            self.claim.lock().take();
-        }
     }
 
     /// Makes all changes that were made before survive a power failure.
@@ -481,26 +450,26 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns the number of copies of items in the filter, as [`ConcurrentCuckooFilter::len`].
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shared.filter.len()
+        self.filter.len()
     }
 
     /// Returns `true` if the filter is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.shared.filter.is_empty()
+        self.filter.is_empty()
     }
 
     /// Returns the figures of the filter, as [`ConcurrentCuckooFilter::stats`].
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.shared.filter.stats()
+        self.filter.stats()
     }
 
     /// Limits the size of the filter in memory, as [`ConcurrentCuckooFilter::set_max_bytes`].
     ///
     /// This is not recorded. The limit is in the state from the next checkpoint on.
     pub fn set_max_bytes(&self, bytes: usize) {
-        self.shared.filter.set_max_bytes(bytes);
+        self.filter.set_max_bytes(bytes);
     }
 
     /// Returns the age of the item, as [`ConcurrentCuckooFilter::age`].
@@ -513,31 +482,31 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns the number of the present tick, as [`ConcurrentCuckooFilter::present_tick`].
     #[must_use]
     pub fn present_tick(&self) -> Option<u64> {
-        self.shared.filter.present_tick()
+        self.filter.present_tick()
     }
 
     /// Returns the number of ticks for which items are remembered, as [`ConcurrentCuckooFilter::remembers`].
     #[must_use]
     pub fn remembers(&self) -> Option<u32> {
-        self.shared.filter.remembers()
+        self.filter.remembers()
     }
 
     /// Returns the numbers of items that expire with the next ticks, as [`ConcurrentCuckooFilter::expiring`].
     #[must_use]
     pub fn expiring(&self) -> Vec<usize> {
-        self.shared.filter.expiring()
+        self.filter.expiring()
     }
 
     /// Returns the hasher of the items.
     #[must_use]
     pub fn hasher(&self) -> &S {
-        self.shared.filter.hasher()
+        self.filter.hasher()
     }
 
     /// Returns the hash of an item, as [`ConcurrentCuckooFilter::hash_of`].
     #[must_use]
     pub fn hash_of<K: Key + ?Sized>(&self, item: &K) -> Prehashed {
-        self.shared.filter.hash_of(item)
+        self.filter.hash_of(item)
     }
 
     /// Returns a copy in memory, as [`ConcurrentCuckooFilter::try_clone`]. It can be changed, and
@@ -550,7 +519,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     where
         S: Clone,
     {
-        self.shared.filter.try_clone()
+        self.filter.try_clone()
     }
 
     /// Writes a copy, as [`ConcurrentCuckooFilter::write_to`].
@@ -559,15 +528,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if the writer does.
     pub fn write_to(&self, writer: impl Write) -> Result<SaveReport, SnapshotError> {
-        self.shared.filter.write_to(writer)
-    }
-
-    /// Lends the filter without its journal, for a child that was forked, where the filter is only memory. A change
-    /// that the parent makes there is not recorded.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn unrecorded(&self) -> &ConcurrentCuckooFilter<S> {
-        &self.shared.filter
+        self.filter.write_to(writer)
     }
 }
 
@@ -576,7 +537,7 @@ const ROUND: usize = 1 << 16;
 
 impl<S: PersistentHasher> DurableFilter<S> {
     fn hashes<K: Key>(&self, items: &[K]) -> Vec<Prehashed> {
-        items.iter().map(|item| self.shared.filter.hash_of(item)).collect()
+        items.iter().map(|item| self.filter.hash_of(item)).collect()
     }
 
     /// Performs an operation on each item, and records the change that its answer stands for. It is compiled once for
@@ -601,7 +562,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
                     // Without ages, a refresh is no change.
                     let is_one = |change: &Change| self.forgets || *change != Change::Refreshed;
                     if let Some(change) = change(&answer).filter(is_one) {
-                        held.writer(item.hash()).write(item.hash(), change);
+                        held.write(item.hash(), change);
                     }
                     answers[item.index as usize] = answer;
                 };
@@ -623,7 +584,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     #[must_use]
     pub fn contains_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
         let hashes = self.hashes(items);
-        let found = self.shared.filter.contains_many(&hashes);
+        let found = self.filter.contains_many(&hashes);
         hashes.iter().for_each(|hash| self.recorded(Mixed::of(hash.0), ()));
         found
     }

@@ -4,10 +4,11 @@
 //! together: of the callers that wait for the present sync, the first makes the next one, and that includes the changes
 //! of all others. Another thread makes a checkpoint when the journals are long. Syncs go on meanwhile.
 
+use crate::backend::Backend;
 use crate::durable::checkpoint::Journals;
 use crate::durable::error::{DurableError, DurableErrorKind};
 use crate::filter::ConcurrentCuckooFilter;
-use crate::hash::PersistentHasher;
+use crate::hash::HashedBy;
 use crate::journal::streams::Streams;
 use crate::journal::write::Writer;
 use crate::snapshot::error::SnapshotError;
@@ -49,16 +50,28 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The longest pause after checkpoints that failed. It doubles with each of them.
 const MOST_PAUSE: Duration = Duration::from_secs(600);
 
+/// A filter with any hasher.
+pub(super) trait Stored: Send + Sync {
+    fn backend(&self) -> &Backend;
+}
+
+impl<S: Send + Sync> Stored for ConcurrentCuckooFilter<S> {
+    fn backend(&self) -> &Backend {
+        self.backend()
+    }
+}
+
 /// A durable filter, its records and its files, which the threads share with the callers.
-pub(super) struct Journaled<S> {
-    pub filter: ConcurrentCuckooFilter<S>,
+pub(super) struct Journaled {
+    filter: Arc<dyn Stored>,
+    hasher: HashedBy,
     pub streams: Streams<Writer>,
     pub journals: Journals,
     policy: SyncPolicy,
     /// The number of [`FORKS`] of the process that opened the filter.
     forks: u64,
     progress: Mutex<Progress>,
-    /// Notified when a sync, or a checkpoint of the thread, has ended.
+    /// Notified when a sync has ended.
     done: Condvar,
     /// Notified when the threads have to end.
     end: Condvar,
@@ -76,22 +89,6 @@ struct Progress {
     failed: Option<DurableError>,
     /// Whether the threads have to end.
     is_over: bool,
-    /// The number of [`Quiet`] values.
-    quiet: usize,
-    /// Whether the thread is making a checkpoint.
-    is_copying: bool,
-}
-
-/// Keeps the thread from beginning a checkpoint, until it is dropped.
-pub(super) struct Quiet<S: PersistentHasher>(Arc<Journaled<S>>);
-
-impl<S: PersistentHasher> Drop for Quiet<S> {
-    fn drop(&mut self) {
-        // In a child, a thread that does not exist there may hold the lock.
-        if !self.0.is_forked_child() {
-            self.0.progress.lock().quiet -= 1;
-        }
-    }
 }
 
 impl Progress {
@@ -100,15 +97,17 @@ impl Progress {
     }
 }
 
-impl<S: PersistentHasher> Journaled<S> {
+impl Journaled {
     pub(super) fn new(
-        filter: ConcurrentCuckooFilter<S>,
+        filter: Arc<dyn Stored>,
+        hasher: HashedBy,
         streams: Streams<Writer>,
         journals: Journals,
         policy: SyncPolicy,
     ) -> io::Result<Self> {
         Ok(Journaled {
             filter,
+            hasher,
             streams,
             journals,
             policy,
@@ -138,9 +137,8 @@ impl<S: PersistentHasher> Journaled<S> {
         Err(DurableError::new(DurableErrorKind::Forked, text))
     }
 
-    /// Makes a checkpoint. Fails on purpose after `most` bytes.
-    pub(super) fn checkpoint(&self, most: u64) -> Result<(), SnapshotError> {
-        self.journals.checkpoint(&self.filter, &self.streams, most)
+    pub(super) fn checkpoint(&self) -> Result<(), SnapshotError> {
+        self.journals.checkpoint(self.filter.backend(), &self.hasher, &self.streams)
     }
 
     /// Waits for a sync if each change is to be synced. Fails if changes are no longer synced as they should be.
@@ -159,7 +157,7 @@ impl<S: PersistentHasher> Journaled<S> {
         }
     }
 
-    /// Syncs all journals that this process writes to, unless sync number `wanted`, or a later one, has ended. After a
+    /// Syncs the journals, unless sync number `wanted`, or a later one, has ended. After a
     /// sync that failed, the pages may be gone, so all later syncs fail, too.
     pub(super) fn sync(&self, wanted: u64) -> Result<(), DurableError> {
         let mut progress = self.progress.lock();
@@ -195,40 +193,15 @@ impl<S: PersistentHasher> Journaled<S> {
     }
 
     fn make_checkpoints(&self) {
-        // The journals of an earlier process become part of the state.
-        let (mut is_due, mut pause) = (self.journals.has_leftovers(), LOOK);
-        loop {
-            if is_due && self.may_copy() {
-                // The journals have all changes, so a failure waits for the next attempt.
-                pause = match self.checkpoint(u64::MAX) {
-                    Ok(()) => LOOK,
-                    Err(_) => (2 * pause).min(MOST_PAUSE),
-                };
-                self.progress.lock().is_copying = false;
-                self.done.notify_all();
-            }
-            if !self.pause(Instant::now() + pause) {
-                return;
-            }
-            is_due = self.journals.call_for_checkpoint();
+        let mut pause = LOOK;
+        while self.pause(Instant::now() + pause) {
+            let is_due = self.journals.call_for_checkpoint();
+            // The journal has all changes, so a failure waits for the next attempt.
+            pause = match is_due.then(|| self.checkpoint()) {
+                Some(Err(_)) => (2 * pause).min(MOST_PAUSE),
+                _ => LOOK,
+            };
         }
-    }
-
-    /// Returns whether the thread may begin a checkpoint, and if so, notes that it has.
-    fn may_copy(&self) -> bool {
-        let mut progress = self.progress.lock();
-        progress.is_copying = progress.quiet == 0 && !progress.is_over;
-        progress.is_copying
-    }
-
-    /// Holds off checkpoints of the thread, and waits for the one that it is making.
-    pub(super) fn quiet(self: &Arc<Self>) -> Quiet<S> {
-        let mut progress = self.progress.lock();
-        progress.quiet += 1;
-        while progress.is_copying {
-            self.done.wait(&mut progress);
-        }
-        Quiet(Arc::clone(self))
     }
 }
 
@@ -238,10 +211,7 @@ pub(super) struct Threads(Vec<JoinHandle<()>>);
 
 impl Threads {
     /// Starts the threads. After an error, those that have started go on until they are [ended](Self::end).
-    pub(super) fn start<S: PersistentHasher + Send + Sync + 'static>(
-        &mut self,
-        shared: &Arc<Journaled<S>>,
-    ) -> io::Result<()> {
+    pub(super) fn start(&mut self, shared: &Arc<Journaled>) -> io::Result<()> {
         let thread = |name: &str| thread::Builder::new().name(name.into());
         if let SyncPolicy::Every(interval) = shared.policy {
             let interval = interval.clamp(LEAST_INTERVAL, MOST_INTERVAL);
@@ -255,7 +225,7 @@ impl Threads {
         Ok(())
     }
 
-    pub(super) fn end<S>(&mut self, shared: &Journaled<S>) {
+    pub(super) fn end(&mut self, shared: &Journaled) {
         shared.progress.lock().is_over = true;
         shared.end.notify_all();
         for thread in self.0.drain(..) {
@@ -264,7 +234,7 @@ impl Threads {
     }
 
     /// Ends the use of a filter: ends the threads, and makes all changes survive a power failure, if any are to.
-    pub(super) fn leave<S: PersistentHasher>(&mut self, shared: &Journaled<S>) {
+    pub(super) fn leave(&mut self, shared: &Journaled) {
         if shared.is_forked_child() {
             // The threads are the parent's, and so are the files.
             std::mem::take(&mut self.0).into_iter().for_each(std::mem::forget);
@@ -274,7 +244,6 @@ impl Threads {
         if shared.policy != SyncPolicy::Never {
             let _ = shared.sync(u64::MAX);
         }
-        shared.journals.leave();
     }
 }
 

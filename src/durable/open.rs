@@ -1,31 +1,31 @@
-//! From a state and its journals to a filter: which journals are replayed, as [`checkpoint`](super::checkpoint) says,
-//! and how.
+//! From a state and its journal to a filter: which journal is replayed, as [`checkpoint`](super::checkpoint) says, and
+//! how.
 
-use crate::durable::checkpoint::{Chain, Journals, journal_after, save_state};
+use crate::backend::Backend;
+use crate::durable::checkpoint::{Journals, create_journal, save_state};
 use crate::durable::claim::Claim;
 use crate::durable::error::{DurableError, DurableErrorKind};
 use crate::durable::filter::DurableFilter;
-use crate::durable::keeper::{Journaled, SyncPolicy, Threads};
+use crate::durable::keeper::{Journaled, Stored, SyncPolicy, Threads};
 use crate::durable::mismatch::check;
 use crate::error::{BuildError, Full};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::builder::{Builder, Settings};
-use crate::hash::PersistentHasher;
-use crate::journal::format::StateId;
-use crate::journal::read::{Cursor, Reader};
-use crate::journal::streams::{Change, STREAMS, Sink, Streams};
-use crate::journal::write::Writer;
+use crate::hash::{HashedBy, PersistentHasher};
+use crate::journal::format::Header;
+use crate::journal::read::Reader;
+use crate::journal::streams::{Change, STREAMS, Streams};
+use crate::journal::write::{Journal, Writer};
 use crate::layout::geometry::Mixed;
 use crate::snapshot::error::SnapshotErrorKind;
-use crate::snapshot::format::End;
+use crate::snapshot::header::Part;
 use crate::snapshot::journals::journals_of;
 use crate::snapshot::load::SnapshotInfo;
-use crate::snapshot::replace::sync_folder_of;
+use crate::snapshot::replace::{if_there, sync_folder_of};
 use crate::sync::Mutex;
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -169,13 +169,12 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         // The real path, which stays right if this process changes its folder.
         let path = claim.claimed();
         let failed = |doing| DurableError::journal(doing, &path);
-        let found = all_journals(&path)?;
-        let number = found.iter().map(number_of).max().unwrap_or(0);
+        let found = Found::beside(&path)?;
         let filter = match ConcurrentCuckooFilter::load_state(&path) {
             Err(error) if error.kind() == SnapshotErrorKind::NotFound => {
-                other_state(&found)?;
+                found.journals.iter().try_for_each(is_of_no_state)?;
                 let filter = make()?;
-                save_state(&filter, &path)?;
+                save_state(filter.backend(), &filter.hashed_by(), &path, Part::state())?;
                 filter
             }
             loaded => {
@@ -188,52 +187,17 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
                 filter
             }
         };
-        let End { sums, bytes, .. } = SnapshotInfo::end(&path)?;
-        let state = StateId { sums, bytes };
-        let (chain, others) = chained(found, state);
-        // Replayed changes may be seen and built upon, so they have to survive a power failure. (After a sync that
-        // failed in another process, this may be in vain: the guide says so.)
-        for journal in &chain {
-            journal.sync().map_err(DurableError::journal("cannot sync it", &journal.path))?;
-        }
-        sync_folder_of(&path).map_err(failed("cannot sync its folder"))?;
-        // The others have to be of earlier states.
-        let first = chain.first().map(|found| found.header.number);
-        let is_later = |found: &&Reader| first.is_none_or(|first| found.header.number > first);
-        other_state(others.iter().filter(is_later))?;
-        let removed = others.iter().try_for_each(|found| remove(&found.path));
-        if chain.is_empty() {
-            // In the chain of a later state, such a journal would be known as an older one. Alone, it would not.
-            removed?;
-        }
-        let (counts, lost) = replay(&filter, &chain)?;
-        // Without changes in older journals, the new one is the first of the state.
-        let is_first =
-            chain.is_empty() || (others.is_empty() && chain.iter().all(Reader::is_empty));
-        let previous = chain.last().map_or(0, |found| found.header.key);
-        let journal = journal_after(&path, previous, number.saturating_add(1))
-            .map_err(failed("cannot create a journal"))?;
-        let mut left = Vec::new();
-        if is_first {
-            journal.set_state(state).map_err(failed("cannot write a journal"))?;
-            chain.iter().for_each(|found| drop(fs::remove_file(&found.path)));
-        } else {
-            left.extend(chain.into_iter().map(|found| (found.path.clone(), found.bytes())));
-        }
-        let streams = Streams::new(|stream| {
-            let mut writer = Writer::new(&journal, stream);
-            if !is_first {
-                writer.follow(counts[stream]);
-            }
-            writer
-        });
+        let (hasher, filter) = (filter.hashed_by(), Arc::new(filter));
+        let (journal, lost) = take_in(filter.backend(), &hasher, &path, found)?;
+        let streams = Streams::new(|stream| Writer::new(&journal, stream));
         let mark = claim.mark().map_err(failed("cannot inspect its lock file"))?;
-        let journals = Journals::new(path.clone(), mark, Chain { left, written: vec![journal] });
-        let forgets = filter.remembers().is_some();
-        let shared = Journaled::new(filter, streams, journals, options.policy);
+        let journals = Journals::new(path.clone(), mark, journal);
+        let stored = Arc::clone(&filter) as Arc<dyn Stored>;
+        let shared = Journaled::new(stored, hasher, streams, journals, options.policy);
         let shared = Arc::new(shared.map_err(failed("cannot tell its forks"))?);
-        let (threads, claim) = (Threads::default(), Mutex::new(Some(claim)));
-        let mut opened = DurableFilter { shared, threads, claim, forgets, lost };
+        let forgets = filter.remembers().is_some();
+        let threads = Threads::default();
+        let mut opened = DurableFilter { filter, shared, threads, _claim: claim, forgets, lost };
         opened.threads.start(&opened.shared).map_err(failed("cannot start a thread"))?;
         // What is inserted now belongs to the present time.
         opened.keep_up()?;
@@ -241,126 +205,120 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
     }
 }
 
-/// Opens all journals of a state, and sorts them by their numbers. Removes those without a header, whose process
-/// ended while it created them.
-///
-/// Of several copies of one journal, the one with changes comes last, so that [`chained`] replays it. If two copies
-/// have changes, neither may be left out, so this is an error.
-fn all_journals(state: &Path) -> Result<Vec<Reader>, DurableError> {
-    let mut found = Vec::new();
-    let mut without_header = Vec::new();
-    let journals = journals_of(state);
-    for path in journals.map_err(DurableError::journal("cannot list its journals", state))? {
-        match Reader::open(&path).map_err(DurableError::journal("cannot read it", &path))? {
-            Some(journal) => found.push(journal),
-            None => without_header.push(path),
+/// The journals beside a state.
+#[derive(Default)]
+struct Found {
+    journals: Vec<Reader>,
+    /// Those without a header, whose process ended while it created them.
+    blank: Vec<PathBuf>,
+}
+
+impl Found {
+    fn beside(state: &Path) -> Result<Self, DurableError> {
+        let mut found = Found::default();
+        let journals = journals_of(state);
+        for path in journals.map_err(DurableError::journal("cannot list its journals", state))? {
+            match Reader::open(&path).map_err(DurableError::journal("cannot read it", &path))? {
+                Some(journal) => found.journals.push(journal),
+                None => found.blank.push(path),
+            }
         }
+        Ok(found)
     }
-    found.sort_by_key(|journal| (journal.header.number, journal.header.key, !journal.is_empty()));
-    for pair in found.windows(2) {
-        let [one, other] = pair else { continue };
-        if one.header.key == other.header.key && !one.is_empty() {
-            return Err(DurableError::copied_journal(&one.path, &other.path));
-        }
-    }
-    without_header.iter().try_for_each(|path| remove(path))?;
-    Ok(found)
 }
 
 fn remove(journal: &Path) -> Result<(), DurableError> {
-    fs::remove_file(journal).map_err(DurableError::journal("cannot remove it", journal))
+    let removed = if_there(fs::remove_file(journal));
+    removed.map(drop).map_err(DurableError::journal("cannot remove it", journal))
 }
 
-/// Returns the number of a journal: the one in its header, or in its name if that is higher, because it was renamed.
-fn number_of(journal: &Reader) -> u64 {
-    let in_name = journal.path.extension().and_then(OsStr::to_str);
-    let in_name = in_name.and_then(|number| number.parse().ok()).unwrap_or(0);
-    journal.header.number.max(in_name)
+/// Returns an error if this journal has changes, because they are of a state that is not there.
+fn is_of_no_state(journal: &Reader) -> Result<(), DurableError> {
+    if journal.is_empty() { Ok(()) } else { Err(DurableError::other_state(&journal.path)) }
 }
 
-/// Returns an error if one of these journals has changes, because they are of a state that is not there.
-fn other_state<'a>(journals: impl IntoIterator<Item = &'a Reader>) -> Result<(), DurableError> {
-    match journals.into_iter().find(|found| !found.is_empty()) {
-        Some(found) => Err(DurableError::other_state(&found.path)),
-        None => Ok(()),
+/// Replays the journal of the state at this path, makes a checkpoint if it has changes, and removes all journals.
+/// Returns a new journal, and the number of changes that are lost behind damage.
+fn take_in(
+    backend: &Backend,
+    hasher: &HashedBy,
+    path: &Path,
+    found: Found,
+) -> Result<(Arc<Journal>, u64), DurableError> {
+    let failed = |doing| DurableError::journal(doing, path);
+    let state = SnapshotInfo::state_at(path)?;
+    let (own, others): (Vec<_>, Vec<_>) =
+        found.journals.into_iter().partition(|journal| journal.header.state == state);
+    let mut with_changes = own.iter().filter(|journal| !journal.is_empty());
+    let journal = with_changes.next();
+    if let Some((one, other)) = journal.zip(with_changes.next()) {
+        return Err(DurableError::copied_journal(&one.path, &other.path));
     }
-}
-
-/// Returns the [chain](super::checkpoint) of a state, and all other journals.
-fn chained(found: Vec<Reader>, state: StateId) -> (Vec<Reader>, Vec<Reader>) {
-    let (mut chain, mut others): (Vec<Reader>, Vec<Reader>) = Default::default();
-    for next in found {
-        match chain.last_mut() {
-            // A copy.
-            Some(last) if last.header.key == next.header.key => {
-                others.push(std::mem::replace(last, next));
-            }
-            _ if next.header.state == state => {
-                others.append(&mut chain);
-                chain.push(next);
-            }
-            Some(last) if next.header.previous == last.header.key => chain.push(next),
-            _ => others.push(next),
+    for other in &others {
+        let Header { state: of, previous, .. } = other.header;
+        let is_next_or_old = |own: &Reader| previous == state || of == own.header.previous;
+        if !own.iter().any(is_next_or_old) {
+            is_of_no_state(other)?;
         }
     }
-    (chain, others)
+    // First, so that the present state does not give way to the one before, whose journal is removed now.
+    sync_folder_of(path).map_err(failed("cannot sync its folder"))?;
+    others
+        .iter()
+        .map(|other| &other.path)
+        .chain(&found.blank)
+        .try_for_each(|other| remove(other))?;
+    let Some(journal) = journal else {
+        own.iter().try_for_each(|journal| remove(&journal.path))?;
+        let new = create_journal(path, state, 0).map_err(failed("cannot create a journal"))?;
+        return Ok((new, 0));
+    };
+    let lost = replay(backend, journal)?;
+    // Replayed changes may be seen and built upon, so they have to survive a power failure.
+    let part = Part::state();
+    let new = create_journal(path, part.state, state).map_err(failed("cannot create a journal"))?;
+    save_state(backend, hasher, path, part).inspect_err(|error| {
+        if !error.is_in_place() {
+            let _ = fs::remove_file(new.path());
+        }
+    })?;
+    own.iter().try_for_each(|journal| remove(&journal.path))?;
+    Ok((new, lost))
 }
 
-/// Replays all journals of a chain. Returns the number of records of each stream in the last one, and the number of
-/// changes that are lost behind damage.
-fn replay<S: PersistentHasher + Sync>(
-    filter: &ConcurrentCuckooFilter<S>,
-    chain: &[Reader],
-) -> Result<(Vec<u64>, u64), DurableError> {
+/// Replays a journal. Returns the number of changes that are lost behind damage.
+fn replay(backend: &Backend, journal: &Reader) -> Result<u64, DurableError> {
     // In another order, the same items may take one shard more.
-    let limit = filter.max_bytes();
-    filter.set_max_bytes(usize::MAX);
-    // Everything before the first journal is in the state.
-    let all = Cursor { changes: u64::MAX, ..Cursor::default() };
-    let mut streams = vec![Replayed { cursor: all, ..Replayed::default() }; STREAMS];
-    let mut lost = 0;
-    for journal in chain {
-        for stream in &mut streams {
-            (stream.before, stream.cursor) = (stream.cursor.changes, Cursor::default());
-            stream.is_broken = false;
-        }
-        let replayed = replay_one(filter, journal, &mut streams)
-            .and_then(|()| journal.lost(streams.iter().map(|stream| stream.cursor)));
-        lost += replayed.map_err(DurableError::journal("cannot read it", &journal.path))?;
-    }
+    let limit = backend.max_bytes();
+    backend.set_max_bytes(usize::MAX);
+    let mut streams = vec![Replayed::default(); STREAMS];
+    let lost = replay_all(backend, journal, &mut streams)
+        .and_then(|()| journal.lost(streams.iter().map(|stream| stream.place)))
+        .map_err(DurableError::journal("cannot read it", &journal.path))?;
     if let Some((_, full)) = streams.iter().find_map(|stream| stream.refused.first()) {
         let text = format!(
-            "the filter was so full that not all of its items fit when the changes in its journals are made \
+            "the filter was so full that not all of its items fit when the changes in its journal are made \
              again ({full}); load the state alone, with `SnapshotFile`, which is as old as the last checkpoint, or \
              build a larger filter"
         );
         return Err(DurableError::new(DurableErrorKind::TooFull, text));
     }
-    filter.set_max_bytes(limit);
-    Ok((streams.iter().map(|stream| stream.cursor.changes).collect(), lost))
+    backend.set_max_bytes(limit);
+    Ok(lost)
 }
 
 /// The progress of the replay of a stream.
 #[derive(Clone, Default)]
 struct Replayed {
-    /// The end of its replayed changes in this journal.
-    cursor: Cursor,
-    /// The number of changes that were replayed of the journal before.
-    before: u64,
-    /// Whether the stream follows more changes than the journal before it has. Then nothing more of it is replayed from
-    /// this journal. (The stream may go on in the next journal, which says how much of this one that follows.)
-    is_broken: bool,
+    /// The end of its replayed changes.
+    place: usize,
     /// The items for which there was no room yet.
     refused: Vec<(Mixed, Full)>,
 }
 
-/// Replays a journal: all streams at once, each up to its next change of all items. That is in all streams, so then it
-/// is made, and they go on.
-fn replay_one<S: PersistentHasher + Sync>(
-    filter: &ConcurrentCuckooFilter<S>,
-    reader: &Reader,
-    streams: &mut [Replayed],
-) -> io::Result<()> {
+/// Replays all streams at once, each up to its next change of all items. That is in all streams, so then it is made,
+/// and they go on.
+fn replay_all(backend: &Backend, reader: &Reader, streams: &mut [Replayed]) -> io::Result<()> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(STREAMS);
     loop {
         let of_all = Mutex::new(Ok(None));
@@ -368,7 +326,7 @@ fn replay_one<S: PersistentHasher + Sync>(
         let run = || loop {
             let stream = next.lock().next();
             let Some((number, replayed)) = stream else { return };
-            let change = replay_stream(filter, reader, number, replayed);
+            let change = replay_stream(backend, reader, number, replayed);
             let mut of_all = of_all.lock();
             if of_all.is_ok() && !matches!(change, Ok(None)) {
                 *of_all = change;
@@ -382,18 +340,18 @@ fn replay_one<S: PersistentHasher + Sync>(
         });
         // By now, other streams have removed their items that were in the way.
         for Replayed { refused, .. } in &mut *streams {
-            refused.retain(|(hash, _)| !filter.backend().insert_exhaustively(*hash));
+            refused.retain(|(hash, _)| !backend.insert_exhaustively(*hash));
         }
         let of_all = std::mem::replace(&mut *of_all.lock(), Ok(None));
         match of_all? {
             None => return Ok(()),
-            Some((Change::Ticked, _)) => filter.tick(),
+            Some((Change::Ticked, _)) => backend.tick(),
             Some((Change::TickedTo, number)) => {
-                filter.begin_tick_to(number.0);
-                while !filter.tick_in_parts(usize::MAX) {}
+                backend.begin_tick_toward(number.0);
+                backend.finish_tick();
             }
             Some(_) => {
-                filter.clear();
+                backend.clear();
                 streams.iter_mut().for_each(|stream| stream.refused.clear());
             }
         }
@@ -401,21 +359,15 @@ fn replay_one<S: PersistentHasher + Sync>(
 }
 
 /// Replays a stream up to its next change of all items, which it returns.
-fn replay_stream<S: PersistentHasher>(
-    filter: &ConcurrentCuckooFilter<S>,
+fn replay_stream(
+    backend: &Backend,
     reader: &Reader,
     number: usize,
-    stream: &mut Replayed,
+    Replayed { place, refused }: &mut Replayed,
 ) -> io::Result<Option<(Change, Mixed)>> {
-    let backend = filter.backend();
-    let Replayed { cursor, before, is_broken, refused } = stream;
     let mut change_of_all = None;
-    if *is_broken {
-        return Ok(None);
-    }
-    reader.changes(number, cursor, |hash, change| {
+    reader.changes(number, place, |hash, change| {
         match change {
-            Change::Follows => *is_broken = hash.0 > *before,
             Change::Added => {
                 if let Err(full) = backend.insert(hash) {
                     refused.push((hash, full));
@@ -434,7 +386,7 @@ fn replay_stream<S: PersistentHasher>(
                 change_of_all = Some((change, hash));
             }
         }
-        change_of_all.is_none() && !*is_broken
+        change_of_all.is_none()
     })?;
     Ok(change_of_all)
 }

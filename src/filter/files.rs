@@ -4,16 +4,15 @@
 use crate::backend::union;
 use crate::error::{UnionError, UnionErrorKind};
 use crate::filter::ConcurrentCuckooFilter;
-use crate::hash::{PersistentHasher, hashers_agree};
+use crate::hash::{HashedBy, PersistentHasher, hashers_agree};
 use crate::snapshot::error::SnapshotError;
-use crate::snapshot::format::End;
 use crate::snapshot::header::Part;
 use crate::snapshot::journals::Unread;
 use crate::snapshot::load::load;
-use crate::snapshot::lookup::SnapshotFile;
+use crate::snapshot::lookup::{Mapped, SnapshotFile};
 use crate::snapshot::read::{PieceLoader, read};
-use crate::snapshot::replace::replace;
-use crate::snapshot::write::{Cut, Piece, SaveReport, UNCUT, piece_of, write};
+use crate::snapshot::replace::Replacement;
+use crate::snapshot::write::{Piece, SaveReport, Saving, piece_of, write};
 use std::fs::File;
 use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
@@ -108,22 +107,17 @@ impl<S> ConcurrentCuckooFilter<S> {
     where
         S: PersistentHasher,
     {
-        let end = self.write_part(Part::FILE, UNCUT, |bytes| writer.write_all(bytes))?;
+        let (end, _) = write(self.backend(), &self.hashed_by(), Part::FILE, &mut writer)?;
         writer.flush().map_err(SnapshotError::io("cannot write"))?;
         Ok(end.into())
     }
 
-    pub(crate) fn write_part(
-        &self,
-        part: Part,
-        cut: Cut<'_>,
-        mut write_all: impl FnMut(&[u8]) -> io::Result<()>,
-    ) -> Result<End, SnapshotError>
+    /// Returns what a file says of the hasher.
+    pub(crate) fn hashed_by(&self) -> HashedBy
     where
         S: PersistentHasher,
     {
-        let write_all = |bytes: &[u8]| write_all(bytes).map_err(SnapshotError::io("cannot write"));
-        write(self.backend(), self.hasher(), part, cut, write_all).map(|(end, _)| end)
+        HashedBy::new(self.hasher())
     }
 
     /// Loads a filter that was [saved](Self::save).
@@ -219,11 +213,11 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// assert_eq!(reader, b"and more");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn read_from(reader: impl Read) -> Result<Self, SnapshotError>
+    pub fn read_from(mut reader: impl Read) -> Result<Self, SnapshotError>
     where
         S: PersistentHasher,
     {
-        let (backend, hasher) = read(reader)?;
+        let (backend, hasher) = read(&mut reader)?;
         Ok(Self::from_parts(backend, hasher).shrunk())
     }
 
@@ -252,16 +246,25 @@ pub fn replace_state<S: PersistentHasher>(
     mut goes_on: impl FnMut() -> io::Result<()>,
     last: impl FnOnce() -> io::Result<()>,
 ) -> Result<SaveReport, SnapshotError> {
-    let save = |file: &mut File| {
+    let cannot_write = SnapshotError::io("cannot write");
+    let save = || {
+        let mut new = Replacement::begin(path)?;
         Unread::beside(path)?.refuse(ORPHANED)?;
-        let write_all = |bytes: &[u8]| goes_on().and_then(|()| file.write_all(bytes));
-        let end = filter.write_part(Part::FILE, UNCUT, write_all)?;
-        last().map_err(SnapshotError::io("cannot write"))?;
+        let mut saving = Saving::begin(filter.backend(), &filter.hashed_by(), Part::FILE)?;
+        new.file().write_all(saving.header()).map_err(&cannot_write)?;
+        while saving.next_range().is_some() {
+            goes_on().map_err(&cannot_write)?;
+            saving.copy();
+            new.file().write_all(saving.block()?).map_err(&cannot_write)?;
+        }
+        let (end, bytes) = saving.end()?;
+        new.file().write_all(bytes).and_then(|()| last()).map_err(&cannot_write)?;
         // Another process may have opened the file meanwhile.
         Unread::beside(path)?.refuse(ORPHANED)?;
+        new.finish()?;
         Ok(end.into())
     };
-    replace(path, save).map_err(|error| error.of_file(path))
+    save().map_err(|error: SnapshotError| error.of_file(path))
 }
 
 const LEFT_OUT: &str = ", and a load would leave them out: open it with `DurableFilter::open`, which takes them in, or \
@@ -277,9 +280,10 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     ///
     /// Returns an error if the file cannot be read, or is damaged, or if there is no memory for the filter.
     pub fn load(&self) -> Result<ConcurrentCuckooFilter<S>, SnapshotError> {
-        let file = self.file.try_clone().map_err(SnapshotError::io("cannot read"));
+        let Mapped { file, path, .. } = &self.mapped;
+        let file = file.try_clone().map_err(SnapshotError::io("cannot read"));
         let loaded = file.and_then(ConcurrentCuckooFilter::of_file);
-        loaded.map_err(|error| error.of_file(&self.path))
+        loaded.map_err(|error| error.of_file(path))
     }
 }
 
@@ -341,7 +345,7 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn piece_at(&self, cursor: u64, most_bytes: usize) -> Result<Piece, SnapshotError> {
-        piece_of(self.backend(), self.hasher(), cursor, most_bytes)
+        piece_of(self.backend(), &self.hashed_by(), cursor, most_bytes)
     }
 
     /// Makes all pieces, one after the other, as [`piece_at`](Self::piece_at) does.

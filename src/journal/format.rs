@@ -11,11 +11,11 @@
 //! | word | what it is |
 //! |---|---|
 //! | 0 | the bytes `89 6B 6F 65 6C 6A 0D 0A` |
-//! | 1 | the version of the format, 1 |
+//! | 1 | the version of the format, 2 |
 //! | 2 | a random number, the *key* of the journal |
-//! | 3 | the key of the journal before it, or 0 |
-//! | 4 and 5 | the state on which the changes are to be replayed: word 6 of its end, and its length in bytes. Both are 0 as long as there is none |
-//! | 6 | the number of the journal, which its name has, too |
+//! | 3 | the number of the state on which the changes are to be replayed: word 22 of the state's header or, if that is 0, word 6 of its end |
+//! | 4 | the number of the state before, whose journal has all changes of this one as long as that state is in place; or 0 |
+//! | 5 and 6 | 0 |
 //! | 7 | the XXH3 of the words before |
 //!
 //! Of the other pages, 1, 2, 4, 8 or 16 in a row are a *chunk*, which belongs to one of 256 *streams*. The first record
@@ -24,9 +24,8 @@
 //! no chunk is not used. The chunks of a stream get longer: so a few changes take little space, and many seldom need
 //! another chunk. The records that follow are changes. Word 0 of a record is the hash of an item, as it is after
 //! mixing. The lowest three bits of word 1 are the code of the change: 1 added, 2 removed, 3 refreshed; 4 a tick, 6 a
-//! tick toward the number in word 0, 7 all items removed, each of which is in all streams; 5 the beginning of a chunk;
-//! 0 a marker, whose word 0 is the number of records of the same stream in the journal before that the next records
-//! follow. The other bits are those of a check of word 0, the code, the place of the record in the file, and the key.
+//! tick toward the number in word 0, 7 all items removed, each of which is in all streams; 5 the beginning of a
+//! chunk. The other bits are those of a check of word 0, the code, the place of the record in the file, and the key.
 //!
 //! # Where does a stream end?
 //!
@@ -50,8 +49,7 @@ pub(crate) const MAX_CHUNK: u32 = 4;
 /// The code of the first record of a chunk, which is not a change.
 pub(crate) const CHUNK: u64 = 5;
 
-const CHANGES: [Change; 7] = [
-    Change::Follows,
+const CHANGES: [Change; 6] = [
     Change::Added,
     Change::Removed,
     Change::Refreshed,
@@ -77,27 +75,18 @@ pub(crate) fn sealed(key: u64, place: u64, word: u64, code: u64) -> u64 {
 }
 
 const MAGIC: [u8; 8] = *b"\x89koelj\r\n";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const WORDS: usize = 8;
-
-/// The identity of a state: the checksum of its blocks' figures and checksums, and its length.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StateId {
-    pub sums: u64,
-    pub bytes: u64,
-}
 
 /// The header of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// A random number that is not 0.
     pub key: u64,
-    /// The key of the journal that this one follows, or 0.
+    /// The number of the state on which the changes are to be replayed.
+    pub state: u64,
+    /// The number of the state before, or 0.
     pub previous: u64,
-    /// The state on which it is to be replayed, or the default as long as there is none.
-    pub state: StateId,
-    /// The number in its name.
-    pub number: u64,
 }
 
 impl Header {
@@ -105,9 +94,8 @@ impl Header {
     pub(crate) const BYTES: usize = 8 * WORDS;
 
     pub(crate) fn bytes(self) -> [u8; Self::BYTES] {
-        let Header { key, previous, state, number } = self;
-        let magic = u64::from_le_bytes(MAGIC);
-        let words = [magic, VERSION, key, previous, state.sums, state.bytes, number, 0];
+        let Header { key, state, previous } = self;
+        let words = [u64::from_le_bytes(MAGIC), VERSION, key, state, previous, 0, 0, 0];
         let mut words = words.map(u64::to_le);
         words[WORDS - 1] = xxh3_64(bytemuck::cast_slice(&words[..WORDS - 1])).to_le();
         bytemuck::cast(words)
@@ -124,7 +112,7 @@ impl Header {
             return Ok(None);
         }
         let sum = xxh3_64(bytemuck::cast_slice(&words[..WORDS - 1]));
-        let [magic, version, key, previous, sums, bytes, number, own] = words.map(u64::from_le);
+        let [magic, version, key, state, previous, _, _, own] = words.map(u64::from_le);
         let what = if is_cut_off {
             "its header is cut off; remove it, and the changes with it"
         } else if magic.to_le_bytes() != MAGIC {
@@ -135,7 +123,7 @@ impl Header {
         } else if own != sum {
             "its header is damaged; remove it, and the changes with it"
         } else {
-            return Ok(Some(Header { key, previous, state: StateId { sums, bytes }, number }));
+            return Ok(Some(Header { key, state, previous }));
         };
         Err(io::Error::new(io::ErrorKind::InvalidData, what))
     }

@@ -40,15 +40,6 @@ pub(crate) struct Reader {
     others: Vec<u64>,
 }
 
-/// A place in a stream of a journal.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Cursor {
-    /// The number of places for records before it, in the pages of the stream.
-    pub place: usize,
-    /// The number of these records, of changes and marks.
-    pub changes: u64,
-}
-
 impl Reader {
     /// Opens a journal. Returns `None` if it has no header yet, and so no records.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Reader>> {
@@ -89,28 +80,27 @@ impl Reader {
         self.file.read_exact_at(bytemuck::cast_slice_mut(records), page * PAGE_BYTES)
     }
 
-    /// Passes the changes of a stream from the cursor on to `take`, until the stream ends or `take` returns `false`.
-    /// Moves the cursor behind the last change that was passed on.
+    /// Passes the changes of a stream to `take`, until the stream ends or `take` returns `false`. `place` is the number
+    /// of records of the stream that come before, and is moved behind the last change that was passed on.
     pub(crate) fn changes(
         &self,
         stream: usize,
-        cursor: &mut Cursor,
+        place: &mut usize,
         mut take: impl FnMut(Mixed, Change) -> bool,
     ) -> io::Result<()> {
         let mut records = [[0; 2]; PAGE_RECORDS];
-        for page in self.streams[stream].iter().skip(cursor.place / PAGE_RECORDS) {
+        for page in self.streams[stream].iter().skip(*place / PAGE_RECORDS) {
             self.read_page(*page, &mut records)?;
             let first = page * PAGE_RECORDS as u64;
-            for (place, record) in (first..).zip(&records).skip(cursor.place % PAGE_RECORDS) {
+            for (at, record) in (first..).zip(&records).skip(*place % PAGE_RECORDS) {
                 let [word, seal] = record.map(u64::from_le);
                 let code = seal & 7;
-                if seal != sealed(self.header.key, place, word, code) {
+                if seal != sealed(self.header.key, at, word, code) {
                     return Ok(());
                 }
-                cursor.place += 1;
+                *place += 1;
                 // The first record of a chunk is not a change.
                 let Some(change) = change_of(code) else { continue };
-                cursor.changes += 1;
                 if !take(Mixed(word), change) {
                     return Ok(());
                 }
@@ -119,15 +109,14 @@ impl Reader {
         Ok(())
     }
 
-    /// Returns the number of changes behind the ends of the streams, given their cursors. It is 0 unless the journal is
-    /// damaged.
-    pub(crate) fn lost(&self, ends: impl Iterator<Item = Cursor>) -> io::Result<u64> {
+    /// Returns the number of changes behind the ends of the streams. It is 0 unless the journal is damaged.
+    pub(crate) fn lost(&self, ends: impl Iterator<Item = usize>) -> io::Result<u64> {
         let mut records = [[0; 2]; PAGE_RECORDS];
         let mut lost = 0;
-        let others = (&self.others, Cursor::default());
+        let others = (&self.others, 0);
         for (stream, (pages, end)) in self.streams.iter().zip(ends).chain([others]).enumerate() {
-            let mut first = end.place % PAGE_RECORDS;
-            for page in pages.iter().skip(end.place / PAGE_RECORDS) {
+            let mut first = end % PAGE_RECORDS;
+            for page in pages.iter().skip(end / PAGE_RECORDS) {
                 self.read_page(*page, &mut records)?;
                 // The beginning of a chunk is no change. Elsewhere, and in a stream, whose chunks are known, a record
                 // with that code only is a damaged one.
@@ -145,11 +134,6 @@ impl Reader {
             }
         }
         Ok(lost)
-    }
-
-    /// Makes the contents survive a power failure.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
     }
 
     /// Returns the number of bytes of the pages in use.

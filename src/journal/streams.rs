@@ -6,22 +6,24 @@
 //!
 //! # Which changes are in a checkpoint?
 //!
-//! A checkpoint copies the filter shard by shard, in the order of the hashes, while threads go on changing it. A record
-//! must be replayed on a copy that was made before it, and on no other: a removal that is replayed on a copy that lacks
-//! the item may take another item's fingerprint. So there is a *cut*, a hash that only rises. Changes of hashes below
-//! it go to the new journal, and all others to the old one.
+//! A checkpoint copies the filter shard by shard, in the order of the hashes, while threads go on changing it. It has a
+//! journal of its own, the *next* one. A record must be replayed on a copy that was made before it, and on no other: a
+//! removal that is replayed on a copy that lacks the item may take another item's fingerprint. So there is a *cut*, a
+//! hash that only rises: all hashes below it have been copied. Each change is recorded in the present journal, and a
+//! change of a hash below the cut in the next journal, too.
 //!
 //! ```text
-//! C1  lock the streams of all hashes of a shard
-//! C2  copy the shard
-//! C3  cut := the end of the shard
-//! C4  unlock the streams
+//! S1  lock the streams of all hashes of a shard
+//! S2  copy the shard
+//! S3  cut := the end of the shard
+//! S4  unlock the streams
 //! ```
 //!
-//! A change of a hash of that shard comes before C1 or after C4, with its record. In the first case it is in the copy,
-//! and its record in the old journal, which ends with the old state. In the second case it is not in the copy, and its
-//! record is in the new journal. A stream may have hashes of several shards. The cut is compared with the hash, so it
-//! tells them apart; and it may change while a stream is locked only if that stream is locked by the checkpoint.
+//! A change of a hash of that shard comes before S1 or after S4, with its record. In the first case it is in the copy,
+//! and its record is in the present journal alone. In the second case it is not in the copy, and its record is in both
+//! journals. So at every moment the old state and the present journal have all changes; and once all is copied, so have
+//! the new state and the next journal. A stream may have hashes of several shards. The cut is compared with the hash, so
+//! it tells them apart; and it may change while a stream is locked only if that stream is locked by the checkpoint.
 //!
 //! # Is the answer of a lookup on record?
 //!
@@ -49,23 +51,12 @@ pub(crate) trait Sink {
 
     /// Writes a record, for which there is room.
     fn write(&mut self, hash: Mixed, change: Change);
-
-    /// The number of records that were written.
-    fn count(&self) -> u64;
-
-    /// Writes, before the next record, a [marker](Change::Follows): the record comes after `count` records of the
-    /// previous journal.
-    fn follow(&mut self, count: u64);
 }
 
 /// A change of an item, or of all of them, with its code in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Change {
-    /// A marker, and no change. In the place of the hash is the number of records that this stream must have in the
-    /// previous journal. If fewer survive, the rest of this stream is ignored, because a removal could otherwise be
-    /// replayed without its insert.
-    Follows = 0,
     Added = 1,
     Removed = 2,
     Refreshed = 3,
@@ -79,9 +70,12 @@ pub(crate) enum Change {
 
 pub(crate) struct Streams<W> {
     all: Box<[Stream<W>]>,
-    /// The first hash that has not been copied, during a checkpoint.
+    /// The first hash that has not been copied, during a checkpoint. [`ALL`] if there is none.
     cut: AtomicU64,
 }
+
+/// The [cut](self) once all hashes have been copied. (No shard begins at the last hash.)
+const ALL: u64 = u64::MAX;
 
 /// A stream, in cache lines of its own.
 #[repr(align(128))]
@@ -112,20 +106,15 @@ impl<W: Sink> Held<'_, W> {
         next.as_mut().map_or(Ok(()), |next| next.reserve(count))
     }
 
-    /// The writer for a hash of this stream.
-    pub(crate) fn writer(&mut self, hash: Mixed) -> &mut W {
+    /// Records a change of an item of this stream, or of all items.
+    #[inline]
+    pub(crate) fn write(&mut self, hash: Mixed, change: Change) {
         let Writers { current, next } = &mut *self.writers;
-        match next {
-            Some(next) if hash.0 < self.cut => next,
-            _ => current,
-        }
-    }
-
-    /// Tells the writer of the next journal how many records of this one come before its own.
-    fn follow(&mut self) {
-        let Writers { current, next } = &mut *self.writers;
-        if let Some(next) = next {
-            next.follow(current.count());
+        current.write(hash, change);
+        if let Some(next) = next
+            && (hash.0 < self.cut || self.cut == ALL)
+        {
+            next.write(hash, change);
         }
     }
 }
@@ -179,53 +168,45 @@ impl<W: Sink> Streams<W> {
         (0..STREAMS).map(|number| self.hold(number)).collect()
     }
 
-    /// Begins a cut: the changes of hashes that are copied from now on go to other writers.
-    pub(crate) fn begin_cut(&self, mut writer: impl FnMut(usize) -> W) {
+    /// Begins a cut: the changes of hashes that are copied from now on go to the next journal, too.
+    pub(crate) fn begin_cut(&self, mut next: impl FnMut(usize) -> W) {
         // Relaxed, as in `cut`: a writer reads it under the lock of a stream that this thread locks next.
         self.cut.store(0, Ordering::Relaxed);
         for (number, stream) in self.all.iter().enumerate() {
-            stream.writers.lock().next = Some(Box::new(writer(number)));
+            stream.writers.lock().next = Some(Box::new(next(number)));
         }
     }
 
     /// Calls `copy` while no item changes from the hash `first` up to `most` (or the last hash), and moves the cut to
     /// the end that it returns.
-    pub(crate) fn cut<A>(
+    pub(crate) fn cut(
         &self,
         first: Mixed,
         most: Option<Mixed>,
-        copy: impl FnOnce() -> (A, Option<Mixed>),
-    ) -> A {
+        copy: impl FnOnce() -> Option<Mixed>,
+    ) {
         let last = most.map_or(STREAMS - 1, |end| Self::index_of(Mixed(end.0 - 1)));
-        let mut held: Vec<_> =
-            (Self::index_of(first)..=last).map(|number| self.hold(number)).collect();
-        let (answer, end) = copy();
-        held.iter_mut().for_each(Held::follow);
-        // Nothing is above the last hash, so the last cut is at `end_cut`.
-        if let Some(end) = end {
-            // Relaxed: the writers that have to see it wait for the locks that are held here.
-            self.cut.store(end.0, Ordering::Relaxed);
-            drop(held);
-        } else {
-            self.promote(held);
-        }
-        answer
+        let held: Vec<_> = (Self::index_of(first)..=last).map(|number| self.hold(number)).collect();
+        let end = copy();
+        // Relaxed: the writers that have to see it wait for the locks that are held here.
+        self.cut.store(end.map_or(ALL, |end| end.0), Ordering::Relaxed);
+        drop(held);
     }
 
-    /// Makes the writers to the next journal the only writers of these streams.
-    fn promote(&self, held: Vec<Held<'_, W>>) {
-        for mut held in held {
-            held.follow();
-            if let Some(next) = held.writers.next.take() {
-                held.writers.current = *next;
+    /// Ends a cut: from now on, all changes go to the next journal alone.
+    pub(crate) fn adopt_next(&self) {
+        for number in 0..STREAMS {
+            let writers = &mut *self.hold(number).writers;
+            if let Some(next) = writers.next.take() {
+                writers.current = *next;
             }
         }
     }
 
-    /// Ends the cut: all changes go to the new writers.
-    pub(crate) fn end_cut(&self) {
+    /// Ends a cut: from now on, all changes go to the present journal alone.
+    pub(crate) fn drop_next(&self) {
         for number in 0..STREAMS {
-            self.promote(vec![self.hold(number)]);
+            self.hold(number).writers.next = None;
         }
     }
 }

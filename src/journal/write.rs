@@ -7,7 +7,7 @@
 //! | word 0 of a record | `Relaxed` | no thread reads it. If the process ends between the two stores, the check fails, as it does if a power failure takes one of them |
 //! | word 1 | `Release` | no thread reads it either. It keeps the compiler from storing the check before what it checks, and from storing records of a stream in another order |
 
-use crate::journal::format::{CHUNK, Header, MAX_CHUNK, PAGE_BYTES, PAGE_RECORDS, StateId, sealed};
+use crate::journal::format::{CHUNK, Header, MAX_CHUNK, PAGE_BYTES, PAGE_RECORDS, sealed};
 use crate::journal::streams::{Change, Sink};
 use crate::layout::geometry::Mixed;
 use crate::mapping::Mapping;
@@ -30,9 +30,7 @@ const STEP_UNIT: u64 = 16;
 pub(crate) struct Journal {
     file: File,
     path: PathBuf,
-    /// The header, as it was at first.
     header: Header,
-    state: Mutex<StateId>,
     space: Mutex<Space>,
     /// Whether a sync has failed. The pages may be lost then, and no later sync would report it.
     failed: Mutex<bool>,
@@ -62,9 +60,8 @@ impl Journal {
             Ok(Space { next: 1, end: STEPS[0], mappings, first: 0 })
         };
         let space = made().inspect_err(|_| drop(std::fs::remove_file(path)))?;
-        let (path, state, space) =
-            (path.to_path_buf(), Mutex::new(header.state), Mutex::new(space));
-        Ok(Journal { file, path, header, state, space, failed: Mutex::new(false) })
+        let (path, space, failed) = (path.to_path_buf(), Mutex::new(space), Mutex::new(false));
+        Ok(Journal { file, path, header, space, failed })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -76,19 +73,12 @@ impl Journal {
     }
 
     pub(crate) fn header(&self) -> Header {
-        Header { state: *self.state.lock(), ..self.header }
+        self.header
     }
 
     /// Returns the number of bytes of the pages in use.
     pub(crate) fn bytes(&self) -> u64 {
         self.space.lock().next * PAGE_BYTES
-    }
-
-    /// Makes this the journal of a state, and syncs it.
-    pub(crate) fn set_state(&self, state: StateId) -> io::Result<()> {
-        *self.state.lock() = state;
-        self.file.write_all_at(&self.header().bytes(), 0)?;
-        self.sync()
     }
 
     /// Makes all records so far survive a power failure.
@@ -171,10 +161,6 @@ pub(crate) struct Writer {
     end: u32,
     /// The chunk that follows, if it is reserved.
     spare: Option<Box<Chunk>>,
-    /// The number of records.
-    count: u64,
-    /// The marker that is to be written before the next record: see [`Change::Follows`].
-    follows: Option<u64>,
 }
 
 impl Writer {
@@ -188,8 +174,6 @@ impl Writer {
             next: 0,
             end: 0,
             spare: None,
-            count: 0,
-            follows: None,
         }
     }
 
@@ -240,32 +224,16 @@ impl Sink for Writer {
 
     #[inline]
     fn reserve(&mut self, count: usize) -> io::Result<()> {
-        // One more is for the marker.
-        if ((self.end - self.next) as usize) < count + 1 {
-            self.reserve_chunk(count + 1)
-        } else {
-            Ok(())
-        }
+        let has_room = (self.end - self.next) as usize >= count;
+        if has_room { Ok(()) } else { self.reserve_chunk(count) }
     }
 
     #[inline]
     fn write(&mut self, hash: Mixed, change: Change) {
-        if let Some(count) = self.follows.take() {
-            self.write(Mixed(count), Change::Follows);
-        }
         if self.next == self.end {
             self.go_on();
         }
         self.put(hash.0, change as u64);
-        self.count += 1;
-    }
-
-    fn count(&self) -> u64 {
-        self.count
-    }
-
-    fn follow(&mut self, count: u64) {
-        self.follows = Some(count);
     }
 }
 
@@ -323,7 +291,7 @@ mod tests {
     fn a_new_journal_is_for_its_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seen.koel.journal.1");
-        let header = Header { key: 1, previous: 0, state: StateId::default(), number: 1 };
+        let header = Header { key: 1, state: 2, previous: 0 };
         let journal = Journal::create(&path, header).unwrap();
         assert_eq!(journal.file().metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }

@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::error::NoMemory;
 #[cfg(all(unix, feature = "durable"))]
 use crate::hash::random_number;
-use crate::hash::{PersistentHasher, StableHash, file_probes};
+use crate::hash::{HashedBy, PersistentHasher, StableHash};
 use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS, near_block};
 use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::layout::sizing::{Layout, lanes_of};
@@ -14,9 +14,8 @@ use crate::snapshot::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, unseal}
 use crate::table::Table;
 use std::ops::Range;
 
-const NAME_WORDS: usize = 4;
 /// The words with the name of the hasher.
-const NAME: Range<usize> = 15..15 + NAME_WORDS;
+const NAME: Range<usize> = 15..19;
 /// The word with the number of ticks for which items are remembered.
 const TICKS: usize = 20;
 /// The word with the limit of the filter's size.
@@ -90,9 +89,23 @@ impl Header {
         self.words[HEADER_WORDS - 1]
     }
 
+    /// Returns the random number of a state, or 0.
+    #[cfg(all(unix, feature = "durable"))]
+    pub(crate) fn state(&self) -> u64 {
+        self.words[STATE]
+    }
+
+    /// Returns what the part says of the filter's hasher.
+    fn hashed_by(&self) -> HashedBy {
+        let words = &self.words;
+        let name = std::array::from_fn(|at| words[NAME][at / 8].to_le_bytes()[at % 8]);
+        let seed = u128::from(words[12]) << 64 | u128::from(words[11]);
+        HashedBy { name, seed, probes: [words[13], words[14]] }
+    }
+
     /// Returns the name of the filter's hasher.
     pub(crate) fn hasher_name(&self) -> String {
-        let bytes: Vec<u8> = self.words[NAME].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let bytes = self.hashed_by().name;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         String::from_utf8_lossy(&bytes[..end]).into_owned()
     }
@@ -100,7 +113,7 @@ impl Header {
     /// Returns the filter's hasher, if it is of this type. The layout is then that of a filter with it.
     pub(crate) fn hasher<S: PersistentHasher>(&mut self) -> Result<S, SnapshotError> {
         let wrong = |text| Err(SnapshotError::new(SnapshotErrorKind::WrongHasher, text));
-        let (found, words) = (self.hasher_name(), &self.words);
+        let found = self.hasher_name();
         if found != S::NAME {
             let known = if found == StableHash::NAME { " (koel's `StableHash`)" } else { "" };
             return wrong(format!(
@@ -109,12 +122,9 @@ impl Header {
                 S::NAME
             ));
         }
-        let seed = u128::from(words[12]) << 64 | u128::from(words[11]);
-        let is_right = |hasher: &S| {
-            let is_named = words[NAME] == name_of::<S>();
-            is_named && hasher.seed() == seed && words[13..15] == file_probes(hasher)
-        };
-        let Some(hasher) = S::from_seed(seed).filter(is_right) else {
+        let hashed_by = self.hashed_by();
+        let is_right = |hasher: &S| HashedBy::new(hasher) == hashed_by;
+        let Some(hasher) = S::from_seed(hashed_by.seed).filter(is_right) else {
             return wrong(format!(
                 "{:?} does not hash as it did when this was saved: it has another key, or what is hashed \
                  is another form of the items (as URLs in a state of the koel command), or the standard \
@@ -134,37 +144,10 @@ impl Header {
     }
 }
 
-/// The words of a header with the name of a hasher.
-fn name_of<S: PersistentHasher>() -> [u64; NAME_WORDS] {
-    const {
-        let name = S::NAME.as_bytes();
-        let mut at = 0;
-        assert!(
-            !name.is_empty() && name.len() <= 8 * NAME_WORDS,
-            "a hasher's name has 1 to 32 bytes"
-        );
-        while at < name.len() {
-            assert!(name[at] != 0, "a hasher's name has no zero in it");
-            at += 1;
-        }
-    };
-    let mut words = [0; NAME_WORDS];
-    for (word, bytes) in words.iter_mut().zip(S::NAME.as_bytes().chunks(8)) {
-        let mut padded = [0; 8];
-        padded[..bytes.len()].copy_from_slice(bytes);
-        *word = u64::from_le_bytes(padded);
-    }
-    words
-}
-
-pub(crate) fn header<S: PersistentHasher>(
-    layout: &Layout,
-    hasher: &S,
-    part: Part,
-) -> [u64; HEADER_WORDS] {
+pub(crate) fn header(layout: &Layout, hasher: &HashedBy, part: Part) -> [u64; HEADER_WORDS] {
     let Layout { geometry, capacity, rate, grows, expected_growth, max_bytes, .. } = layout;
     let lanes = layout.lanes();
-    let seed = hasher.seed();
+    let HashedBy { name, seed, probes } = *hasher;
     let mut words = [0; HEADER_WORDS];
     let magic = if part.is_file { MAGIC } else { PIECE_MAGIC };
     words[0] = u64::from_le_bytes(magic);
@@ -182,8 +165,10 @@ pub(crate) fn header<S: PersistentHasher>(
     }
     words[11] = seed as u64;
     words[12] = (seed >> 64) as u64;
-    words[13..15].copy_from_slice(&file_probes(hasher));
-    words[NAME].copy_from_slice(&name_of::<S>());
+    words[13..15].copy_from_slice(&probes);
+    for (word, bytes) in words[NAME].iter_mut().zip(name.as_chunks::<8>().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
     words[19] = lanes.words() as u64;
     words[TICKS] = lanes.remembers().into();
     (words[START], words[STATE]) = (part.start, part.state);

@@ -47,6 +47,13 @@ pub fn journals_of(state: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Returns the number at the end of a journal's name.
+#[cfg(all(unix, feature = "durable"))]
+pub(crate) fn number_in_name(journal: &Path) -> u64 {
+    let number = journal.extension().and_then(OsStr::to_str);
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
 /// The journals with changes beside a file.
 #[derive(Clone, Debug, Default)]
 pub struct Unread {

@@ -92,15 +92,19 @@ impl Outline {
 
 /// Loads a file.
 pub(crate) fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), SnapshotError> {
-    let Some(Outline { mut header, end, end_at, length }) = Outline::read(&file)? else {
-        return read(&file);
-    };
-    let hasher = header.hasher()?;
+    let Some(mut outline) = Outline::read(&file)? else { return read(&mut &file) };
+    let hasher = outline.header.hasher()?;
+    Ok((load_all(&file, outline)?, hasher))
+}
+
+/// Loads the blocks of a file with this outline.
+fn load_all(file: &File, outline: Outline) -> Result<Backend, SnapshotError> {
+    let Outline { header, end, end_at, length } = outline;
     let layout = &header.layout;
     let reader = BlockReader::new(layout);
     let count = usize::try_from(end.blocks).map_err(|_| NoMemory(usize::MAX))?;
     let table = table_of(layout, count)?;
-    let blocks = in_turns(&file, length, count, &reader, |number, words| {
+    let blocks = in_turns(file, length, count, &reader, |number, words| {
         let block = reader.read(number as u64, words)?;
         fill(&table, number, &words[buckets_in(layout)], block.items);
         Ok(block)
@@ -110,7 +114,7 @@ pub(crate) fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), Snap
     blocks.iter().try_for_each(|block| totals.add_read(&reader, block))?;
     totals.finish(end, end_at)?;
     let shards = Gathered::in_table(layout, table, blocks)?;
-    Ok((shards.finish(header.layout, &reader, (end.void, totals.time))?, hasher))
+    Ok(shards.finish(header.layout, &reader, (end.void, totals.time))?)
 }
 
 /// Fills `words` with the bytes from byte `at` on.
@@ -279,10 +283,13 @@ impl SnapshotInfo {
         info.map_err(|error| error.of_file(path))
     }
 
-    /// Reads the end of the file at this path, which identifies it as the state of a journal.
+    /// Returns the number of the state at this path, by which its journal names it. A file that was only saved has
+    /// none: then it is the checksum of the whole.
     #[cfg(all(unix, feature = "durable"))]
-    pub(crate) fn end(path: &Path) -> Result<End, SnapshotError> {
-        Ok(outlined(path).map_err(|error| error.of_file(path))?.1.end)
+    pub(crate) fn state_at(path: &Path) -> Result<u64, SnapshotError> {
+        let (_, outline) = outlined(path).map_err(|error| error.of_file(path))?;
+        let state = outline.header.state();
+        Ok(if state == 0 { outline.end.sums } else { state })
     }
 
     /// Describes the filter in a file with this outline, whose last block is of this time, and with these journals

@@ -79,11 +79,16 @@ use std::time::{Duration, Instant};
 /// Likewise, if the system has dropped a part of the file from its cache, and the disk fails when that part is read
 /// again, the process is killed.
 pub struct SnapshotFile<S = StableHash> {
+    pub(crate) mapped: Mapped,
+    hasher: S,
+}
+
+/// A file whose items have been hashed.
+pub(crate) struct Mapped {
     pub(crate) path: PathBuf,
     pub(crate) file: File,
     mapping: Mapping,
     layout: Layout,
-    hasher: S,
     info: SnapshotInfo,
     index: BlockIndex,
     reader: BlockReader,
@@ -120,30 +125,12 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// Returns an error in the same cases as [`open`](SnapshotFile::open).
     pub fn open_hashed_by(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        Self::opened(path).map_err(|error| error.of_file(path))
-    }
-
-    fn opened(path: &Path) -> Result<Self, SnapshotError> {
-        // To open a pipe would wait for its other end.
-        if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
-            return Err(SnapshotError::no_file_to_look_up());
-        }
-        let unread = Unread::to_read(path);
-        let file = File::open(path).map_err(SnapshotError::opening)?;
-        let outline = Outline::read(&file)?;
-        let mut outline = outline.ok_or_else(SnapshotError::no_file_to_look_up)?;
-        let hasher = outline.header.hasher()?;
-        let Outline { header, end, length, .. } = &outline;
-        let mapping = Mapping::of_file(&file, *length);
-        let mapping =
-            mapping.map_err(SnapshotError::io("cannot map it into memory, or read it"))?;
-        let reader = BlockReader::new(&header.layout);
-        let (index, time) = BlockIndex::read(&file, &mapping, header, &reader, *end)?;
-        let info = SnapshotInfo::describe(&outline, time, unread?);
-        let layout = outline.header.layout;
-        let checked = (0..info.stats.shards.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        let path = path.to_path_buf();
-        Ok(SnapshotFile { path, file, mapping, layout, hasher, info, index, reader, checked })
+        let opened = || {
+            let (file, mut outline, unread) = Mapped::outlined(path)?;
+            let hasher = outline.header.hasher()?;
+            Ok(SnapshotFile { mapped: Mapped::open(path, file, outline, unread)?, hasher })
+        };
+        opened().map_err(|error: SnapshotError| error.of_file(path))
     }
 
     /// Looks up an item, like [`contains`](crate::ConcurrentCuckooFilter::contains).
@@ -154,10 +141,8 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     #[inline]
     pub fn contains<K: Key + ?Sized>(&self, item: &K) -> Result<bool, SnapshotError> {
         let (block, place) = self.located(item);
-        if !self.is_checked(block) {
-            self.check_block(block, &mut Vec::new())?;
-        }
-        Ok(self.has(block, place))
+        self.mapped.check_once(block)?;
+        Ok(self.mapped.has(block, place))
     }
 
     /// Looks up an item if that takes no system call: returns `None` if its shard has to be read first.
@@ -182,7 +167,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     #[inline]
     pub fn contains_at_once<K: Key + ?Sized>(&self, item: &K) -> Option<bool> {
         let (block, place) = self.located(item);
-        self.is_checked(block).then(|| self.has(block, place))
+        self.mapped.is_checked(block).then(|| self.mapped.has(block, place))
     }
 
     /// Returns the number of copies of the item, like [`count`](crate::ConcurrentCuckooFilter::count).
@@ -193,10 +178,8 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     #[inline]
     pub fn count<K: Key + ?Sized>(&self, item: &K) -> Result<usize, SnapshotError> {
         let (block, place) = self.located(item);
-        if !self.is_checked(block) {
-            self.check_block(block, &mut Vec::new())?;
-        }
-        Ok(self.copies(block, place))
+        self.mapped.check_once(block)?;
+        Ok(self.mapped.copies(block, place))
     }
 
     /// Looks up each item. This takes less time than a loop, because the memory of many is fetched at once.
@@ -210,15 +193,15 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         for items in items.chunks(AHEAD) {
             let places = items.iter().map(|item| {
                 let (block, place) = self.located(item);
-                self.request(block, place);
+                self.mapped.request(block, place);
                 (block, place)
             });
             let places: ArrayVec<(usize, Place), AHEAD> = places.collect();
             for (block, place) in places {
-                if !self.is_checked(block) {
-                    self.check_block(block, &mut words)?;
+                if !self.mapped.is_checked(block) {
+                    self.mapped.check_block(block, &mut words)?;
                 }
-                answers.push(self.has(block, place));
+                answers.push(self.mapped.has(block, place));
             }
         }
         Ok(answers)
@@ -233,15 +216,83 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     ///
     /// Returns an error if a shard cannot be read, or is damaged.
     pub fn check(&self) -> Result<(), SnapshotError> {
-        let mut words = Vec::new();
-        let mut unchecked = (0..self.info.stats.shards).filter(|block| !self.is_checked(*block));
-        unchecked.try_for_each(|block| self.check_block(block, &mut words))
+        self.mapped.check_all()
     }
 
     /// Returns the number of the item's block, and the item's place there.
     #[inline]
     fn located<K: Key + ?Sized>(&self, item: &K) -> (usize, Place) {
-        let hash = item.hash_with(&self.hasher);
+        self.mapped.located(item.hash_with(&self.hasher))
+    }
+}
+
+impl<S> SnapshotFile<S> {
+    /// Returns the hasher of the filter.
+    #[must_use]
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// Returns the description of the filter in the file.
+    #[must_use]
+    pub fn info(&self) -> &SnapshotInfo {
+        &self.mapped.info
+    }
+
+    /// Returns the number of bytes of memory that are this value's own. The file is in the system's cache.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> usize {
+        let Mapped { index, checked, .. } = &self.mapped;
+        size_of_val(self) + index.heap_bytes() + size_of_val(&**checked)
+    }
+}
+
+impl<S> fmt::Debug for SnapshotFile<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mapped { path, info, .. } = &self.mapped;
+        f.debug_struct("SnapshotFile")
+            .field("path", path)
+            .field("info", info)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Mapped {
+    /// Opens a file, and reads its outline.
+    fn outlined(path: &Path) -> Result<(File, Outline, Unread), SnapshotError> {
+        // To open a pipe would wait for its other end.
+        if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+            return Err(SnapshotError::no_file_to_look_up());
+        }
+        let unread = Unread::to_read(path);
+        let file = File::open(path).map_err(SnapshotError::opening)?;
+        let outline = Outline::read(&file)?;
+        Ok((file, outline.ok_or_else(SnapshotError::no_file_to_look_up)?, unread?))
+    }
+
+    /// Maps the file with this outline.
+    fn open(
+        path: &Path,
+        file: File,
+        outline: Outline,
+        unread: Unread,
+    ) -> Result<Self, SnapshotError> {
+        let Outline { header, end, length, .. } = &outline;
+        let mapping = Mapping::of_file(&file, *length);
+        let mapping =
+            mapping.map_err(SnapshotError::io("cannot map it into memory, or read it"))?;
+        let reader = BlockReader::new(&header.layout);
+        let (index, time) = BlockIndex::read(&file, &mapping, header, &reader, *end)?;
+        let info = SnapshotInfo::describe(&outline, time, unread);
+        let layout = outline.header.layout;
+        let checked = (0..info.stats.shards.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let path = path.to_path_buf();
+        Ok(Mapped { path, file, mapping, layout, info, index, reader, checked })
+    }
+
+    /// Returns the number of the block of the item with this hash, and the item's place there.
+    #[inline]
+    fn located(&self, hash: u64) -> (usize, Place) {
         let Some((shrinking, roots)) = &self.index.growth else {
             return self.layout.geometry.locate(hash);
         };
@@ -252,9 +303,20 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         // Two calls, each with a constant.
         (block, if self.layout.lanes().is_wide() { place(true) } else { place(false) })
     }
-}
 
-impl<S> SnapshotFile<S> {
+    /// Checks a block unless it has been checked.
+    #[inline]
+    fn check_once(&self, block: usize) -> Result<(), SnapshotError> {
+        if self.is_checked(block) { Ok(()) } else { self.check_block(block, &mut Vec::new()) }
+    }
+
+    /// Checks all blocks that have not been checked.
+    fn check_all(&self) -> Result<(), SnapshotError> {
+        let mut words = Vec::new();
+        let mut unchecked = (0..self.info.stats.shards).filter(|block| !self.is_checked(*block));
+        unchecked.try_for_each(|block| self.check_block(block, &mut words))
+    }
+
     #[inline]
     fn is_checked(&self, block: usize) -> bool {
         self.checked[block / 64].load(Relaxed) >> (block % 64) & 1 == 1
@@ -355,34 +417,6 @@ impl<S> SnapshotFile<S> {
             }
             Some((shrinking, _)) => shrinking.matching(heads, fp),
         }
-    }
-
-    /// Returns the hasher of the filter.
-    #[must_use]
-    pub fn hasher(&self) -> &S {
-        &self.hasher
-    }
-
-    /// Returns the description of the filter in the file.
-    #[must_use]
-    pub fn info(&self) -> &SnapshotInfo {
-        &self.info
-    }
-
-    /// Returns the number of bytes of memory that are this value's own. The file is in the system's cache.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> usize {
-        size_of_val(self) + self.index.heap_bytes() + size_of_val(&*self.checked)
-    }
-}
-
-impl<S> fmt::Debug for SnapshotFile<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SnapshotFile { path, info, .. } = self;
-        f.debug_struct("SnapshotFile")
-            .field("path", path)
-            .field("info", info)
-            .finish_non_exhaustive()
     }
 }
 

@@ -30,16 +30,18 @@ use std::fmt;
 use std::io::{ErrorKind, Read};
 
 /// Reads a filter that is one part.
-pub(crate) fn read<S: PersistentHasher>(reader: impl Read) -> Result<(Backend, S), SnapshotError> {
-    let mut loading = PieceLoader::new();
-    let read = loading.read_from(reader).map_err(|error| match error.kind() {
+pub(crate) fn read<S: PersistentHasher>(
+    reader: &mut dyn Read,
+) -> Result<(Backend, S), SnapshotError> {
+    let mut loader = PieceLoader::new();
+    let read = loader.read_from(reader).map_err(|error| match error.kind() {
         SnapshotErrorKind::OutOfOrder => SnapshotError::only_a_piece(),
         _ => error,
     })?;
     if !read {
         return Err(SnapshotError::not_a_snapshot());
     }
-    if loading.next().is_some() { Err(SnapshotError::only_a_piece()) } else { loading.restored() }
+    if loader.next().is_some() { Err(SnapshotError::only_a_piece()) } else { loader.restored() }
 }
 
 /// Makes a filter from its [pieces](crate::ConcurrentCuckooFilter::piece_at), which are pushed in their
@@ -68,14 +70,20 @@ pub(crate) fn read<S: PersistentHasher>(reader: impl Read) -> Result<(Backend, S
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct PieceLoader<S> {
-    /// The parts that have been read.
-    begun: Option<Begun<S>>,
+    parts: Parts,
+    /// Once a part has been read.
+    hasher: Option<S>,
 }
 
-struct Begun<S> {
+/// The parts of a filter that have been read.
+#[derive(Default)]
+struct Parts {
+    begun: Option<Begun>,
+}
+
+struct Begun {
     /// The header of the last part: the limit of the filter's size may have changed since the first part.
     header: Header,
-    hasher: S,
     reader: BlockReader,
     totals: Totals,
     /// The number of items of void lanes, from the end of the last part.
@@ -85,7 +93,7 @@ struct Begun<S> {
 
 impl<S: PersistentHasher> PieceLoader<S> {
     pub(crate) fn new() -> Self {
-        PieceLoader { begun: None }
+        PieceLoader { parts: Parts::default(), hasher: None }
     }
 
     /// Checks the next piece, and takes it over.
@@ -126,7 +134,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
         if rest.is_empty() {
             return Ok(());
         }
-        self.begun = None;
+        self.parts = Parts::default();
         let bytes = piece.len() as u64;
         Err(SnapshotError::wrong_length(bytes, bytes - rest.len() as u64))
     }
@@ -152,26 +160,89 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// assert!(loader.finish().is_ok());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn read_from(&mut self, stream: impl Read) -> Result<bool, SnapshotError> {
-        let mut source = Source { reader: stream, at: 0 };
+    pub fn read_from(&mut self, mut stream: impl Read) -> Result<bool, SnapshotError> {
+        let mut source = Source { reader: &mut stream, at: 0 };
         let Some(words) = source.header()? else { return Ok(false) };
         let mut header = Header::read(words)?;
         let hasher = header.hasher()?;
+        self.parts.add(header, &mut source)?;
+        self.hasher = Some(hasher);
+        Ok(true)
+    }
+
+    /// Returns whether the filter [grows](crate::Builder::growing), or `None` before the first piece has been pushed.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(1_000_000).build()?;
+    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
+    /// assert_eq!(loader.grows(), None);
+    /// loader.push(filter.piece_at(0, 0)?.as_bytes())?;
+    /// assert_eq!(loader.grows(), Some(false)); // no need to go on, where only a growing filter will do
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn grows(&self) -> Option<bool> {
+        self.parts.begun.as_ref().map(|begun| begun.header.layout.grows)
+    }
+
+    /// Returns the cursor of the piece that comes next, or `None` if all have been pushed.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(1_000_000).build()?;
+    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
+    /// while let Some(cursor) = loader.next() {
+    ///     loader.push(filter.piece_at(cursor, 0)?.as_bytes())?;
+    /// }
+    /// assert!(loader.finish()?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn next(&self) -> Option<u64> {
+        self.parts.next()
+    }
+
+    /// Returns the filter, if all of its parts have been read.
+    pub(crate) fn restored(self) -> Result<(Backend, S), SnapshotError> {
+        let backend = self.parts.restored()?;
+        // A part was read, and its hasher with it.
+        Ok((backend, self.hasher.ok_or_else(|| missing(0))?))
+    }
+}
+
+impl<S: PersistentHasher> fmt::Debug for PieceLoader<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PieceLoader").field("next", &self.next()).finish_non_exhaustive()
+    }
+}
+
+/// The error of pieces that have not been pushed.
+fn missing(next: u64) -> SnapshotError {
+    let text = format!("the pieces from cursor {next} on are missing: push them first");
+    SnapshotError::new(SnapshotErrorKind::Incomplete, text)
+}
+
+impl Parts {
+    /// Reads the rest of the part with this header.
+    fn add(&mut self, header: Header, source: &mut Source<'_>) -> Result<(), SnapshotError> {
         self.check_order(&header)?;
         // If the part is damaged, or its source panics, nothing is put back.
         let mut begun = match self.begun.take() {
             Some(begun) => Begun { header, ..begun },
-            None => Begun::begin(header, hasher)?,
+            None => Begun::begin(header)?,
         };
-        begun.add_blocks(&mut source)?;
+        begun.add_blocks(source)?;
         self.begun = Some(begun);
-        Ok(true)
+        Ok(())
     }
 
     /// Checks that a part with this header comes next.
     fn check_order(&self, header: &Header) -> Result<(), SnapshotError> {
         let start = header.start();
-        let is_other = |begun: &Begun<S>| !header.is_of_one_filter_with(&begun.header);
+        let is_other = |begun: &Begun| !header.is_of_one_filter_with(&begun.header);
         let text = match self.next() {
             _ if self.begun.as_ref().is_some_and(is_other) => {
                 "the piece is of another filter than those that were pushed before it: push the pieces \
@@ -192,72 +263,32 @@ impl<S: PersistentHasher> PieceLoader<S> {
         Err(SnapshotError::new(SnapshotErrorKind::OutOfOrder, text))
     }
 
-    /// Returns whether the filter [grows](crate::Builder::growing), or `None` before the first piece has been pushed.
-    ///
-    /// ```
-    /// # use koel::{ConcurrentCuckooFilter, StableHash};
-    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-    /// let filter = builder.capacity(1_000_000).build()?;
-    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
-    /// assert_eq!(loader.grows(), None);
-    /// loader.push(filter.piece_at(0, 0)?.as_bytes())?;
-    /// assert_eq!(loader.grows(), Some(false)); // no need to go on, where only a growing filter will do
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn grows(&self) -> Option<bool> {
-        self.begun.as_ref().map(|begun| begun.header.layout.grows)
-    }
-
-    /// Returns the cursor of the piece that comes next, or `None` if all have been pushed.
-    ///
-    /// ```
-    /// # use koel::{ConcurrentCuckooFilter, StableHash};
-    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-    /// let filter = builder.capacity(1_000_000).build()?;
-    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
-    /// while let Some(cursor) = loader.next() {
-    ///     loader.push(filter.piece_at(cursor, 0)?.as_bytes())?;
-    /// }
-    /// assert!(loader.finish()?.is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn next(&self) -> Option<u64> {
+    /// Returns the place where the next part begins, or `None` if there is no other part.
+    fn next(&self) -> Option<u64> {
         self.begun.as_ref().map_or(Some(0), |begun| begun.totals.next())
     }
 
-    /// Returns the filter, if all of its parts have been read.
-    pub(crate) fn restored(self) -> Result<(Backend, S), SnapshotError> {
+    fn restored(self) -> Result<Backend, SnapshotError> {
         let next = self.next();
-        let (Some(Begun { header, hasher, reader, totals, void, gathered }), None) =
-            (self.begun, next)
+        let (Some(Begun { header, reader, totals, void, gathered }), None) = (self.begun, next)
         else {
-            let next = next.unwrap_or(0);
-            let text = format!("the pieces from cursor {next} on are missing: push them first");
-            return Err(SnapshotError::new(SnapshotErrorKind::Incomplete, text));
+            return Err(missing(next.unwrap_or(0)));
         };
-        Ok((gathered.finish(header.layout, &reader, (void, totals.time))?, hasher))
+        Ok(gathered.finish(header.layout, &reader, (void, totals.time))?)
     }
 }
 
-impl<S: PersistentHasher> fmt::Debug for PieceLoader<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PieceLoader").field("next", &self.next()).finish_non_exhaustive()
-    }
-}
-
-impl<S> Begun<S> {
+impl Begun {
     /// Begins the filter with this header.
-    fn begin(header: Header, hasher: S) -> Result<Self, SnapshotError> {
+    fn begin(header: Header) -> Result<Self, SnapshotError> {
         let layout = &header.layout;
         let (reader, gathered) = (BlockReader::new(layout), Gathered::begin(layout, 0)?);
         let totals = Totals::new(&layout.geometry, 0);
-        Ok(Begun { header, hasher, reader, totals, void: 0, gathered })
+        Ok(Begun { header, reader, totals, void: 0, gathered })
     }
 
     /// Reads and validates the blocks and the end of a part with this header.
-    fn add_blocks(&mut self, source: &mut Source<impl Read>) -> Result<(), SnapshotError> {
+    fn add_blocks(&mut self, source: &mut Source<'_>) -> Result<(), SnapshotError> {
         let (layout, totals) = (&self.header.layout, &mut self.totals);
         totals.begin_part(self.header.sum(), self.header.is_file());
         // The next word: the number of a block, or the first word of the end.
@@ -287,15 +318,15 @@ impl<S> Begun<S> {
 }
 
 /// A stream of words.
-pub(crate) struct Source<R> {
-    reader: R,
+struct Source<'a> {
+    reader: &'a mut dyn Read,
     /// The number of bytes that have been read.
     at: u64,
 }
 
-impl<R: Read> Source<R> {
+impl Source<'_> {
     /// Reads words, in the byte order of a file.
-    pub(crate) fn read(&mut self, words: &mut [u64]) -> Result<(), SnapshotError> {
+    fn read(&mut self, words: &mut [u64]) -> Result<(), SnapshotError> {
         let bytes = bytes_of(words);
         match self.read_up_to(bytes)? == bytes.len() {
             true => Ok(()),
@@ -319,7 +350,7 @@ impl<R: Read> Source<R> {
     }
 
     /// Reads the words of a header, without validating them. Returns `None` if the source is empty.
-    pub(crate) fn header(&mut self) -> Result<Option<[u64; HEADER_WORDS]>, SnapshotError> {
+    fn header(&mut self) -> Result<Option<[u64; HEADER_WORDS]>, SnapshotError> {
         let mut words = [0; HEADER_WORDS];
         match self.read_up_to(bytes_of(&mut words))? {
             0 => Ok(None),

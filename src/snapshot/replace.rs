@@ -20,29 +20,49 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const UNFINISHED: &str = ".koel-saving";
 
-/// Replaces the file at `path` with the output of `write`.
-pub(crate) fn replace<T>(
-    path: &Path,
-    write: impl FnOnce(&mut File) -> Result<T, SnapshotError>,
-) -> Result<T, SnapshotError> {
-    // Such a path names a folder. Without this check, only the rename at the end would fail.
-    if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        return Err(SnapshotError::not_a_file());
+/// The replacement of a file, which is being written.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    new: NewFile,
+    #[cfg(unix)]
+    folder: File,
+}
+
+impl Replacement {
+    /// Begins to replace the file at a path, which need not exist yet.
+    pub(crate) fn begin(path: &Path) -> Result<Self, SnapshotError> {
+        // Such a path names a folder. Without this check, only the rename at the end would fail.
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return Err(SnapshotError::not_a_file());
+        }
+        let target = follow(path)?;
+        let replaces = old(&target)?.is_some();
+        // A folder that cannot be opened cannot be synced. It is better to fail before anything is done.
+        #[cfg(unix)]
+        let folder =
+            File::open(folder_of(&target)).map_err(SnapshotError::io("cannot open its folder"))?;
+        let new = NewFile::create(&target, UNFINISHED, replaces)?;
+        Ok(Replacement {
+            new,
+            #[cfg(unix)]
+            folder,
+        })
     }
-    let target = follow(path)?;
-    let replaces = old(&target)?.is_some();
-    // A folder that cannot be opened cannot be synced. It is better to fail before anything is done.
-    #[cfg(unix)]
-    let folder =
-        File::open(folder_of(&target)).map_err(SnapshotError::io("cannot open its folder"))?;
-    let mut new = NewFile::create(&target, UNFINISHED, replaces)?;
-    let written = write(&mut new.file)?;
-    new.keep_permissions()?;
-    new.file.sync_all().map_err(SnapshotError::io("cannot sync the new file"))?;
-    new.take_place()?;
-    #[cfg(unix)]
-    sync_folder(&folder).map_err(SnapshotError::not_synced)?;
-    Ok(written)
+
+    /// The file to write to.
+    pub(crate) fn file(&mut self) -> &mut File {
+        &mut self.new.file
+    }
+
+    /// Puts the new file in the place of the old one, once all of it has been written.
+    pub(crate) fn finish(self) -> Result<(), SnapshotError> {
+        self.new.keep_permissions()?;
+        self.new.file.sync_all().map_err(SnapshotError::io("cannot sync the new file"))?;
+        self.new.take_place()?;
+        #[cfg(unix)]
+        sync_folder(&self.folder).map_err(SnapshotError::not_synced)?;
+        Ok(())
+    }
 }
 
 /// A new file that has not taken its place yet. No other save writes to it. Dropping it removes the file.

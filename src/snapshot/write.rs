@@ -1,6 +1,16 @@
 //! Writes a part of a filter.
 //!
-//! The shards are copied and written one by one, so only one of them is in memory twice. In a growing filter, shards
+//! A [`Saving`] gives the bytes of a part, one after the other, and its caller writes them:
+//!
+//! ```text
+//! write the header
+//! as long as there is a next range of hashes:
+//!     copy the shard there
+//!     write its block
+//! write the end
+//! ```
+//!
+//! So only one shard is in memory twice. In a growing filter, shards
 //! may be split meanwhile. The blocks still make up every root, because the backend copies the shards in the order of
 //! the hashes that lead to them.
 //!
@@ -10,7 +20,7 @@
 use crate::backend::Backend;
 use crate::backend::shards::Block;
 use crate::error::{reserve, zeros};
-use crate::hash::PersistentHasher;
+use crate::hash::HashedBy;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Position;
 use crate::layout::sizing::Layout;
@@ -20,7 +30,9 @@ use crate::snapshot::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, PIECE_MAGIC, block_bytes, buckets_in, seal,
 };
 use crate::snapshot::header::{Part, header};
+use crate::sync::RwLockReadGuard;
 use std::fmt;
+use std::io::Write;
 
 /// The report of a save: the numbers of items, bytes and shards that it has written.
 ///
@@ -58,63 +70,136 @@ impl fmt::Display for SaveReport {
     }
 }
 
-/// A function that is called around the copy of a shard: with the shard's first hash, an upper bound of its end (`None`
-/// for the last hash), and the copy, which returns the end.
-pub(crate) type Cut<'a> = &'a dyn Fn(Mixed, Option<Mixed>, &mut dyn FnMut() -> Option<Mixed>);
-
-/// Only copies.
-pub(crate) const UNCUT: Cut<'static> = &|_, _, copy| {
-    copy();
-};
-
-/// Writes a part of a filter, from its header to its end, in several calls of `write`. Returns the end, and the place
-/// where the next part begins, if there is another one.
-pub(crate) fn write<S: PersistentHasher>(
-    backend: &Backend,
-    hasher: &S,
+/// A part of a filter that is being written.
+pub(crate) struct Saving<'a> {
+    backend: &'a Backend,
+    layout: Layout,
     part: Part,
-    cut: Cut<'_>,
-    mut write: impl FnMut(&[u8]) -> Result<(), SnapshotError>,
-) -> Result<(End, Option<u64>), SnapshotError> {
-    let Part { start, is_file, .. } = part;
-    // Returns the checksum of the words.
-    let mut write_sealed = |words: &mut [u64]| {
-        let (bytes, sum) = seal(words);
-        write(bytes).map(|()| sum)
-    };
-    let no_such_piece = || match is_file {
-        true => SnapshotError::outgrown(),
-        false => {
-            let text = format!(
-                "no piece of this filter begins at cursor {start}: begin at 0, and go on with the cursor \
-                 that came with the last piece"
-            );
-            SnapshotError::new(SnapshotErrorKind::NoSuchPiece, text)
+    reader: BlockReader,
+    totals: Totals,
+    /// The backend's cursor of the next shard.
+    next: Option<u64>,
+    /// The maximum number of blocks.
+    most: u64,
+    /// The figures of the shard that was copied last, and room for its block.
+    copied: Option<Block>,
+    block: Vec<u64>,
+    header: [u64; HEADER_WORDS],
+    end: [u64; END_WORDS],
+    _no_joins: Option<RwLockReadGuard<'a>>,
+}
+
+impl<'a> Saving<'a> {
+    pub(crate) fn begin(
+        backend: &'a Backend,
+        hasher: &HashedBy,
+        part: Part,
+    ) -> Result<Self, SnapshotError> {
+        let no_joins = backend.keep_shards();
+        let layout = backend.layout();
+        let reader = BlockReader::new(&layout);
+        let first = shard_at(&layout, part.start).ok_or_else(|| no_such(part))?;
+        Ok(Saving {
+            backend,
+            part,
+            totals: Totals::new(&layout.geometry, part.start),
+            next: Some(first),
+            most: most_blocks(&layout, part.most_bytes),
+            copied: None,
+            block: zeros(reader.block_words())?,
+            header: header(&layout, hasher, part),
+            end: [0; END_WORDS],
+            reader,
+            layout,
+            _no_joins: no_joins,
+        })
+    }
+
+    /// Returns the header, which comes first.
+    pub(crate) fn header(&mut self) -> &[u8] {
+        let (bytes, sum) = seal(&mut self.header);
+        self.totals.begin_part(sum, self.part.is_file);
+        bytes
+    }
+
+    /// Returns the first hash of the shard that is copied next, and an upper bound of its end (`None` for the last
+    /// hash), as long as there is a next block.
+    pub(crate) fn next_range(&self) -> Option<(Mixed, Option<Mixed>)> {
+        let first = self.next.filter(|_| self.totals.blocks < self.most)?;
+        let hash_in = |next| self.backend.hash_in(next);
+        Some((hash_in(first), self.backend.after(first).map(hash_in)))
+    }
+
+    /// Copies the next shard. Returns where it ended, or `None` for the last hash.
+    pub(crate) fn copy(&mut self) -> Option<Mixed> {
+        self.copied =
+            self.backend.copy_shard(&mut self.next, &mut self.block[buckets_in(&self.layout)]);
+        self.next.map(|next| self.backend.hash_in(next))
+    }
+
+    /// Returns the block of the shard that was copied.
+    pub(crate) fn block(&mut self) -> Result<&[u8], SnapshotError> {
+        let Some(copied) = self.copied.take() else { return Ok(&[]) };
+        let Block { depth, items, time, .. } = copied;
+        let head = [self.totals.blocks, depth.into(), items.cast_unsigned()];
+        self.block[..BLOCK_HEAD].copy_from_slice(&head);
+        if let Some(time) = time {
+            let at = buckets_in(&self.layout).end;
+            let words = words_of(self.layout.lanes(), time);
+            self.block[at..][..words.len()].copy_from_slice(&words);
         }
-    };
-    let _no_joins = backend.keep_shards();
-    let layout = backend.layout();
-    let first = shard_at(&layout, start).ok_or_else(no_such_piece)?;
-    let reader = BlockReader::new(&layout);
-    let mut block = zeros(reader.block_words())?;
-    let mut totals = Totals::new(&layout.geometry, start);
-    totals.begin_part(write_sealed(&mut header(&layout, hasher, part))?, is_file);
-    let mut next = Some(first);
-    let most = most_blocks(&layout, part.most_bytes);
-    while totals.blocks < most
-        && let Some(copied) =
-            copy_block((backend, &layout), &mut next, totals.blocks, cut, &mut block)
-    {
-        let sum = write_sealed(&mut block)?;
+        let (bytes, sum) = seal(&mut self.block);
         // An error means that the part would begin inside a shard.
-        totals.add(&Block { sum, ..copied }).ok_or_else(no_such_piece)?;
+        self.totals.add(&Block { sum, ..copied }).ok_or_else(|| no_such(self.part))?;
+        Ok(bytes)
     }
-    let end = totals.end(backend.void_items(), reader.offset(totals.blocks));
-    if is_file && !(totals.is_complete() && totals.is_balanced()) {
-        return Err(SnapshotError::outgrown());
+
+    /// Returns the end, which comes last.
+    pub(crate) fn end(&mut self) -> Result<(End, &[u8]), SnapshotError> {
+        let at = self.reader.offset(self.totals.blocks);
+        let end = self.totals.end(self.backend.void_items(), at);
+        if self.part.is_file && !(self.totals.is_complete() && self.totals.is_balanced()) {
+            return Err(SnapshotError::outgrown());
+        }
+        self.end = end.words();
+        Ok((end, seal(&mut self.end).0))
     }
-    write_sealed(&mut end.words())?;
-    Ok((end, totals.next()))
+
+    /// Returns the place where the next part begins, if there is another one.
+    fn next_part(&self) -> Option<u64> {
+        self.totals.next()
+    }
+}
+
+/// The error of a part that would begin inside a shard.
+fn no_such(Part { start, is_file, .. }: Part) -> SnapshotError {
+    if is_file {
+        return SnapshotError::outgrown();
+    }
+    let text = format!(
+        "no piece of this filter begins at cursor {start}: begin at 0, and go on with the cursor that came with \
+         the last piece"
+    );
+    SnapshotError::new(SnapshotErrorKind::NoSuchPiece, text)
+}
+
+/// Writes a part of a filter. Returns its end, and the place where the next part begins, if there is another one.
+pub(crate) fn write(
+    backend: &Backend,
+    hasher: &HashedBy,
+    part: Part,
+    to: &mut dyn Write,
+) -> Result<(End, Option<u64>), SnapshotError> {
+    let mut saving = Saving::begin(backend, hasher, part)?;
+    let cannot_write = SnapshotError::io("cannot write");
+    to.write_all(saving.header()).map_err(&cannot_write)?;
+    while saving.next_range().is_some() {
+        saving.copy();
+        to.write_all(saving.block()?).map_err(&cannot_write)?;
+    }
+    let (end, bytes) = saving.end()?;
+    to.write_all(bytes).map_err(&cannot_write)?;
+    Ok((end, saving.next_part()))
 }
 
 /// Returns the backend's cursor of the shard that begins at this place or contains it.
@@ -125,33 +210,6 @@ fn shard_at(layout: &Layout, place: u64) -> Option<u64> {
     }
     let in_root = in_root * (u64::MAX / UNITS + 1);
     layout.roots().first_from(Position { root, in_root }).map(|hash| hash.0)
-}
-
-/// Copies the next shard into a block with this number, and fills in everything but the checksum. Returns the figures
-/// of the shard, or `None` if there are no more shards.
-fn copy_block(
-    (backend, layout): (&Backend, &Layout),
-    next: &mut Option<u64>,
-    number: u64,
-    cut: Cut<'_>,
-    block: &mut [u64],
-) -> Option<Block> {
-    let buckets = buckets_in(layout);
-    let of_time = buckets.end..block.len() - 1;
-    let hash_at = |next: u64| backend.hash_in(next);
-    let first = (*next)?;
-    let mut copied = None;
-    cut(hash_at(first), backend.after(first).map(hash_at), &mut || {
-        copied = backend.copy_shard(next, &mut block[buckets.clone()]);
-        next.map(hash_at)
-    });
-    let copied = copied?;
-    let Block { depth, items, time, .. } = copied;
-    block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
-    if let Some(time) = time {
-        block[of_time].copy_from_slice(&words_of(layout.lanes(), time));
-    }
-    Some(copied)
 }
 
 /// Returns the number of bytes of a file of this filter, if no shard is split until it is written.
@@ -240,11 +298,10 @@ impl fmt::Debug for Piece {
     }
 }
 
-/// Makes the piece that begins at this cursor. It has at least one shard, and more if they fit into
-/// this number of bytes.
-pub(crate) fn piece_of<S: PersistentHasher>(
+/// Makes the piece that begins at this cursor.
+pub(crate) fn piece_of(
     backend: &Backend,
-    hasher: &S,
+    hasher: &HashedBy,
     cursor: u64,
     most_bytes: usize,
 ) -> Result<Piece, SnapshotError> {
@@ -254,10 +311,17 @@ pub(crate) fn piece_of<S: PersistentHasher>(
     // There may be more shards by the time they are copied.
     let blocks = most_blocks(&layout, most_bytes).min(backend.shards() as u64);
     reserve(&mut bytes, AROUND + (blocks * block_bytes(&layout)) as usize)?;
-    let (_, next) = write(backend, hasher, part, UNCUT, |words| {
+    let mut saving = Saving::begin(backend, hasher, part)?;
+    let mut add = |words: &[u8]| -> Result<(), SnapshotError> {
         reserve(&mut bytes, words.len())?;
         bytes.extend_from_slice(words);
         Ok(())
-    })?;
-    Ok(Piece { bytes, next })
+    };
+    add(saving.header())?;
+    while saving.next_range().is_some() {
+        saving.copy();
+        add(saving.block()?)?;
+    }
+    add(saving.end()?.1)?;
+    Ok(Piece { bytes, next: saving.next_part() })
 }

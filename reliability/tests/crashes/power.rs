@@ -89,7 +89,7 @@ fn live(number: u64, most: u64) -> (u64, usize) {
                 while !crew.stop.load(SeqCst) {
                     std::thread::sleep(Duration::from_micros(random_too.below(12_000)));
                     match random_too.below(4) {
-                        0 => drop(crew.seen.fail_checkpoint(random_too.below(100_000))),
+                        0 => crew.fail_checkpoint(),
                         _ => crew.seen.checkpoint().expect("a checkpoint"),
                     }
                 }

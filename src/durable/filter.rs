@@ -62,16 +62,17 @@ use std::sync::Arc;
 /// # Its files
 ///
 /// The file that is opened, the *state*, is as [`save`](ConcurrentCuckooFilter::save) writes it. Beside it is a
-/// *journal*, `seen.koel.journal.N`, with 16 bytes for each change since the state was written. When the journals have
+/// *journal*, `seen.koel.journal.N`, with 16 bytes for each change since the state was written. When the journal has
 /// half the bytes of the state, and at least 32 MiB, a *checkpoint* writes a new state and begins a new journal. A
 /// thread of the filter's own does that while others go on: a change of an item waits while the shard of its item is
-/// copied, ticks and [`clear`](Self::clear) until all is written.
+/// copied, ticks and [`clear`](Self::clear) until all is written. To open a state whose journal has changes makes a
+/// checkpoint, too.
 ///
-/// Move the state and its journals together. A state without its journals is as old as the last checkpoint. As long as
-/// a journal beside it has changes, [`ConcurrentCuckooFilter::load`] refuses the state, and
+/// Move the state and its journal together. A state without its journal is as old as the last checkpoint. As long as a
+/// journal beside it has changes, [`ConcurrentCuckooFilter::load`] refuses the state, and
 /// [`save`](ConcurrentCuckooFilter::save) does not replace it. A [`SnapshotFile`](crate::SnapshotFile) reads the state
-/// alone, and [tells](crate::SnapshotInfo::journal_bytes) how much it lacks. Journals with changes whose state is not
-/// beside them are refused. Only one process at a time may open a state. Another one
+/// alone, and [tells](crate::SnapshotInfo::journal_bytes) how much it lacks. A journal with changes whose state is not
+/// beside it is refused. Only one process at a time may open a state. Another one
 /// [waits](crate::DurableOptions::wait) five seconds for it.
 ///
 /// # Which changes
@@ -343,11 +344,11 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Replaces the state by the present one, and the journal by an empty one.
     ///
-    /// The filter does so by itself when the journals have half the bytes of the state, and at least 32 MiB.
+    /// The filter does so by itself when the journal has half the bytes of the state, and at least 32 MiB.
     ///
     /// # Errors
     ///
-    /// Returns an error if the state cannot be replaced. The journals have all changes then.
+    /// Returns an error if the state cannot be replaced. The journal has all changes then.
     pub fn checkpoint(&self) -> Result<(), DurableError> {
         self.shared.check_process()?;
         Ok(self.shared.checkpoint()?)
@@ -356,8 +357,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Ends the use of the filter, and leaves the state as its only file, with all changes.
     ///
     /// Use it before one file is moved or copied, or to open the filter faster later. A filter that is only dropped has
-    /// its changes in its journals. (If an old journal cannot be removed, an empty one stays that tells the next start
-    /// so.)
+    /// its changes in its journal.
     ///
     /// Threads of a [scope](std::thread::scope) borrow the filter, so it can be closed after the scope. If threads
     /// share it in an [`Arc`], the last of them gets it from [`Arc::into_inner`]:
@@ -395,7 +395,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// # Errors
     ///
     /// Returns an error if the state cannot be replaced, or if its lock file is gone. The changes are in the
-    /// journals then.
+    /// journal then.
     pub fn close(mut self) -> Result<(), DurableError> {
         self.shared.check_process()?;
         self.threads.end(&self.shared);
@@ -413,13 +413,13 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.shared.journals.state()
     }
 
-    /// Returns the size of the journals in bytes: of the chunks that are in use, each of 4 to 64 KiB.
+    /// Returns the size of the journal in bytes (of both during a checkpoint): of the chunks that are in use, each of 4 to 64 KiB.
     #[must_use]
     pub fn journal_bytes(&self) -> u64 {
         self.shared.journals.bytes()
     }
 
-    /// Returns the number of changes in the journals that were not made again when the filter was opened, because what
+    /// Returns the number of changes in the journal that were not made again when the filter was opened, because what
     /// comes before them is damaged: they may be removals of items whose inserts are lost.
     ///
     /// A process that is killed leaves none. A power failure may leave some of what was not synced, and so may a disk

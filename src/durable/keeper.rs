@@ -1,8 +1,8 @@
 //! When syncs and checkpoints are made.
 //!
-//! One thread syncs the journals at the interval of the [`SyncPolicy`]. With [`SyncPolicy::Each`], callers sync
+//! One thread syncs the journal at the interval of the [`SyncPolicy`]. With [`SyncPolicy::Each`], callers sync
 //! together: of the callers that wait for the present sync, the first makes the next one, and that includes the changes
-//! of all others. Another thread makes a checkpoint when the journals are long. Syncs go on meanwhile.
+//! of all others. Another thread makes a checkpoint when the journal is long. Syncs go on meanwhile.
 
 use crate::backend::Backend;
 use crate::durable::checkpoint::Journals;
@@ -44,7 +44,7 @@ const MOST_INTERVAL: Duration = Duration::from_secs(1 << 30);
 /// The shortest interval between syncs. A shorter one would keep a core busy.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The interval at which the length of the journals is checked.
+/// The interval at which the length of the journal is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The longest pause after checkpoints that failed. It doubles with each of them.

@@ -1,9 +1,8 @@
 //! A filter that survives the end of its process.
 //!
 //! * [`filter`] makes changes and records them in a [`journal`](crate::journal);
-//! * [`keeper`] syncs the journals, and calls for a [`checkpoint`], which replaces them and the state, when they are
-//!   long;
-//! * [`open`] replays the journals on the state, under a [`claim`] that no other process has.
+//! * [`keeper`] syncs the journal, and calls for a [`checkpoint`], which replaces it and the state, when it is long;
+//! * [`open`] replays the journal on the state, under a [`claim`] that no other process has.
 
 mod checkpoint;
 mod claim;

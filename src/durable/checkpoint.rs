@@ -48,7 +48,7 @@ use crate::journal::write::{Journal, Writer, allocate, check_limit};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Part;
 use crate::snapshot::journals::{journals_begin, journals_of, number_in_name};
-use crate::snapshot::replace::{Replacement, copy_permissions, if_there, is_at, sync_folder_of};
+use crate::snapshot::replace::{Replacement, copy_permissions, if_there, sync_folder_of};
 use crate::snapshot::write::{Saving, file_bytes};
 use parking_lot::{Mutex, MutexGuard};
 use std::fs::{self, File};
@@ -58,6 +58,15 @@ use std::sync::Arc;
 
 /// The number of bytes of journals that call for a checkpoint, however small the state is.
 const LEAST: u64 = 32 << 20;
+
+/// A journal that was begun after those that were found, and what is left of these.
+pub(crate) struct TakenIn {
+    pub journal: Arc<Journal>,
+    /// A journal of the state before, if it could not be removed.
+    pub old: Option<PathBuf>,
+    /// The number of changes that are lost behind damage.
+    pub lost: u64,
+}
 
 /// The journals of a state.
 pub(crate) struct Journals {
@@ -73,12 +82,13 @@ struct Files {
     /// The journal of the next state: during a checkpoint; and after one whose folder could not be synced.
     next: Option<Arc<Journal>>,
     /// A journal of the state before, or of a checkpoint that failed, if it could not be removed.
-    old: Option<Arc<Journal>>,
+    old: Option<PathBuf>,
 }
 
 impl Journals {
-    pub(crate) fn new(state: PathBuf, claim: Mark, journal: Arc<Journal>) -> Self {
-        let files = Mutex::new(Files { current: journal, next: None, old: None });
+    pub(crate) fn new(state: PathBuf, claim: Mark, taken: TakenIn) -> Self {
+        let TakenIn { journal, old, .. } = taken;
+        let files = Mutex::new(Files { current: journal, next: None, old });
         Journals { state, claim, files, checkpoint: Mutex::default() }
     }
 
@@ -172,11 +182,12 @@ impl Journals {
             streams.adopt_next();
             let Files { current, next, old } = &mut *self.files.lock();
             if let Some(next) = next.take() {
-                *old = Some(std::mem::replace(current, next));
+                *old = Some(std::mem::replace(current, next).path().to_path_buf());
             }
         }
         let old = self.files.lock().old.clone();
         if let Some(old) = old {
+            self.check_claim()?;
             remove(&old)?;
             self.files.lock().old = None;
         }
@@ -189,7 +200,7 @@ impl Journals {
         let others = journals_of(&self.state).map_or(usize::MAX, |journals| journals.len());
         // It must outlive any other one: its header tells that the state has the changes of that one.
         if synced.is_ok() && others == 1 {
-            let _ = remove(&self.files.lock().current);
+            let _ = remove(self.files.lock().current.path());
         }
     }
 }
@@ -228,18 +239,26 @@ impl Drop for Next<'_> {
             self.streams.drop_next();
             let mut files = self.journals.files.lock();
             files.next = None;
-            files.old = remove(&self.journal).is_err().then(|| Arc::clone(&self.journal));
+            // In a folder that was emptied, the name may be that of another process's journal.
+            if self.journals.claim.check().is_ok() {
+                files.old = left(self.journal.path());
+            }
         }
     }
 }
 
-/// Removes a journal, unless it is gone and another file has its name.
-fn remove(journal: &Journal) -> Result<(), SnapshotError> {
-    if is_at(journal.file(), journal.path())? {
-        let removed = if_there(fs::remove_file(journal.path()));
-        removed.map_err(SnapshotError::io("cannot remove its old journal"))?;
-    }
-    Ok(())
+/// Removes a journal of a state that this process has claimed.
+fn remove(journal: &Path) -> Result<(), SnapshotError> {
+    let removed = if_there(fs::remove_file(journal)).map(drop);
+    removed.map_err(|error| {
+        let doing = format!("cannot remove its old journal {}: {error}", journal.display());
+        SnapshotError::of_system(doing, error)
+    })
+}
+
+/// Removes a journal, and returns its path if that is not possible.
+pub(crate) fn left(journal: &Path) -> Option<PathBuf> {
+    remove(journal).is_err().then(|| journal.to_path_buf())
 }
 
 /// Saves a filter as the state at a path, which no other thread changes. The state gets the number of this part.

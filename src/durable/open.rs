@@ -2,7 +2,7 @@
 //! how.
 
 use crate::backend::Backend;
-use crate::durable::checkpoint::{Journals, create_journal, save_state};
+use crate::durable::checkpoint::{Journals, TakenIn, create_journal, left, save_state};
 use crate::durable::claim::Claim;
 use crate::durable::error::{DurableError, DurableErrorKind};
 use crate::durable::filter::DurableFilter;
@@ -15,7 +15,7 @@ use crate::hash::{HashedBy, PersistentHasher};
 use crate::journal::format::Header;
 use crate::journal::read::Reader;
 use crate::journal::streams::{Change, STREAMS, Streams};
-use crate::journal::write::{Journal, Writer};
+use crate::journal::write::Writer;
 use crate::layout::geometry::Mixed;
 use crate::snapshot::error::SnapshotErrorKind;
 use crate::snapshot::header::Part;
@@ -188,10 +188,11 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
             }
         };
         let (hasher, filter) = (filter.hashed_by(), Arc::new(filter));
-        let (journal, lost) = take_in(filter.backend(), &hasher, &path, found)?;
-        let streams = Streams::new(|stream| Writer::new(&journal, stream));
+        let taken = take_in(filter.backend(), &hasher, &path, found)?;
+        let lost = taken.lost;
+        let streams = Streams::new(|stream| Writer::new(&taken.journal, stream));
         let mark = claim.mark().map_err(failed("cannot inspect its lock file"))?;
-        let journals = Journals::new(path.clone(), mark, journal);
+        let journals = Journals::new(path.clone(), mark, taken);
         let stored = Arc::clone(&filter) as Arc<dyn Stored>;
         let shared = Journaled::new(stored, hasher, streams, journals, options.policy);
         let shared = Arc::new(shared.map_err(failed("cannot tell its forks"))?);
@@ -237,14 +238,14 @@ fn is_of_no_state(journal: &Reader) -> Result<(), DurableError> {
     if journal.is_empty() { Ok(()) } else { Err(DurableError::other_state(&journal.path)) }
 }
 
-/// Replays the journal of the state at this path, makes a checkpoint if it has changes, and removes all journals.
-/// Returns a new journal, and the number of changes that are lost behind damage.
+/// Replays the journal of the state at this path, makes a checkpoint if it has changes, removes all journals, and begins
+/// a new one.
 fn take_in(
     backend: &Backend,
     hasher: &HashedBy,
     path: &Path,
     found: Found,
-) -> Result<(Arc<Journal>, u64), DurableError> {
+) -> Result<TakenIn, DurableError> {
     let failed = |doing| DurableError::journal(doing, path);
     let state = SnapshotInfo::state_at(path)?;
     let (own, others): (Vec<_>, Vec<_>) =
@@ -270,8 +271,8 @@ fn take_in(
         .try_for_each(|other| remove(other))?;
     let Some(journal) = journal else {
         own.iter().try_for_each(|journal| remove(&journal.path))?;
-        let new = create_journal(path, state, 0).map_err(failed("cannot create a journal"))?;
-        return Ok((new, 0));
+        let journal = create_journal(path, state, 0).map_err(failed("cannot create a journal"))?;
+        return Ok(TakenIn { journal, old: None, lost: 0 });
     };
     let lost = replay(backend, journal)?;
     // Replayed changes may be seen and built upon, so they have to survive a power failure.
@@ -282,8 +283,8 @@ fn take_in(
             let _ = fs::remove_file(new.path());
         }
     })?;
-    own.iter().try_for_each(|journal| remove(&journal.path))?;
-    Ok((new, lost))
+    let old = left(&journal.path);
+    Ok(TakenIn { journal: new, old, lost })
 }
 
 /// Replays a journal. Returns the number of changes that are lost behind damage.

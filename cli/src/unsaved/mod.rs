@@ -50,16 +50,12 @@ fn take_in_journals(path: &Path) -> Result<Option<String>, Failure> {
     let seen = DurableFilter::open(path, builder).map_err(failed)?;
     let lost = Some(HumanCount(seen.lost_changes())).filter(|lost| lost.0 > 0);
     let lost = lost.map(|lost| format!("its journal was damaged; changes lost by that: {lost}"));
-    let found = journals_of(seen.path()).map_err(|error| Failure::about(path, &error))?;
-    // The state has their changes then.
-    seen.checkpoint().map_err(failed)?;
-    for journal in found.iter().filter(|journal| journal.exists()) {
-        fs::remove_file(journal).map_err(|error| {
-            let lost = lost.as_ref().map_or(String::new(), |lost| format!(" ({lost})"));
-            Failure::of(format!("{}: cannot remove this journal{lost}", journal.display()), &error)
-        })?;
-    }
-    seen.close().map_err(failed)?;
+    seen.close().map_err(|error| match &lost {
+        Some(lost) => {
+            Failure::new(format!("{}: {} ({lost})", path.display(), without_numbers(error)))
+        }
+        None => failed(error),
+    })?;
     Ok(lost.map(|lost| format!("{}: {lost}", path.display())))
 }
 

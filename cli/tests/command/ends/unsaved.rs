@@ -321,7 +321,7 @@ fn the_command_takes_in_what_the_library_has_left() {
 #[test]
 fn what_the_library_has_lost_is_told() {
     let said = "its journal was damaged; changes lost by that: 1";
-    let stays = ": cannot remove this journal";
+    let stays = ": cannot remove its old journal";
     for fails in [false, true] {
         let place = Place::new();
         let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();

@@ -157,14 +157,14 @@
 //! journal/    a record of each change, in a file
 //! table/      words, stripes and locks; hints to the machine
 //! layout/     bits, buckets and sizes: pure arithmetic
+//! disk/       files, whatever is in them: replaced, claimed, mapped
 //! guide/      the pages of this documentation
 //! ```
 //!
-//! Single files are for all layers: `error.rs`, `hash.rs`, `stats.rs`, `window.rs`, `mapping.rs` (files as words in
-//! memory), and `sync.rs`, which has the atomics of the standard library or of a checker.
+//! Single files are for all layers: `error.rs`, `hash.rs`, `stats.rs`, `window.rs`, and `sync.rs`, which has the atomics of the standard library or of a checker.
 //!
 //! `unsafe` is in `table/memory.rs` and `backend/growing/tables.rs`, and, in one place each (but for what only a
-//! checker compiles), in `durable/keeper.rs`, `mapping.rs` and `sync.rs`.
+//! checker compiles), in `durable/keeper.rs`, `disk/mapping.rs` and `sync.rs`.
 //!
 //! An ordering of an atomic says at its line what it pairs with; those of the seqlock, which several files share, are
 //! in a table in `table/stripe.rs`. `loom-tests` runs these same files through every interleaving of small models, most
@@ -177,6 +177,7 @@
 #![cfg_attr(not(any(loom, shuttle)), warn(missing_docs))]
 
 mod backend;
+pub mod disk;
 #[cfg(all(unix, feature = "durable"))]
 mod durable;
 mod error;
@@ -187,8 +188,6 @@ mod hash;
 #[cfg(any(loom, all(unix, feature = "durable")))]
 mod journal;
 mod layout;
-#[cfg(all(unix, not(any(loom, shuttle))))]
-mod mapping;
 mod shard;
 mod snapshot;
 mod stats;
@@ -210,18 +209,14 @@ pub use snapshot::{
 pub use stats::Stats;
 pub use window::Window;
 
-/// What koel's own programs share with it: how a file takes the place of another one. This is not a part of the
-/// interface, and may change with any version.
+/// What koel's own programs share with it: what is in the journals beside a file. This is not a part of the interface,
+/// and may change with any version.
 #[doc(hidden)]
 pub mod files {
     #[cfg(all(unix, feature = "durable"))]
-    pub use crate::durable::{Claim, has_changes};
+    pub use crate::durable::has_changes;
     pub use crate::filter::files::replace_state;
     pub use crate::snapshot::journals::{Unread, journals_of};
-    pub use crate::snapshot::replace::NewFile;
-    #[cfg(unix)]
-    pub use crate::snapshot::replace::copy_permissions;
-    pub use crate::snapshot::replace::{beside, folder_of, follow};
 }
 
 #[cfg(all(doctest, feature = "rayon"))]

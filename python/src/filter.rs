@@ -6,7 +6,7 @@ use crate::open::{self, Asked};
 use crate::place::{Place, Read, absolute};
 use crate::{bulk, errors, items};
 use koel::Window;
-use koel::files::Claim;
+use koel::disk::Claim;
 use koel::{DurableError, Full, Prehashed, StableHash, SyncPolicy};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};

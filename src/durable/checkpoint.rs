@@ -39,20 +39,21 @@
 //! first change.
 
 use crate::backend::Backend;
-use crate::durable::claim::Mark;
+use crate::disk::DiskError;
+use crate::disk::claim::Mark;
+use crate::disk::replace::{Replacement, copy_permissions, if_there, sync_folder_of};
 use crate::hash::{HashedBy, random_number};
 use crate::journal::format::{Header, PAGE_BYTES};
 use crate::journal::read::Reader;
 use crate::journal::streams::Streams;
-use crate::journal::write::{Journal, Writer, allocate, check_limit};
+use crate::journal::write::{Journal, Writer};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Part;
 use crate::snapshot::journals::{journals_begin, journals_of, number_in_name};
-use crate::snapshot::replace::{Replacement, copy_permissions, if_there, sync_folder_of};
 use crate::snapshot::write::{Saving, file_bytes};
 use parking_lot::{Mutex, MutexGuard};
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -94,7 +95,7 @@ impl Journals {
 
     /// Fails if the claim of the state is gone, as where its folder was emptied.
     pub(crate) fn check_claim(&self) -> Result<(), SnapshotError> {
-        self.claim.check().map_err(|error| error.of_file(&self.state))
+        Ok(self.claim.check().map_err(|error| error.of_file(&self.state))?)
     }
 
     /// Returns the path of the state.
@@ -151,22 +152,20 @@ impl Journals {
             self.finish(streams)?;
             let mut new = Replacement::begin(&self.state)?;
             // First, so that a full disk is found out before anything is copied.
-            allocate(new.file(), 0, file_bytes(backend)).map_err(CANNOT_WRITE)?;
+            new.reserve(file_bytes(backend))?;
             let part = Part::state();
             let next = Next::begin(self, streams, part.state)?;
             let mut saving = Saving::begin(backend, hasher, part)?;
-            let mut file = StateFile { file: new.file(), written: 0 };
-            file.append(saving.header())?;
+            new.write_all(saving.header())?;
             while let Some((first, most)) = saving.next_range() {
                 streams.cut(first, most, || saving.copy());
-                file.append(saving.block()?)?;
+                new.write_all(saving.block()?)?;
             }
-            file.append(saving.end()?.1)?;
-            file.cut_off()?;
+            new.write_all(saving.end()?.1)?;
             next.journal.sync().map_err(SnapshotError::io("cannot sync a journal"))?;
             let placed = new.finish();
             // If only the folder could not be synced, the old state may come back after a power failure.
-            if placed.as_ref().map_or_else(SnapshotError::is_in_place, |()| true) {
+            if placed.as_ref().map_or_else(DiskError::is_in_place, |()| true) {
                 next.keep();
             }
             placed?;
@@ -178,7 +177,7 @@ impl Journals {
     /// Does the last steps of a checkpoint, from C5 on, if they are not done.
     fn finish(&self, streams: &Streams<Writer>) -> Result<(), SnapshotError> {
         if self.files.lock().next.is_some() {
-            sync_folder_of(&self.state).map_err(SnapshotError::not_synced)?;
+            sync_folder_of(&self.state).map_err(DiskError::not_synced)?;
             streams.adopt_next();
             let Files { current, next, old } = &mut *self.files.lock();
             if let Some(next) = next.take() {
@@ -270,39 +269,17 @@ pub(crate) fn save_state(
 ) -> Result<(), SnapshotError> {
     let save = || {
         let mut new = Replacement::begin(path)?;
+        new.reserve(file_bytes(backend))?;
         let mut saving = Saving::begin(backend, hasher, part)?;
-        let mut file = StateFile { file: new.file(), written: 0 };
-        file.append(saving.header())?;
+        new.write_all(saving.header())?;
         while saving.next_range().is_some() {
             saving.copy();
-            file.append(saving.block()?)?;
+            new.write_all(saving.block()?)?;
         }
-        file.append(saving.end()?.1)?;
-        new.finish()
+        new.write_all(saving.end()?.1)?;
+        Ok(new.finish()?)
     };
-    save().map_err(|error| error.of_file(path))
-}
-
-const CANNOT_WRITE: fn(io::Error) -> SnapshotError =
-    |error| SnapshotError::io("cannot write")(error);
-
-/// The file of a new state, whose length may be limited.
-struct StateFile<'a> {
-    file: &'a mut File,
-    written: u64,
-}
-
-impl StateFile<'_> {
-    fn append(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
-        self.written += bytes.len() as u64;
-        let written = check_limit(self.written).and_then(|()| self.file.write_all(bytes));
-        written.map_err(CANNOT_WRITE)
-    }
-
-    /// Gives back what was allocated beyond the end.
-    fn cut_off(self) -> Result<(), SnapshotError> {
-        self.file.set_len(self.written).map_err(CANNOT_WRITE)
-    }
+    save().map_err(|error: SnapshotError| error.of_file(path))
 }
 
 /// Creates the journal of a state with this number, beside the file of the state.

@@ -1,8 +1,9 @@
 //! Why a durable filter did not change.
 
+use crate::disk::error::TOO_LARGE;
+use crate::disk::{DiskError, DiskErrorKind};
 use crate::durable::mismatch::Mismatch;
 use crate::error::{BuildError, BuildErrorKind, Error, Full, FullKind};
-use crate::snapshot::error::TOO_LARGE;
 use crate::snapshot::{SnapshotError, SnapshotErrorKind};
 use std::io;
 use std::path::Path;
@@ -103,10 +104,10 @@ impl DurableError {
     }
 
     /// The error of a state that cannot be claimed.
-    pub(super) fn of_claim(error: SnapshotError) -> Self {
+    pub(super) fn of_claim(error: DiskError) -> Self {
         match error.kind() {
-            SnapshotErrorKind::Busy => error.with_kind(DurableErrorKind::InUse),
-            _ => error.into(),
+            DiskErrorKind::Busy => error.with_kind(DurableErrorKind::InUse),
+            _ => SnapshotError::from(error).into(),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A batch is sorted by streams. Each stream is locked for some hundred items at a time.
 
 use crate::backend::Backend;
-use crate::durable::claim::Claim;
+use crate::disk::claim::Claim;
 use crate::durable::error::DurableError;
 use crate::durable::keeper::{Journaled, Threads};
 use crate::error::{BuildError, Full};

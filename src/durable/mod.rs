@@ -5,7 +5,6 @@
 //! * [`open`] replays the journal on the state, under a [`claim`] that no other process has.
 
 mod checkpoint;
-mod claim;
 mod error;
 mod filter;
 mod keeper;
@@ -13,7 +12,6 @@ mod mismatch;
 mod open;
 
 pub use checkpoint::has_changes;
-pub use claim::Claim;
 pub use error::{DurableError, DurableErrorKind};
 pub use filter::DurableFilter;
 pub use keeper::SyncPolicy;

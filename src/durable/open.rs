@@ -2,8 +2,9 @@
 //! how.
 
 use crate::backend::Backend;
+use crate::disk::claim::Claim;
+use crate::disk::replace::{if_there, sync_folder_of};
 use crate::durable::checkpoint::{Journals, TakenIn, create_journal, left, save_state};
-use crate::durable::claim::Claim;
 use crate::durable::error::{DurableError, DurableErrorKind};
 use crate::durable::filter::DurableFilter;
 use crate::durable::keeper::{Journaled, Stored, SyncPolicy, Threads};
@@ -21,7 +22,6 @@ use crate::snapshot::error::SnapshotErrorKind;
 use crate::snapshot::header::Part;
 use crate::snapshot::journals::journals_of;
 use crate::snapshot::load::SnapshotInfo;
-use crate::snapshot::replace::{if_there, sync_folder_of};
 use crate::sync::Mutex;
 use std::fs;
 use std::io;

@@ -2,6 +2,7 @@
 //! in [`backend`](crate::backend).
 
 use crate::backend::union;
+use crate::disk::replace::Replacement;
 use crate::error::{UnionError, UnionErrorKind};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::hash::{HashedBy, PersistentHasher, hashers_agree};
@@ -11,7 +12,6 @@ use crate::snapshot::journals::Unread;
 use crate::snapshot::load::load;
 use crate::snapshot::lookup::{Mapped, SnapshotFile};
 use crate::snapshot::read::{PieceLoader, read};
-use crate::snapshot::replace::Replacement;
 use crate::snapshot::write::{Piece, SaveReport, Saving, piece_of, write};
 use std::fs::File;
 use std::hash::BuildHasher;
@@ -251,14 +251,15 @@ pub fn replace_state<S: PersistentHasher>(
         let mut new = Replacement::begin(path)?;
         Unread::beside(path)?.refuse(ORPHANED)?;
         let mut saving = Saving::begin(filter.backend(), &filter.hashed_by(), Part::FILE)?;
-        new.file().write_all(saving.header()).map_err(&cannot_write)?;
+        new.write_all(saving.header())?;
         while saving.next_range().is_some() {
             goes_on().map_err(&cannot_write)?;
             saving.copy();
-            new.file().write_all(saving.block()?).map_err(&cannot_write)?;
+            new.write_all(saving.block()?)?;
         }
         let (end, bytes) = saving.end()?;
-        new.file().write_all(bytes).and_then(|()| last()).map_err(&cannot_write)?;
+        new.write_all(bytes)?;
+        last().map_err(&cannot_write)?;
         // Another process may have opened the file meanwhile.
         Unread::beside(path)?.refuse(ORPHANED)?;
         new.finish()?;

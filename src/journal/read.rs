@@ -1,20 +1,15 @@
 //! Reads a journal.
 
+use crate::disk::claim::flags_in_shared_folder;
 use crate::journal::format::{
     CHUNK, Header, MAX_CHUNK, PAGE_BYTES, PAGE_RECORDS, change_of, sealed,
 };
 use crate::journal::streams::{Change, STREAMS};
 use crate::layout::geometry::Mixed;
-use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-
-/// Flags for opening a file in a folder that others may write to: a link is not followed, and a pipe not waited for.
-pub(crate) fn flags_in_shared_folder() -> i32 {
-    (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32
-}
 
 /// Opens a journal to read it. Anything but a regular file is an error.
 fn open_journal(journal: &Path) -> io::Result<File> {

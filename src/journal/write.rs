@@ -7,10 +7,11 @@
 //! | word 0 of a record | `Relaxed` | no thread reads it. If the process ends between the two stores, the check fails, as it does if a power failure takes one of them |
 //! | word 1 | `Release` | no thread reads it either. It keeps the compiler from storing the check before what it checks, and from storing records of a stream in another order |
 
+use crate::disk::mapping::Mapping;
+use crate::disk::space::{allocate, check_limit};
 use crate::journal::format::{CHUNK, Header, MAX_CHUNK, PAGE_BYTES, PAGE_RECORDS, sealed};
 use crate::journal::streams::{Change, Sink};
 use crate::layout::geometry::Mixed;
-use crate::mapping::Mapping;
 use crate::sync::{Mutex, Ordering};
 use crate::table::memory::prefetch;
 use std::fs::{File, OpenOptions};
@@ -235,51 +236,6 @@ impl Sink for Writer {
         }
         self.put(hash.0, change as u64);
     }
-}
-
-/// Allocates space in a file, and makes the file that long. Returns `false` if this file system cannot.
-pub(crate) fn allocate(file: &File, at: u64, length: u64) -> io::Result<bool> {
-    check_limit(at.saturating_add(length))?;
-    fallocate(file, at, length)
-}
-
-/// Fails if a file must not become so long because of the limit of this process. The system would send a signal, which
-/// ends the process.
-pub(crate) fn check_limit(bytes: u64) -> io::Result<()> {
-    let most = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
-    match most.is_some_and(|most| bytes > most) {
-        true => Err(rustix::io::Errno::FBIG.into()),
-        false => Ok(()),
-    }
-}
-
-#[cfg(any(
-    target_os = "linux",
-    target_os = "android",
-    target_os = "freebsd",
-    target_vendor = "apple"
-))]
-fn fallocate(file: &File, at: u64, length: u64) -> io::Result<bool> {
-    use rustix::fs::FallocateFlags;
-    use rustix::io::Errno;
-    loop {
-        match rustix::fs::fallocate(file, FallocateFlags::empty(), at, length) {
-            Ok(()) => return Ok(true),
-            Err(Errno::INTR) => {}
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(false),
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-#[cfg(not(any(
-    target_os = "linux",
-    target_os = "android",
-    target_os = "freebsd",
-    target_vendor = "apple"
-)))]
-fn fallocate(_: &File, _: u64, _: u64) -> io::Result<bool> {
-    Ok(false)
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 //!
 //! The text is written where that happens. The errors that several places report are here.
 
+use crate::disk::error::text_of;
+use crate::disk::{DiskError, DiskErrorKind};
 use crate::error::{Error, NoMemory};
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::path::Path;
 
 /// The error returned when a filter cannot be saved or loaded.
 ///
@@ -81,10 +82,6 @@ pub enum SnapshotErrorKind {
     OutOfOrder,
 }
 
-/// What to do about a file that is longer than it may be.
-pub(crate) const TOO_LARGE: &str =
-    ": this process may write no file of that size; raise its limit (`ulimit -f`) and try again";
-
 impl SnapshotError {
     /// The error of the system, with a text that includes it.
     pub(crate) fn of_system(text: String, cause: io::Error) -> Self {
@@ -93,17 +90,7 @@ impl SnapshotError {
 
     /// The error of an operation of the system.
     pub(crate) fn io(doing: &'static str) -> impl Fn(io::Error) -> Self {
-        move |error| {
-            let advice = match error.kind() {
-                ErrorKind::StorageFull => {
-                    ": there has to be space for the old and the new file at the same time; free \
-                     some and save again (the old file is unchanged)"
-                }
-                ErrorKind::FileTooLarge => TOO_LARGE,
-                _ => "",
-            };
-            Self::of_system(format!("{doing}: {error}{advice}"), error)
-        }
+        move |error| Self::of_system(text_of(doing, &error), error)
     }
 
     /// The error of opening a file to read it.
@@ -113,49 +100,6 @@ impl SnapshotError {
             _ => SnapshotErrorKind::Io,
         };
         Self::io("cannot open it")(error).with_kind(kind)
-    }
-
-    /// The error of an operation on an unfinished file.
-    pub(crate) fn unfinished(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
-        move |error| {
-            let path = path.display();
-            let text = format!("{doing} {path}, where the new file is written first: {error}");
-            Self::of_system(text, error)
-        }
-    }
-
-    /// The error of an unfinished file that is no longer where it was created.
-    pub(crate) fn removed(unfinished: &Path) -> Self {
-        let text = format!(
-            "{} was removed while the new file was being written there: the old file is still in \
-             place; save again",
-            unfinished.display()
-        );
-        Self::new(SnapshotErrorKind::Io, text)
-    }
-
-    /// The error of syncing the folder, after the new file has taken its place.
-    pub(crate) fn not_synced(error: io::Error) -> Self {
-        let text = format!(
-            "the new file is in place and complete, but its folder could not be synced ({error}): if \
-             the system crashes soon, the old file may come back; save again"
-        );
-        Self::new(SnapshotErrorKind::NotSynced, text).because_of(error)
-    }
-
-    pub(crate) fn busy(unfinished: &Path) -> Self {
-        let text = format!(
-            "another save to it is in progress and holds the lock of {}: wait until it has finished, \
-             or save to another file",
-            unfinished.display()
-        );
-        Self::new(SnapshotErrorKind::Busy, text)
-    }
-
-    pub(crate) fn not_a_file() -> Self {
-        let text = "this is not a regular file, so a save cannot replace it: name a regular file, or \
-                    use `write_to` to write to something else";
-        Self::new(SnapshotErrorKind::NotAFile, text)
     }
 
     /// The error of a lookup in something that is read from front to back, or not at all.
@@ -208,21 +152,6 @@ impl SnapshotError {
         let text = "the filter grew to thousands of times its size while it was being saved: save it \
                     again";
         Self::new(SnapshotErrorKind::Outgrown, text)
-    }
-
-    /// Returns the error of the system, for programs that report these errors in words of their own.
-    #[doc(hidden)]
-    pub fn into_io_error(self) -> io::Error {
-        match (self.kind(), self.io_error()) {
-            (SnapshotErrorKind::NotAFile, _) => {
-                io::Error::new(ErrorKind::InvalidFilename, "this is not a regular file")
-            }
-            (_, Some(cause)) => match cause.raw_os_error() {
-                Some(code) => io::Error::from_raw_os_error(code),
-                None => io::Error::new(cause.kind(), cause.to_string()),
-            },
-            _ => io::Error::other(self.to_string()),
-        }
     }
 
     /// Returns `true` if a save has put the new file in the place of the old one.
@@ -283,6 +212,18 @@ impl From<SnapshotError> for io::Error {
         };
         let kind = error.io_error().map_or(kind, io::Error::kind);
         io::Error::new(kind, error)
+    }
+}
+
+impl From<DiskError> for SnapshotError {
+    fn from(error: DiskError) -> Self {
+        let kind = match error.kind() {
+            DiskErrorKind::Io => SnapshotErrorKind::Io,
+            DiskErrorKind::NotAFile => SnapshotErrorKind::NotAFile,
+            DiskErrorKind::Busy => SnapshotErrorKind::Busy,
+            DiskErrorKind::NotSynced => SnapshotErrorKind::NotSynced,
+        };
+        error.with_kind(kind)
     }
 }
 

@@ -4,8 +4,8 @@
 //! a save does not replace it. A journal that a crash has left beside a file that has its changes counts, too, until
 //! `DurableFilter::open` removes it.
 
+use crate::disk::replace::{folder_of, follow, if_there};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
-use crate::snapshot::replace::{folder_of, follow, if_there};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, ErrorKind};

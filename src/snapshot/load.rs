@@ -7,6 +7,7 @@
 
 use crate::backend::Backend;
 use crate::backend::shards::Block;
+use crate::disk::DiskError;
 use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::PersistentHasher;
 use crate::shard::whole::fill;
@@ -311,7 +312,7 @@ impl SnapshotInfo {
 fn outlined(path: &Path) -> Result<(File, Outline), SnapshotError> {
     let file = File::open(path).map_err(SnapshotError::opening)?;
     let outline = Outline::read(&file)?;
-    Ok((file, outline.ok_or_else(SnapshotError::not_a_file)?))
+    Ok((file, outline.ok_or_else(DiskError::not_a_file)?))
 }
 
 /// Returns the time of the last block, after checking the block as a whole. `None` if the filter does not forget.

@@ -6,6 +6,8 @@
 //! reads all of it from the disk, and an error of the disk is an error here.
 
 use crate::backend::shards::Block;
+#[cfg(all(unix, not(any(loom, shuttle))))]
+use crate::disk::mapping::Mapping;
 use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::{Key, PersistentHasher, StableHash};
 use crate::layout::bucket::{Fingerprint, LaneSet, Words};
@@ -14,8 +16,6 @@ use crate::layout::roots::{Position, Roots};
 use crate::layout::shrinking::Shrinking;
 use crate::layout::sizing::Layout;
 use crate::layout::stamps::AgeShift;
-#[cfg(all(unix, not(any(loom, shuttle))))]
-use crate::mapping::Mapping;
 use crate::snapshot::block::{BlockReader, Totals, UNITS, age_shift};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{BLOCK_HEAD, End, TIME_WORDS};
@@ -429,7 +429,7 @@ impl Mapping {
     fn of_file(file: &File, length: u64) -> std::io::Result<Self> {
         let no_memory = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
         let mut words = zeros((length / 8) as usize).map_err(|_: NoMemory| no_memory())?;
-        read_at(file, &mut words, 0).map_err(SnapshotError::into_io_error)?;
+        read_at(file, &mut words, 0)?;
         Ok(Mapping(words.into_iter().map(atomic::AtomicU64::new).collect()))
     }
 

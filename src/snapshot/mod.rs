@@ -21,7 +21,6 @@ pub(crate) mod journals;
 pub(crate) mod load;
 pub(crate) mod lookup;
 pub(crate) mod read;
-pub(crate) mod replace;
 pub(crate) mod write;
 
 pub use error::{SnapshotError, SnapshotErrorKind};

@@ -37,6 +37,12 @@ fn under_a_limit() {
         limit_files(most);
         check(&open(&path, if most == 1 << 20 { 1_000_000 } else { 1_000 }).expect_err("a limit"));
     }
+    // A save that has nothing to do with a durable filter has the same limit.
+    limit_files(100_000);
+    let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+    let filter = builder.capacity(1_000_000).build().expect("memory");
+    let error = filter.save(Path::new(&task[0]).join("plain.koel")).expect_err("a limit");
+    assert_eq!(error.io_error().expect("of the system").kind(), ErrorKind::FileTooLarge, "{error}");
     // A journal of 256 KiB cannot get longer, nor can the state get as long as a million items need.
     limit_files(300_000);
     let seen = open(&path, 1_000).expect("a filter");

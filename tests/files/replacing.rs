@@ -3,7 +3,7 @@
 
 use crate::kind::{Fixed, Kind, Saved};
 use crate::process::{again, names, task};
-use koel::files::NewFile;
+use koel::disk::{DiskErrorKind, Unfinished};
 use koel::{SnapshotError, SnapshotErrorKind};
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -284,10 +284,10 @@ fn a_new_file_is_alone_until_it_takes_its_place() {
     let (folder, _) = folder();
     for length in [1, 130, 255] {
         let path = folder.path().join("n".repeat(length));
-        let create = || NewFile::create(&path, ".new", path.exists());
+        let create = || Unfinished::create(&path, ".new", path.exists());
         let mut new = create().expect("a file");
         let error = create().map(drop).expect_err("another is being written");
-        assert_eq!(error.kind(), SnapshotErrorKind::Busy);
+        assert_eq!(error.kind(), DiskErrorKind::Busy);
         new.file.write_all(b"new").expect("space");
         new.take_place().expect("a file");
         assert_eq!(fs::read(&path).expect("a file"), b"new");

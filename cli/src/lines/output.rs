@@ -8,7 +8,7 @@ use crate::lines::rules::Rules;
 use crate::lines::streams::{is_standard_output, standard_output};
 use crate::paths::{is_folder, is_same};
 use crate::state::comparison::LineHash;
-use koel::files::folder_of;
+use koel::disk::folder_of;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};

@@ -5,15 +5,14 @@
 //! that is still reading it. What a killed run has left is removed by the next one that writes to this path.
 
 use crate::failure::Failure;
-use koel::SnapshotError;
-use koel::files::{NewFile, beside, follow};
+use koel::disk::{DiskError, Unfinished, beside, follow};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// A file that is being written. It is removed unless it takes the other one's place.
 pub struct Replacement {
-    new: NewFile,
+    new: Unfinished,
     /// The file of that name, if there is one.
     pub old: Option<Metadata>,
     path: PathBuf,
@@ -33,7 +32,7 @@ impl Replacement {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(cannot(error)),
         };
-        let new = NewFile::create(&target, SUFFIX, old.is_some()).map_err(|error| {
+        let new = Unfinished::create(&target, SUFFIX, old.is_some()).map_err(|error| {
             let what = "cannot create a file in its folder, where the lines are written first";
             let advice = "standard output needs no such file";
             Failure::of(format!("{}: {what} ({advice})", path.display()), &error.into_io_error())
@@ -55,10 +54,10 @@ impl Replacement {
     pub fn finish(self) -> Result<(), Failure> {
         let Replacement { new, path, .. } = self;
         let finish = || {
-            if new.keep_permissions().map_err(SnapshotError::into_io_error)? {
+            if new.keep_permissions().map_err(DiskError::into_io_error)? {
                 new.file.sync_data()?;
             }
-            new.take_place().map_err(SnapshotError::into_io_error)
+            new.take_place().map_err(DiskError::into_io_error)
         };
         finish()
             .map_err(|error| Failure::of(format!("{}: cannot replace it", path.display()), &error))

@@ -6,7 +6,7 @@ use crate::failure::{Failure, without_numbers};
 use crate::paths::is_folder;
 use crate::state::comparison::LineHash;
 use crate::state::seen::{Seen, ahead, window_of};
-use koel::files::Claim;
+use koel::disk::Claim;
 use koel::files::replace_state;
 use koel::{Piece, Prehashed, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo, Stats};
 use std::cell::Cell;

@@ -51,7 +51,7 @@ use crate::paths::is_same;
 use crate::state::keeper::{Keeper, load};
 use crate::state::seen::Seen;
 use indicatif::{BinaryBytes, HumanCount};
-use koel::files::beside;
+use koel::disk::beside;
 use koel::{PersistentHasher, StableHash, Window};
 use rustix::fs::OFlags;
 use rustix::io::Errno;

@@ -13,10 +13,10 @@
 //! A child that a process forks shares the lock until it closes the file, and the claim stays its parent's:
 //! when the child drops it, the file is not removed.
 
-use crate::journal::read::flags_in_shared_folder;
-use crate::journal::write::check_limit;
-use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
-use crate::snapshot::replace::{beside, folder_of, follow, id_of, is_at};
+use crate::disk::error::{DiskError, DiskErrorKind};
+use crate::disk::replace::{beside, folder_of, follow, id_of, is_at};
+use crate::disk::space::check_limit;
+use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -24,6 +24,11 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Flags for opening a file in a folder that others may write to: a link is not followed, and a pipe not waited for.
+pub(crate) fn flags_in_shared_folder() -> i32 {
+    (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32
+}
 
 /// The interval at which a waiting process checks whether the file is free.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -50,24 +55,24 @@ impl Claim {
     ///
     /// # Errors
     ///
-    /// Returns an error if another process uses the file all that time ([`Busy`](SnapshotErrorKind::Busy)), or if the
+    /// Returns an error if another process uses the file all that time ([`Busy`](DiskErrorKind::Busy)), or if the
     /// claim cannot be laid.
-    pub fn lay(name: &Path, wait: Duration) -> Result<Claim, SnapshotError> {
+    pub fn lay(name: &Path, wait: Duration) -> Result<Claim, DiskError> {
         Self::beside(name, wait).map_err(|error| error.of_file(name))
     }
 
-    fn beside(name: &Path, wait: Duration) -> Result<Claim, SnapshotError> {
+    fn beside(name: &Path, wait: Duration) -> Result<Claim, DiskError> {
         let until = Instant::now() + wait.min(MOST_WAIT);
         let state = real_path_of(name)?;
         let path = beside(&state, ".koel-claim").ok_or_else(no_file_name)?;
         let cannot = |error| {
             let doing = format!("cannot create its lock file {}: {error}", path.display());
-            SnapshotError::of_system(doing, error)
+            DiskError::of_system(doing, error)
         };
         let in_the_way = || {
             let what =
                 "is in the way, where its lock file has to be, and is no lock file; remove it";
-            SnapshotError::new(SnapshotErrorKind::Io, format!("{} {what}", path.display()))
+            DiskError::new(DiskErrorKind::Io, format!("{} {what}", path.display()))
         };
         // The previous owner may remove the file between two steps, so try again.
         let mut tries = 0;
@@ -107,7 +112,7 @@ impl Claim {
             }
         }
         let what = "other processes keep claiming it; try again later";
-        Err(SnapshotError::new(SnapshotErrorKind::Busy, what))
+        Err(DiskError::new(DiskErrorKind::Busy, what))
     }
 
     /// Returns the path of the claimed file, without links.
@@ -117,7 +122,7 @@ impl Claim {
     }
 
     /// Returns what tells whether the claim is still there.
-    pub(super) fn mark(&self) -> io::Result<Mark> {
+    pub(crate) fn mark(&self) -> io::Result<Mark> {
         Ok(Mark { path: self.path.clone(), id: id_of(&self.file.metadata()?) })
     }
 
@@ -129,14 +134,14 @@ impl Claim {
 }
 
 /// The identity of a claim's file.
-pub(super) struct Mark {
+pub(crate) struct Mark {
     path: PathBuf,
     id: (u64, u64),
 }
 
 impl Mark {
     /// Fails if the file is gone, or another one has its name: then another process may have claimed the state.
-    pub(super) fn check(&self) -> Result<(), SnapshotError> {
+    pub(crate) fn check(&self) -> Result<(), DiskError> {
         if fs::symlink_metadata(&self.path).is_ok_and(|about| id_of(&about) == self.id) {
             return Ok(());
         }
@@ -145,7 +150,7 @@ impl Mark {
              nothing was written",
             self.path.display()
         );
-        Err(SnapshotError::new(SnapshotErrorKind::Io, gone))
+        Err(DiskError::new(DiskErrorKind::Io, gone))
     }
 }
 
@@ -187,23 +192,23 @@ fn owner(claim: &File) -> Option<u32> {
 }
 
 /// The error of a file that is in use, by this process if its number is known.
-fn taken_by(owner: Option<u32>) -> SnapshotError {
+fn taken_by(owner: Option<u32>) -> DiskError {
     let other = match owner {
         Some(number) if number == process::id() => "this process is using it already".into(),
         Some(number) => format!("process {number} {TAKEN}"),
         None => format!("another process {TAKEN}"),
     };
-    SnapshotError::new(SnapshotErrorKind::Busy, other)
+    DiskError::new(DiskErrorKind::Busy, other)
 }
 
 const TAKEN: &str = "is using it; wait for it to end, or use another file";
 
-fn no_file_name() -> SnapshotError {
-    SnapshotError::new(SnapshotErrorKind::NotAFile, "this is not the name of a file")
+fn no_file_name() -> DiskError {
+    DiskError::new(DiskErrorKind::NotAFile, "this is not the name of a file")
 }
 
 /// Returns the path of a state without links, which is the same for all names of it. It need not be there.
-fn real_path_of(name: &Path) -> Result<PathBuf, SnapshotError> {
+fn real_path_of(name: &Path) -> Result<PathBuf, DiskError> {
     if let Ok(real) = fs::canonicalize(name) {
         return Ok(real);
     }
@@ -211,7 +216,7 @@ fn real_path_of(name: &Path) -> Result<PathBuf, SnapshotError> {
     let folder = folder_of(&state);
     let real = fs::canonicalize(folder).map_err(|error| {
         let what = format!("cannot use its folder {}: {error}", folder.display());
-        SnapshotError::of_system(what, error)
+        DiskError::of_system(what, error)
     })?;
     Ok(real.join(state.file_name().ok_or_else(no_file_name)?))
 }

@@ -32,8 +32,6 @@
 //! away again was a move, the removal of one of several copies, its expiry in a tick, or a `clear`, and each of
 //! these invalidates readers first.
 
-#[cfg(all(unix, feature = "durable"))]
-pub(crate) mod exhaustive;
 pub(crate) mod kick;
 pub(crate) mod lookup;
 pub(crate) mod merge;

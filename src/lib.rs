@@ -194,6 +194,7 @@ mod snapshot;
 mod stats;
 mod sync;
 mod table;
+mod union;
 mod window;
 
 #[cfg(all(unix, feature = "durable"))]

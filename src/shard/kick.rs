@@ -230,7 +230,8 @@ fn execute_within<'a, const MOVES: usize, const MAX: usize, L: Lease<'a>>(
     }
     let mut words = ArrayVec::<_, MAX>::new();
     let arriving = shard.stamped(place.fp);
-    let found = shard.words_along(&locked, path.parts(), arriving, |word| words.push(word));
+    let found =
+        shard.words_along(&locked, (path.steps(), path.end()), arriving, |word| words.push(word));
     if found.is_none() {
         return Ok(Outcome::Stale);
     }

@@ -91,12 +91,6 @@ impl<const MAX: usize> Path<MAX> {
         self.end
     }
 
-    /// Returns the steps and the end.
-    #[inline]
-    pub(crate) fn parts(&self) -> (&[Step], Bucket) {
-        (&self.steps, self.end)
-    }
-
     /// Returns all buckets of the path, in its order.
     pub(crate) fn buckets(&self) -> impl Iterator<Item = Bucket> {
         self.steps.iter().map(|step| step.bucket).chain([self.end])

@@ -193,6 +193,7 @@ mod snapshot;
 mod stats;
 mod sync;
 mod table;
+mod union;
 mod window;
 
 #[cfg(all(unix, feature = "durable"))]

@@ -13,7 +13,6 @@ pub mod internals {
     pub use crate::backend::growing::sharded::shards::GrowingShards;
     pub use crate::backend::growing::tables::{Entry, Site};
     pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
-    pub use crate::backend::incoming::{Ages, Clocks, IncomingShard, MergeReport};
     pub use crate::backend::shards::Shards;
     pub use crate::backend::storage::Storage;
     pub use crate::filter::batch::{Insert, InsertIfAbsent, Operation, write as write_batch};
@@ -35,6 +34,8 @@ pub mod internals {
         Locks, Many, SeenVersion, StripeSet, Stripes, Two, WriteSection,
     };
     pub use crate::table::ticking::{Clock, Goal, Ticking, Time};
+    pub use crate::union::entry::Ages;
+    pub use crate::union::{Incoming, Union};
 }
 
 pub use backend::shards::additions as act;

@@ -1,14 +1,12 @@
 //! The backend of a filter of fixed size: one table that never grows.
 
-use crate::backend::incoming::{IncomingShard, MergeReport, Progress};
 use crate::backend::shards::{Block, Loaded, Located, Memory, Shards};
 use crate::backend::storage::Storage;
-use crate::error::{BuildError, Full, FullKind, NoMemory, UnionError};
+use crate::error::{BuildError, Full, FullKind, NoMemory};
 use crate::layout::geometry::{Geometry, Mixed, Place, Spot};
 use crate::layout::roots::{Parts, Roots, Stagger};
 use crate::layout::sizing::{Layout, rate_at};
 use crate::layout::stamps::{ByStamp, Moment};
-use crate::shard::merge::Merged;
 use crate::shard::whole::items_by_stamp;
 use crate::shard::{Known, Lease, Permanent, Shard};
 use crate::table::Table;
@@ -55,6 +53,11 @@ impl Fixed {
     #[inline]
     pub(crate) fn is_wide(&self) -> bool {
         self.table.is_wide()
+    }
+
+    /// Returns the shard that owns this hash.
+    pub(crate) fn shard_of(&self, hash: Mixed) -> Shard<Permanent<'_>> {
+        Shard::new(&self.table, hash.scaled(self.table.geometry.shards()).0)
     }
 
     fn shards(&self) -> impl Iterator<Item = Shard<Permanent<'_>>> {
@@ -136,31 +139,6 @@ impl Storage for Fixed {
 
     fn hash_in(&self, next: u64) -> Mixed {
         self.roots().first_hash(next as usize, 0).unwrap_or(Mixed(0))
-    }
-
-    fn merge_shard(
-        &self,
-        incoming: &IncomingShard<'_>,
-        report: &mut MergeReport,
-    ) -> Result<(), UnionError> {
-        let (index, _) = incoming.start.scaled(self.geometry().shards());
-        let shard = Shard::new(&self.table, index);
-        let mut progress = Progress::default();
-        while !incoming.is_merged(progress) {
-            let Ok(locked) = shard.lock_all();
-            let shift = incoming.shift(shard, &locked);
-            let unplaced = incoming.merge(&mut progress, shard, shift, |place, _| {
-                let merged = shard.merge_entry(&locked, place, shift.now, true);
-                report.added += usize::from(matches!(merged, Merged::Added));
-                merged
-            });
-            drop(locked);
-            if let Some(unplaced) = unplaced {
-                unplaced.refuse(Full::new(FullKind::NoRoomNearby), report)?;
-                progress.skip_bucket();
-            }
-        }
-        Ok(())
     }
 }
 

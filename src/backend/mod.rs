@@ -7,8 +7,7 @@
 //! * [`shards`] has what follows when an operation on an item is not settled at once, for all backends;
 //! * [`storage`] says what concerns a filter as a whole;
 //! * [`fixed`] has one table of shards that are never split;
-//! * [`growing`] has a directory of shards, which are split when they are full;
-//! * [`union`] merges another filter into this one; a copied shard of the other is [`incoming`].
+//! * [`growing`] has a directory of shards, which are split when they are full.
 //!
 //! # The path of an operation
 //!
@@ -24,10 +23,8 @@
 
 pub(crate) mod fixed;
 pub(crate) mod growing;
-pub(crate) mod incoming;
 pub(crate) mod shards;
 pub(crate) mod storage;
-pub(crate) mod union;
 
 use crate::backend::fixed::{Fixed, FixedShards};
 use crate::backend::growing::sharded::Sharded;

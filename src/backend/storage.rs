@@ -1,8 +1,6 @@
 //! What concerns a filter as a whole, of fixed size or growing, and how ticks pass through it.
 
-use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::Block;
-use crate::error::UnionError;
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::{Geometry, Mixed};
 use crate::layout::sizing::Layout;
@@ -60,13 +58,6 @@ pub(crate) trait Storage: Send + Sync {
     /// Returns a hash that the shard at this cursor owns.
     fn hash_in(&self, next: u64) -> Mixed;
 
-    /// Merges the entries in a copied shard of another filter that is [alike](crate::backend::union::check).
-    fn merge_shard(
-        &self,
-        incoming: &IncomingShard<'_>,
-        report: &mut MergeReport,
-    ) -> Result<(), UnionError>;
-
     // Ticks.
 
     /// Returns the number of segments now. It may grow later, but never shrinks.
@@ -102,8 +93,7 @@ pub(crate) trait Storage: Send + Sync {
         0
     }
 
-    /// Keeps shards from being joined until the result is dropped, while one after the other is copied, or while a copy
-    /// of another filter's is merged.
+    /// Keeps shards from being joined until the result is dropped, while one after the other is copied.
     fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
         None
     }

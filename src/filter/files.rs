@@ -1,7 +1,6 @@
 //! Filters in files and in pieces, and the union of two filters. The work is done in [`snapshot`](crate::snapshot) and
-//! in [`backend`](crate::backend).
+//! in [`union`].
 
-use crate::backend::union;
 use crate::disk::replace::Replacement;
 use crate::error::{UnionError, UnionErrorKind};
 use crate::filter::ConcurrentCuckooFilter;
@@ -13,6 +12,7 @@ use crate::snapshot::load::load;
 use crate::snapshot::lookup::{Mapped, SnapshotFile};
 use crate::snapshot::read::{PieceLoader, read};
 use crate::snapshot::write::{Piece, SaveReport, Saving, piece_of, write};
+use crate::union;
 use std::fs::File;
 use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
@@ -443,10 +443,10 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// Adds the entries of the other filter that are not here, and returns how many were added.
     ///
     /// Everything that was in the other filter when the call began is in this one when it returns, except for
-    /// items that other threads remove meanwhile. In growing filters, nothing [shrinks](Self::shrink) here while a
-    /// shard of the other is added. Both filters may be in use, and two threads may merge two filters
-    /// into each other. The other filter's shards are copied one after the other; this takes the memory of one more
-    /// shard, or of three if the filters grow. All locks of a shard here are held for some thousand entries at a time,
+    /// items that other threads remove meanwhile. Both filters may be in use, and two threads may merge two filters
+    /// into each other. The other filter's shards are copied one after the other. This takes the memory of one more
+    /// shard. If the filters grow, it takes that of three, and of one more for each doubling by which this filter has
+    /// outgrown the other. All locks of a shard here are held for some thousand entries at a time,
     /// which is some ten microseconds. Lookups do not wait for them.
     ///
     /// If the filters [forget](Self#forgetting), an item is found here as long as it would be there, or here if that is

@@ -498,20 +498,16 @@ impl Shrinking {
         }
     }
 
-    /// Converts the buckets of a shard of depth `from` to those of a shard of depth `to`. The hashes of one shard must
-    /// be a part of the hashes of the other, and `position` must be that of a hash in both.
-    pub(crate) fn bring_to_depth(&self, words: &mut [u64], (from, to): (u32, u32), position: u64) {
+    /// Undoes the splits of a bucket of a shard of depth `from` down to depth `to`, if that is less. `position` is that
+    /// of a hash of the shard.
+    pub(crate) fn joined_to_depth(
+        &self,
+        words: Words,
+        (from, to): (u32, u32),
+        position: u64,
+    ) -> Words {
         let is_upper = |depth: u32| position << (depth & 63) >> 63 == 1;
-        for depth in from..to {
-            match is_upper(depth) {
-                false => self.lanes.replace_each(words, |words| self.split(words).lower),
-                true => self.lanes.replace_each(words, |words| self.split(words).upper),
-            }
-        }
-        for depth in (to..from).rev() {
-            let is_upper = is_upper(depth);
-            self.lanes.replace_each(words, |words| self.joined(words, is_upper));
-        }
+        (to..from).rev().fold(words, |words, depth| self.joined(words, is_upper(depth)))
     }
 }
 

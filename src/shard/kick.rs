@@ -128,11 +128,9 @@
 //! each repetition is due to an operation of another thread that completed, and the writers as a whole always
 //! make progress. There is no bound for a single writer.
 
-use crate::layout::bucket::Words;
-use crate::layout::geometry::{Bucket, Place};
+use crate::layout::geometry::Place;
 use crate::shard::path::{self, MAX_MOVES, Path};
 use crate::shard::{Answer, Lease, Refusal, Shard};
-use crate::table::stripe::Locks;
 use arrayvec::ArrayVec;
 
 /// The most buckets that a path locks: one for each move, the first of which is one of the newcomer's two, the other of
@@ -230,44 +228,14 @@ fn execute_within<'a, const MOVES: usize, const MAX: usize, L: Lease<'a>>(
     if copies == Copies::UnlessPresent && shard.contains_locked(&locked, place) {
         return Ok(Outcome::Present);
     }
-    let Some(words) = new_words::<MOVES, MAX, L>(shard, path, place, &locked) else {
+    let mut words = ArrayVec::<_, MAX>::new();
+    let arriving = shard.stamped(place.fp);
+    let found =
+        shard.words_along(&locked, (path.steps(), path.end()), arriving, |word| words.push(word));
+    if found.is_none() {
         return Ok(Outcome::Stale);
-    };
-    // A path of a single store moves no item.
-    let moves = words.len() > 1;
-    let _moving = moves.then(|| shard.write_section(&locked, &stripes));
-    for &(bucket, words) in words.iter().rev() {
-        shard.write(&locked, bucket, words);
     }
+    let _moving = shard.store_along(&locked, &stripes, &words);
     shard.add_items(&locked, path.end(), 1);
     Ok(Outcome::Placed)
-}
-
-/// Returns the new words of the path's buckets, in its order, or `None` if the path is stale. No bucket
-/// appears twice, so each word is computed from the bucket's present contents.
-#[inline]
-fn new_words<'a, const MOVES: usize, const MAX: usize, L: Lease<'a>>(
-    shard: Shard<L>,
-    path: &Path<MOVES>,
-    place: Place,
-    locked: &impl Locks,
-) -> Option<ArrayVec<(Bucket, Words), MAX>> {
-    let lanes = shard.lanes();
-    let mut writes = ArrayVec::new();
-    let mut arriving = shard.stamped(place.fp);
-    for (index, step) in path.steps().iter().enumerate() {
-        let next = path.steps().get(index + 1).map_or(path.end(), |next| next.bucket);
-        let words = shard.read_locked(locked, step.bucket);
-        let leaving = lanes.get_whole(words, step.lane)?;
-        let goes_on = shard.alternate(step.bucket, leaving) == next;
-        if !goes_on {
-            return None;
-        }
-        writes.push((step.bucket, lanes.with_whole(words, step.lane, arriving)));
-        arriving = leaving;
-    }
-    let words = shard.read_locked(locked, path.end());
-    let lane = lanes.empty(words.heads).first()?;
-    writes.push((path.end(), lanes.with_whole(words, lane, arriving)));
-    Some(writes)
 }

@@ -6,7 +6,6 @@
 //! * [`lookup`] finds and counts one item, [`write`](mod@write) inserts, removes and refreshes one;
 //! * [`kick`] moves other items out of the way along a path that [`path`] found;
 //! * [`sweep`](mod@sweep) erases expired items;
-//! * [`merge`](mod@merge) merges the entries of another filter;
 //! * [`whole`] clears, copies and fills the shard as a unit.
 //!
 //! # Rules
@@ -32,11 +31,8 @@
 //! away again was a move, the removal of one of several copies, its expiry in a tick, or a `clear`, and each of
 //! these invalidates readers first.
 
-#[cfg(all(unix, feature = "durable"))]
-pub(crate) mod exhaustive;
 pub(crate) mod kick;
 pub(crate) mod lookup;
-pub(crate) mod merge;
 pub(crate) mod path;
 pub(crate) mod sweep;
 pub(crate) mod whole;
@@ -45,7 +41,6 @@ pub(crate) mod write;
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
-use crate::layout::shrinking::MergeMatches;
 use crate::layout::stamps::Moment;
 use crate::sync::AtomicU64;
 use crate::table::stripe::{LockGuard, Locks, Many, StripeSet, Two, WriteSection};
@@ -304,10 +299,6 @@ pub(crate) trait Lease<'a>: Copy {
         if self.is_wide() { heads.and(self.matching_tails(words.tails, fp)) } else { heads }
     }
 
-    /// Returns the lanes of a bucket that agree with an entry of another filter in all bits that neither has
-    /// lost.
-    fn merge_matches(self, words: Words, fp: Fingerprint) -> MergeMatches;
-
     /// Returns the other bucket of an item that is in `bucket` as `fp`.
     fn alternate(self, bucket: Bucket, fp: Fingerprint) -> Bucket;
 
@@ -456,11 +447,6 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for Permanent<'a, W> {
     #[inline]
     fn matching_tails(self, tails: u64, fp: Fingerprint) -> LaneSet {
         self.lanes().matching_tail(tails, fp)
-    }
-
-    #[inline]
-    fn merge_matches(self, words: Words, fp: Fingerprint) -> MergeMatches {
-        MergeMatches { covering: self.matching(words, fp), finer: self.lanes().set_of(0) }
     }
 
     #[inline]

@@ -30,12 +30,24 @@
 //!
 //! The list has no set of visited buckets, because looking one up costs more than the few buckets
 //! that are listed twice.
+//!
+//! # Walking a path
+//!
+//! Kicks, unions and the replay of a journal walk a path in the same two steps, under the locks of its buckets:
+//! [`words_along`](Shard::words_along) computes the new word of each bucket, and
+//! [`store_along`](Shard::store_along) stores these words from the end of the path on. (A join looks for places in a copy
+//! that no other thread sees, by a random walk without a path: `Whole::place`.)
 
 use crate::layout::SMALL;
-use crate::layout::bucket::Lane;
+use crate::layout::bucket::{Fingerprint, Lane, Words};
+#[cfg(all(unix, feature = "durable"))]
+use crate::layout::geometry::SHARD_STRIPES;
 use crate::layout::geometry::{Bucket, Place};
 use crate::shard::{Lease, MAX_NODES, Shard};
+use crate::table::stripe::{Locks, StripeSet, WriteSection};
 use arrayvec::ArrayVec;
+#[cfg(all(unix, feature = "durable"))]
+use std::collections::{HashMap, VecDeque, hash_map::Entry};
 
 /// The most items that move for one newcomer.
 pub(crate) const MAX_MOVES: usize = if SMALL { 3 } else { 14 };
@@ -189,6 +201,112 @@ fn steps_to(nodes: &[Node], last: Node) -> Steps {
     }
     steps.reverse();
     steps
+}
+
+/// Finds a path of any length, in a shard that no other thread uses: its steps, and its end.
+///
+/// [`find`] gives up after some hundred buckets. So whether a nearly full table takes an item depends on the order in
+/// which the items came, and changes that are made again in another order might not all fit. This search goes on until
+/// it has seen every bucket that moves can reach. If the items fit in any order, they fit: an item that has no room in a
+/// table to which an arrangement of all items exists has a path of moves to an empty lane.
+#[cfg(all(unix, feature = "durable"))]
+pub(crate) fn find_exhaustively<'a, L: Lease<'a>>(
+    shard: Shard<L>,
+    place: Place,
+) -> Option<(Vec<Step>, Bucket)> {
+    let lanes = shard.lanes();
+    // For each bucket that was reached, the item that would move there.
+    let mut reached: HashMap<u32, Option<Step>> = HashMap::new();
+    let mut next = VecDeque::from([place.first, place.second]);
+    reached.extend(next.iter().map(|bucket| (bucket.0, None)));
+    while let Some(bucket) = next.pop_front() {
+        let words = shard.read(bucket);
+        if !lanes.empty(words).is_empty() {
+            let before = |to: Bucket| reached.get(&to.0).copied().flatten();
+            let back = std::iter::successors(before(bucket), |step| before(step.bucket));
+            let mut steps: Vec<Step> = back.collect();
+            steps.reverse();
+            return Some((steps, bucket));
+        }
+        for lane in lanes.taken(words) {
+            let Some(fp) = lanes.get(words, lane) else { continue };
+            let other = shard.alternate(bucket, fp);
+            if let Entry::Vacant(entry) = reached.entry(other.0) {
+                entry.insert(Some(Step { bucket, lane }));
+                next.push_back(other);
+            }
+        }
+    }
+    None
+}
+
+impl<'a, L: Lease<'a>> Shard<L> {
+    /// Passes the new words of the buckets on a path to `add`, in its order: each item goes on to the next bucket, and
+    /// `arriving` takes the lane of the first. Returns `None` if the path is stale. No bucket appears twice, so each
+    /// word is computed from the bucket's present contents.
+    #[inline]
+    pub(crate) fn words_along(
+        self,
+        locked: &impl Locks,
+        (steps, end): (&[Step], Bucket),
+        mut arriving: Fingerprint,
+        mut add: impl FnMut((Bucket, Words)),
+    ) -> Option<()> {
+        let lanes = self.lanes();
+        for (index, step) in steps.iter().enumerate() {
+            let next = steps.get(index + 1).map_or(end, |next| next.bucket);
+            let words = self.read_locked(locked, step.bucket);
+            let leaving = lanes.get_whole(words, step.lane)?;
+            let goes_on = self.alternate(step.bucket, leaving) == next;
+            if !goes_on {
+                return None;
+            }
+            add((step.bucket, lanes.with_whole(words, step.lane, arriving)));
+            arriving = leaving;
+        }
+        let words = self.read_locked(locked, end);
+        let lane = lanes.empty(words.heads).first()?;
+        add((end, lanes.with_whole(words, lane, arriving)));
+        Some(())
+    }
+
+    /// Stores the new words of the buckets on a path, beginning at its end. The caller holds the locks of these stripes,
+    /// which are those of all buckets on the path. Their versions stay odd until the result is dropped.
+    #[inline]
+    pub(crate) fn store_along<'l, const MAX: usize>(
+        self,
+        locked: &'l impl Locks,
+        stripes: &'l StripeSet<MAX>,
+        words: &[(Bucket, Words)],
+    ) -> Option<WriteSection<'l, MAX>>
+    where
+        'a: 'l,
+    {
+        // A path of a single store moves no item.
+        let moves = words.len() > 1;
+        let moving = moves.then(|| self.write_section(locked, stripes));
+        for &(bucket, words) in words.iter().rev() {
+            self.write(locked, bucket, words);
+        }
+        moving
+    }
+
+    /// Adds a copy of an item, by however many moves. Returns whether there is room. No other thread has the filter.
+    #[cfg(all(unix, feature = "durable"))]
+    pub(crate) fn insert_exhaustively(self, place: Place) -> Result<bool, L::Lapsed> {
+        let locked = self.lock_all()?;
+        let mut words = Vec::new();
+        let found = find_exhaustively(self, place).and_then(|(steps, end)| {
+            let arriving = self.stamped(place.fp);
+            self.words_along(&locked, (&steps, end), arriving, |word| words.push(word))?;
+            Some(end)
+        });
+        let Some(end) = found else { return Ok(false) };
+        let stripes: StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
+        let _moving = self.store_along(&locked, &stripes, &words);
+        self.add_items(&locked, end, 1);
+        Ok(true)
+    }
 }
 
 #[cfg(test)]

@@ -539,6 +539,48 @@ fn an_item_is_added_once_by_a_thread_or_by_a_union() {
     });
 }
 
+/// This filter shrinks while it takes over the other's items, of which threads remove some.
+#[test]
+fn nothing_comes_back_or_is_lost_in_a_filter_that_shrinks_beside_a_union() {
+    in_time(|| {
+        let layout = Layout { bits: 32, rate: 2e-8, words: 1 };
+        for (own, count) in [(90_000, 6_000), (150_000, 60_000)] {
+            let (one, other) = (growing(&layout, 10, 0), growing(&layout, 10, 0));
+            let items = SplitMix(43).take(own + count);
+            let (own, others) = items.split_at(own);
+            own.iter().for_each(|item| one.insert(&Prehashed(*item)).expect("memory"));
+            others.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("memory"));
+            let (go, stay) = others.split_at(others.len() / 2);
+            own[1_000..].iter().for_each(|item| assert!(one.remove(&Prehashed(*item))));
+            let (added, removed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let is_done = AtomicBool::new(false);
+            together(3, |thread| match thread {
+                0 => {
+                    added.store(one.union(&other).expect("memory"), Relaxed);
+                    is_done.store(true, Relaxed);
+                }
+                1 => {
+                    while !is_done.load(Relaxed) {
+                        one.shrink();
+                    }
+                }
+                _ => {
+                    while !is_done.load(Relaxed) {
+                        let gone = go.iter().filter(|item| one.remove(&Prehashed(**item))).count();
+                        removed.fetch_add(gone, Relaxed);
+                    }
+                }
+            });
+            let (added, removed) = (added.into_inner(), removed.into_inner());
+            assert_eq!(added, others.len(), "not each entry was added once");
+            assert_eq!(one.len(), 1_000 + added - removed);
+            assert!(stay.iter().chain(&own[..1_000]).all(|item| one.contains(&Prehashed(*item))));
+            let left = go.iter().filter(|item| one.remove(&Prehashed(**item))).count();
+            assert_eq!(left + removed, go.len(), "an item came back, or was lost");
+        }
+    });
+}
+
 /// A hasher that hashes pieces of one kind with a key.
 #[derive(Clone)]
 struct Keyed {

@@ -9,7 +9,6 @@
 //! split is refused.
 
 mod joins;
-mod merge;
 pub(crate) mod shards;
 pub(crate) mod split_policy;
 
@@ -37,14 +36,14 @@ pub(crate) fn bytes_beside(layout: &Layout) -> usize {
 }
 
 pub(crate) struct Sharded {
-    directory: Directory,
-    shared: Shared,
+    pub(crate) directory: Directory,
+    pub(crate) shared: Shared,
     /// Held while the tables or the directory grow, and while a shard is given back.
     growth: Mutex<()>,
     /// Held by the thread that joins shards.
     joins: Mutex<()>,
-    /// Held for reading while the filter is copied shard by shard, or a copy is merged into it, and for writing by a
-    /// join: no shard may begin or end where a copy does not expect it.
+    /// Held for reading while the filter is copied shard by shard, and for writing by a join: no shard may begin or end
+    /// where a copy does not expect it.
     copying: RwLock<()>,
     max_bytes: Gauge,
     /// The layout of the new filter. Its limit may have changed since. (In a box, since a fixed filter takes as much
@@ -55,7 +54,7 @@ pub(crate) struct Sharded {
 /// The number of shards below which a filter is split for a crowd however empty it is.
 const FEW_SHARDS: usize = 16;
 
-type Leased<'a, W = bool> = Shard<UntilSplit<'a, W>>;
+pub(crate) type Leased<'a, W = bool> = Shard<UntilSplit<'a, W>>;
 
 impl Sharded {
     /// Makes the shards that a filter begins with.
@@ -133,7 +132,7 @@ impl Sharded {
     }
 
     #[inline]
-    fn site<'a>(&'a self, seen: SeenEntry<'a>) -> &'a Site {
+    pub(crate) fn site<'a>(&'a self, seen: SeenEntry<'a>) -> &'a Site {
         self.shared.tables.at(seen.entry)
     }
 
@@ -142,7 +141,7 @@ impl Sharded {
         self.shared.shrinking.lanes().is_wide()
     }
 
-    fn shard<'a>(&'a self, seen: SeenEntry<'a>) -> Leased<'a> {
+    pub(crate) fn shard<'a>(&'a self, seen: SeenEntry<'a>) -> Leased<'a> {
         self.leased(seen, self.is_wide())
     }
 
@@ -173,7 +172,7 @@ impl Sharded {
     }
 
     #[inline]
-    fn position(&self, hash: Mixed) -> Position {
+    pub(crate) fn position(&self, hash: Mixed) -> Position {
         self.directory.roots.position(hash)
     }
 
@@ -185,7 +184,7 @@ impl Sharded {
     /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for the split.
     #[cold]
     #[inline(never)]
-    fn make_room(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
+    pub(crate) fn make_room(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
         let (seen, shrinking) = (shard.seen, &self.shared.shrinking);
         let site = self.site(seen);
         {

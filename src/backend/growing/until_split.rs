@@ -5,7 +5,7 @@ use crate::backend::growing::tables::{Site, Tables};
 use crate::backend::growing::void::VoidItems;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::Bucket;
-use crate::layout::shrinking::{GROWING_BUCKETS, MergeMatches, Shrinking};
+use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking};
 use crate::layout::stamps::Moment;
 use crate::shard::{Lease, Removing};
 use crate::sync::AtomicU64;
@@ -16,7 +16,7 @@ use crate::table::{ShardVersions, ShardWords, Table, load};
 /// unchanged.
 #[derive(Clone, Copy)]
 pub(crate) struct UntilSplit<'a, W = bool> {
-    pub(super) seen: SeenEntry<'a>,
+    pub(crate) seen: SeenEntry<'a>,
     pub(super) shared: &'a Shared,
     pub(super) table: &'a Table,
     pub(super) base: usize,
@@ -142,11 +142,6 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
     #[inline]
     fn matching_tails(self, tails: u64, fp: Fingerprint) -> LaneSet {
         self.shared.shrinking.matching_tail(tails, fp)
-    }
-
-    #[inline]
-    fn merge_matches(self, words: Words, fp: Fingerprint) -> MergeMatches {
-        self.shared.shrinking.merge_matches(words, fp)
     }
 
     #[inline]

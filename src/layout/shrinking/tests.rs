@@ -307,12 +307,12 @@ fn a_bucket_of_one_depth_becomes_one_of_another() {
         let (position, depth) = (rng.random::<u64>(), rng.random_range(0..20));
         let levels = rng.random_range(0..5);
         let is_upper = |level: u32| position << level >> 63 == 1;
-        let changed = |from: u32, to: u32| {
-            let mut row = [whole.heads, whole.tails];
-            let row = &mut row[..shrinking.lanes.words()];
-            shrinking.bring_to_depth(row, (from, to), position);
-            Words { heads: row[0], tails: row.get(1).copied().unwrap_or(0) }
+        let half = |words, level| {
+            let halves = shrinking.split(words);
+            if is_upper(level) { halves.upper } else { halves.lower }
         };
+        let deeper = (depth..depth + levels).fold(whole, half);
+        let shallower = shrinking.joined_to_depth(whole, (depth + levels, depth), position);
         let split = |lane: &Option<Plain>| {
             let Plain { anchor, mut bits } = lane.clone()?;
             for level in depth..depth + levels {
@@ -329,8 +329,8 @@ fn a_bucket_of_one_depth_becomes_one_of_another() {
             Some(Plain { anchor, bits })
         };
         for (found, expected) in [
-            (changed(depth, depth + levels), plain.iter().map(split).collect::<Vec<_>>()),
-            (changed(depth + levels, depth), plain.iter().map(joined).collect()),
+            (deeper, plain.iter().map(split).collect::<Vec<_>>()),
+            (shallower, plain.iter().map(joined).collect()),
         ] {
             assert_eq!(unstamped(shrinking, found), words(shrinking, &expected), "{plain:?}");
             for lane in shrinking.lanes.taken(found.heads) {

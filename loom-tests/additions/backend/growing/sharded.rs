@@ -37,7 +37,7 @@ impl Sharded {
         let Some(other) = self.directory.sibling(seen) else { return false };
         let upper = self.directory.is_upper(seen);
         let [lower, upper] = if upper { [other, seen] } else { [seen, other] };
-        self.join(lower, upper, &mut None)
+        self.join(lower, upper, &mut None).is_some()
     }
 
     /// Returns the number of shards that splits have added.

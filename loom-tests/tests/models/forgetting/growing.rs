@@ -7,7 +7,7 @@ use crate::grove::{self, Entry, LEFT, ROOT, half_of_root, random};
 use crate::toy::{MISSED, Model, NOT_ONCE, World, lanes};
 use koel_under_loom::act;
 use koel_under_loom::internals::{
-    Ages, Clocks, IncomingShard, Lease, MergeReport, Mixed, Moment, Place, Shards, Storage, Time,
+    Ages, Incoming, Lease, Mixed, Moment, Place, Shards, Storage, Time, Union,
 };
 
 type Grove = grove::Grove<false, true>;
@@ -258,17 +258,12 @@ fn what_comes_after_a_tick_that_ended_all_stays_in_a_whole() {
         let mut words = [0; 8];
         words[place.first.0 as usize] = lanes.stamped(place.fp, Moment::of_tick(3)).head().into();
         let there = Time { tick: 4, elapsed: 0, number: Some(9) };
-        let ages = Ages::of(there, Clocks::of(grove.ticking(), grove.ticking()));
-        let copy = IncomingShard {
-            start: Mixed(1 << 63),
-            depth: 1,
-            words: &words,
-            lanes,
-            ages: Some(ages),
-        };
-        let mut report = MergeReport::default();
-        grove.room.merge_shard(&copy, &mut report).expect("memory");
-        assert_eq!(report.added, 1, "an absent entry was not added");
+        let ages = Some(Ages::new(grove.ticking(), grove.ticking()).at(there));
+        let (start, words) = (Mixed(1 << 63), words.to_vec());
+        let copy = Incoming { start, depth: 1, words, lanes, ages, done: 0 };
+        let mut union = Union::default();
+        union.merge_into_growing(&grove.room, copy).expect("memory");
+        assert_eq!(union.added, 1, "an absent entry was not added");
     };
     Model::blocking(500, 2).run::<Grove, (Mixed, Place)>(
         |grove| {

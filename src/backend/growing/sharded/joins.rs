@@ -32,7 +32,7 @@
 //! directory of this depth would be refused in a file.
 
 use crate::backend::growing::directory::SeenEntry;
-use crate::backend::growing::join::Whole;
+use crate::backend::growing::join::{Joined, Whole};
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::tables::Entry;
 use crate::layout::geometry::Mixed;
@@ -53,7 +53,7 @@ impl Sharded {
             let mut seen = self.directory.look_up(hash);
             while self.directory.is_upper(seen)
                 && let Some(lower) = self.directory.sibling(seen)
-                && self.join(lower, seen, &mut whole)
+                && self.join(lower, seen, &mut whole).is_some()
             {
                 seen = self.directory.look_up(hash);
             }
@@ -81,59 +81,45 @@ impl Sharded {
         self.layout.rate / rate_of_one
     }
 
-    /// Joins two halves, if they leave enough room. Returns whether it did.
+    /// Joins two halves. Returns `None`, and changes nothing, if they do not leave enough room, or if a half is split or
+    /// the filter is copied meanwhile.
     pub(super) fn join(
         &self,
         lower: SeenEntry<'_>,
         upper: SeenEntry<'_>,
         whole: &mut Option<Whole>,
-    ) -> bool {
-        let (shards, sites) = (
-            [lower, upper].map(|seen| self.shard(seen)),
-            [lower, upper].map(|seen| self.site(seen)),
-        );
-        let [in_lower, in_upper] = shards;
+    ) -> Option<()> {
         let shrinking = &self.shared.shrinking;
-        let items = || shards.iter().map(|shard| shard.all_items()).sum::<i64>();
-        // The decision must not depend on the progress of a tick.
-        let swept = shards.map(|shard| shard.sweep_all());
-        if swept.iter().any(Result::is_err) {
-            return false;
-        }
+        let shards = [lower, upper].map(|seen| self.shard(seen));
+        let sites = [lower, upper].map(|seen| self.site(seen));
+        let [in_lower, in_upper] = shards;
         let depth = lower.depth() - 1;
         let most = self.most_lanes(depth);
-        if items() > most {
-            return false;
+        let are_few = || shards.iter().map(|shard| shard.all_items()).sum::<i64>() <= most;
+        // The decision must not depend on the progress of a tick.
+        shards.iter().try_for_each(|shard| shard.sweep_all()).ok()?;
+        if !are_few() {
+            return None;
         }
         // Most filters have nothing to join.
         if whole.is_none() {
             *whole = Whole::new(self.layout.geometry.buckets() as usize);
         }
-        let Some(whole) = whole else { return false };
+        let whole = whole.as_mut()?;
         // No clear and no tick begins between the locks of the halves, which would have passed only one of them.
         let _like_a_split = self.shared.void.splits.read();
         // Second, so that no copy waits while this waits for the end of a clear.
-        let no_copy = self.copying.try_write();
-        if no_copy.is_none() {
-            return false;
-        }
-        let (Ok(lower_locked), Ok(upper_locked)) = (in_lower.lock_all(), in_upper.lock_all())
-        else {
-            return false;
-        };
+        let _no_copy = self.copying.try_write()?;
+        let lower_locked = in_lower.lock_all().ok()?;
+        let upper_locked = in_upper.lock_all().ok()?;
         let (lower_half, upper_half) = ((in_lower, &lower_locked), (in_upper, &upper_locked));
-        if items() > most
-            || sites.iter().any(|site| site.void_lanes(shrinking, None) > 0)
-            || !self.directory.allows_join()
-            || !whole.find_places(lower_half, upper_half, shrinking)
-        {
-            return false;
-        }
-        let figures = whole.figures(shrinking);
+        let fit = are_few()
+            && sites.iter().all(|site| site.void_lanes(shrinking, None) == 0)
+            && self.directory.allows_join()
+            && whole.find_places(lower_half, upper_half, shrinking);
         let before = sites.iter().map(|site| site.match_weight()).sum::<f64>() / 2.0;
-        if figures.match_weight() > self.most_weight().max(before) {
-            return false;
-        }
+        let rarely_errs = |joined: &Joined| joined.match_weight() <= self.most_weight().max(before);
+        let figures = fit.then(|| whole.figures(shrinking)).filter(rarely_errs)?;
         whole.store(lower_half, upper_half, figures.counted, || {
             sites[0].surplus_gauge().set(figures.surplus);
             sites[1].surplus_gauge().set(0);
@@ -142,6 +128,6 @@ impl Sharded {
         drop(lower_locked);
         let _alone = self.growth.lock();
         self.shared.tables.take_out_of_use(sites[1]);
-        true
+        Some(())
     }
 }

@@ -19,10 +19,9 @@
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::sharded::{Sharded, bytes_beside};
 use crate::backend::growing::until_split::{Shared, UntilSplit, WasSplit};
-use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::{Block, Located, Shards};
 use crate::backend::storage::Storage;
-use crate::error::{Full, UnionError};
+use crate::error::Full;
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
 use crate::layout::sizing::{Layout, rate_of_a_lane};
@@ -125,14 +124,6 @@ impl Storage for Sharded {
 
     fn hash_in(&self, next: u64) -> Mixed {
         Mixed(next)
-    }
-
-    fn merge_shard(
-        &self,
-        incoming: &IncomingShard<'_>,
-        report: &mut MergeReport,
-    ) -> Result<(), UnionError> {
-        self.merge_copy(incoming, report)
     }
 
     /// Returns the number of segments of all shards that are in use, or were.

@@ -26,7 +26,7 @@
 //!
 //! With these rules the memory stays within a factor of eight of what the lanes need, beyond a megabyte or
 //! two. (In a union, a shard is also split if the other filter has more entries for it than it has room for,
-//! but no further than the other filter was; see `backend/growing/sharded/merge.rs`.)
+//! but no further than the other filter was; see `union/mod.rs`.)
 //!
 //! # Cost
 //!

@@ -1,6 +1,6 @@
-"""A Scrapy pipeline whose items survive a kill, as the requests of `KoelScheduler` do::
+"""A Scrapy pipeline whose items survive a kill, as the requests of `scheduler.py` do::
 
-    SCHEDULER = "pykoel.scrapy.KoelScheduler"
+    SCHEDULER = "myproject.scheduler.KoelScheduler"
     ITEM_PIPELINES = {"myproject.pipelines.FlushedItems": 900}
 
 A request counts as done only when its items have passed the pipelines. This one writes each item before it passes. So

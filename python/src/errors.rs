@@ -8,7 +8,7 @@ use koel::{
 };
 use libc::{EAGAIN, EEXIST, EINVAL, EISDIR, ENOENT};
 use pyo3::exceptions::{
-    PyBlockingIOError, PyFileNotFoundError, PyMemoryError, PyOSError, PyOverflowError,
+    PyFileNotFoundError, PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError,
     PyRuntimeWarning, PyValueError,
 };
 use pyo3::prelude::*;
@@ -94,7 +94,7 @@ pub fn of_durable(error: &DurableError, file: Option<&Path>) -> PyErr {
             file.unwrap_or(Path::new("")).display()
         )),
         (DurableErrorKind::InUse, _) => of_system(EAGAIN, without_path(&text, file), file),
-        (DurableErrorKind::Forked, _) => of_system(EAGAIN, text, file),
+        (DurableErrorKind::Forked, _) => forked(),
         (_, Some(number)) => of_system(number, without_path(&text, path), path),
         (DurableErrorKind::NoSpace | DurableErrorKind::NotSynced, None) => PyOSError::new_err(text),
         // Not as it should be: damaged, or of another state.
@@ -221,11 +221,11 @@ pub fn warn_of_journal(py: Python<'_>, path: &Path, bytes: u64) -> PyResult<()> 
     PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
 }
 
-/// The filter is only read.
+/// The filter is only read, and not in memory.
 #[cold]
 pub fn read_only() -> PyErr {
     UnsupportedOperation::new_err(
-        "this filter was opened with readonly=True: open it without that, or change a copy()",
+        "this filter was opened with readonly=True: open it without that, or use a copy()",
     )
 }
 
@@ -234,16 +234,13 @@ pub fn closed() -> PyErr {
     PyValueError::new_err("this filter is closed")
 }
 
-/// The file is another process's.
-pub fn of_parent(path: &Path, process: u32) -> PyErr {
-    PyBlockingIOError::new_err((
-        EAGAIN,
-        format!(
-            "process {process} keeps this file, and this one was forked from it: let it save, or save a copy to \
-             another path"
-        ),
-        path.as_os_str().to_os_string(),
-    ))
+/// The filter was opened by a process that this one was forked from.
+#[cold]
+pub fn forked() -> PyErr {
+    PyRuntimeError::new_err(
+        "this filter was opened before this process was forked: open it with readonly=True there, open or build it in \
+         the child, or pass it to the child pickled",
+    )
 }
 
 /// There is something else, maybe a folder.

@@ -1,13 +1,12 @@
 //! The class `Filter`.
 
-use crate::fork::{attached, detached};
-use crate::kept::{Answers, Kept};
 use crate::open::{self, Asked};
-use crate::place::{Place, Read, absolute};
-use crate::{bulk, errors, items};
-use koel::Window;
+use crate::own::Own;
+use crate::reader::Reader;
+use crate::set::{Answers, Set, Table};
+use crate::{bulk, errors, items, process};
 use koel::disk::Claim;
-use koel::{DurableError, Full, Prehashed, StableHash, SyncPolicy};
+use koel::{DurableError, Full, Prehashed, StableHash, SyncPolicy, Window};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -52,29 +51,67 @@ use std::time::Duration;
 /// With `readonly=True` the file is not loaded, and not claimed: any number of processes ask it at once, of which one
 /// may be changing it, and all have one copy in memory, the system's cache of the file. It shows the last `save` or
 /// `close`, and what had expired by then is gone. Later ones are seen by opening it again. If a journal beside the file
-/// has changes, it issues a `RuntimeWarning` that says how many bytes. Whatever would change it raises
-/// `io.UnsupportedOperation`; `copy` makes a filter that can be changed.
+/// has changes, it issues a `RuntimeWarning` that says how many bytes. Whatever would change it, or load it unasked,
+/// raises `io.UnsupportedOperation`; `copy` loads it, into a filter that can be changed.
+///
+/// A child that is forked may use the filters of its parent that were opened with `readonly=True`. Any other one raises
+/// a `RuntimeError`: open or build it in the child, or pass it pickled, which makes a copy in memory.
 #[pyclass(module = "pykoel", frozen, weakref)]
 pub struct Filter {
-    place: Place,
+    kind: Kind,
+    /// In full, so that it stays the same when the process goes to another folder.
+    path: Option<PathBuf>,
     hasher: StableHash,
     window: Option<Window>,
     refresh: bool,
+    /// Whether each change waits for the disk.
+    waits: bool,
+}
+
+#[allow(clippy::large_enum_variant, reason = "there is one for each filter")]
+enum Kind {
+    Own(Own),
+    Reader(Reader),
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 impl Filter {
-    fn new(kept: Kept, refresh: bool, place: impl FnOnce(Kept) -> Place) -> Self {
-        let (hasher, window) = (*kept.filter().hasher(), kept.window());
-        Filter { place: place(kept), hasher, window, refresh }
+    fn new(own: Own, refresh: bool) -> Self {
+        let (hasher, window) = (own.hasher, own.window);
+        Filter { kind: Kind::Own(own), path: None, hasher, window, refresh, waits: false }
     }
 
-    fn in_memory(kept: Kept, refresh: bool) -> Self {
-        Self::new(kept, refresh, Place::in_memory)
+    /// The filter, if it can be changed.
+    #[inline]
+    fn own(&self) -> PyResult<&Own> {
+        match &self.kind {
+            Kind::Own(own) => Ok(own),
+            Kind::Reader(reader) => {
+                Err(reader.file().map_or_else(|closed| closed, |_| errors::read_only()))
+            }
+        }
+    }
+
+    /// Makes a change that is short, unless it waits for the disk.
+    #[inline]
+    fn change<T: Send>(
+        &self,
+        py: Python<'_>,
+        change: impl FnOnce(&dyn Set) -> Result<T, DurableError> + Send,
+    ) -> PyResult<T> {
+        let change = |set: &dyn Set| change(set).map_err(self.failed());
+        match self.own()? {
+            own if self.waits => own.without_gil(py, change),
+            own => own.with_gil(py, change),
+        }
     }
 
     /// What a change that was not made says.
     fn failed(&self) -> impl Fn(DurableError) -> PyErr + '_ {
-        |error| errors::of_durable(&error, self.place.path())
+        |error| errors::of_durable(&error, self.path.as_deref())
     }
 }
 
@@ -83,7 +120,7 @@ impl Drop for Filter {
     fn drop(&mut self) {
         Python::attach(|py| {
             let raised = PyErr::take(py);
-            if let Err(error) = self.place.close(py) {
+            if let Err(error) = self.close(py) {
                 errors::of_end(py, error);
             }
             raised.inspect(|error| error.clone_ref(py).restore(py));
@@ -99,48 +136,45 @@ impl Filter {
         text_signature = "(path=None, *, rate=None, capacity=None, remembers=None, refresh=False, max_bytes=None, seed=None, create=True, wait=0.0, sync=1.0, readonly=False)"
     )]
     #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
-    fn open(
-        py: Python<'_>,
-        path: Option<&Bound<'_, PyAny>>,
+    fn open<'py>(
+        py: Python<'py>,
+        #[pyo3(from_py_with = open::path)] path: Option<PathBuf>,
         #[pyo3(from_py_with = open::rate)] rate: Option<f64>,
-        capacity: Option<&Bound<'_, PyAny>>,
-        remembers: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = open::whole)] capacity: Option<usize>,
+        #[pyo3(from_py_with = open::remembers)] remembers: Option<u64>,
         #[pyo3(from_py_with = open::truth)] refresh: bool,
-        max_bytes: Option<&Bound<'_, PyAny>>,
-        seed: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = open::whole)] max_bytes: Option<usize>,
+        #[pyo3(from_py_with = open::whole)] seed: Option<u64>,
         #[pyo3(from_py_with = open::truth)] create: bool,
         #[pyo3(from_py_with = open::wait)] wait: Duration,
         #[pyo3(from_py_with = open::sync)] sync: Option<SyncPolicy>,
         #[pyo3(from_py_with = open::truth)] readonly: bool,
-    ) -> PyResult<Self> {
-        let asked = Asked {
-            rate,
-            capacity: open::whole("capacity", capacity)?,
-            remembers: remembers.map(open::remembers).transpose()?,
-            refresh,
-            max_bytes: open::whole("max_bytes", max_bytes)?.unwrap_or(usize::MAX),
-            seed: open::whole("seed", seed)?,
-            create,
-        };
+    ) -> PyResult<Bound<'py, Self>> {
+        let asked = Asked { rate, capacity, remembers, refresh, max_bytes, seed, create };
         let is_to_change = refresh || max_bytes.is_some() || sync.is_some() || !wait.is_zero();
-        match path.map(open::path).transpose()? {
-            Some(_) if readonly && is_to_change => Err(PyValueError::new_err(
-                "refresh, max_bytes, wait and sync are for a filter that is changed: leave them out with readonly=True",
-            )),
-            Some(path) if readonly => Self::read(py, &asked, &path),
-            Some(path) => {
-                let policy = sync.unwrap_or_default();
-                let in_file = |kept| Place::in_file(&path, kept, policy == SyncPolicy::Each);
-                let take = |kept| Self::new(kept, refresh, in_file);
-                asked.open(py, &path, policy, wait, take)
-            }
-            None if sync.is_some() || !wait.is_zero() || !create || readonly => {
-                Err(PyValueError::new_err(
+        let Some(path) = path else {
+            if sync.is_some() || !wait.is_zero() || !create || readonly {
+                return Err(PyValueError::new_err(
                     "create, wait, sync and readonly are for a filter with a file: pass path, too",
-                ))
+                ));
             }
-            None => Ok(Self::in_memory(detached(py, || asked.build())?, refresh)),
+            return Bound::new(py, Self::new(asked.build(py)?, refresh));
+        };
+        if readonly {
+            if is_to_change {
+                return Err(PyValueError::new_err(
+                    "refresh, max_bytes, wait and sync are for a filter that is changed: leave them out with readonly=True",
+                ));
+            }
+            return Bound::new(py, Self::read(py, &asked, &path)?);
         }
+        let policy = sync.unwrap_or_default();
+        let mut filter = Self::new(asked.open(py, &path, policy, wait)?, refresh);
+        filter.path = Some(absolute(&path));
+        filter.waits = policy == SyncPolicy::Each;
+        let filter = Bound::new(py, filter)?;
+        process::close_at_end(&filter)?;
+        Ok(filter)
     }
 
     /// Adds an item, and returns True if it was new. One that is there is not added a second time, as in a `set`. Of
@@ -148,13 +182,16 @@ impl Filter {
     #[inline]
     fn add(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (hash, _) = items::hash(self.hasher, item)?;
-        self.place.change(py, |kept| kept.set().add(hash, self.refresh).map_err(self.failed()))
+        self.change(py, |set| set.add(hash, self.refresh))
     }
 
     /// Whether the item was added.
     fn __contains__(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (hash, _) = items::hash(self.hasher, item)?;
-        self.place.contains(py, hash)
+        match &self.kind {
+            Kind::Own(own) => own.with_gil(py, |set| Ok(set.contains(hash))),
+            Kind::Reader(reader) => reader.contains(py, hash),
+        }
     }
 
     /// Removes an item if it is there, and returns whether it was.
@@ -163,7 +200,7 @@ impl Filter {
     /// as `rate`, remove another item.
     fn discard(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (hash, _) = items::hash(self.hasher, item)?;
-        self.place.change(py, |kept| kept.set().discard(hash).map_err(self.failed()))
+        self.change(py, |set| set.discard(hash))
     }
 
     /// Removes an item like `discard`, and raises KeyError if it is not there.
@@ -180,21 +217,28 @@ impl Filter {
     /// are taken for hashes, as `hash_of` returns them. Other threads run meanwhile. If an item cannot be added,
     /// the items of earlier pieces (of some thousand) have been.
     fn add_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        self.of_many(py, items, |kept, hashes| kept.set().add_many(hashes, self.refresh))
+        self.of_many(py, items, |set, hashes| set.add_many(hashes, self.refresh))
     }
 
     /// Looks up many items, and returns a list of True and False. It takes what `add_many` takes.
     fn contains_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
         let answers = PyList::empty(py);
-        self.place.check_open(py)?;
-        let ask = |hashes: &[Prehashed]| self.place.contains_many(py, hashes).map(all_answered);
+        let ask = |hashes: &[Prehashed]| {
+            let found = match &self.kind {
+                Kind::Own(own) => own.without_gil(py, |set| Ok(set.contains_many(hashes))),
+                Kind::Reader(reader) => reader.contains_many(py, hashes),
+            };
+            found.map(all_answered)
+        };
+        // Also if there are no items.
+        ask(&[])?;
         bulk::answer(py, items, self.hasher, ask, |answer| answers.append(answer))?;
         Ok(answers.unbind())
     }
 
     /// Removes many items, as `discard` removes one, and returns a list of True and False.
     fn discard_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        self.of_many(py, items, |kept, hashes| kept.set().discard_many(hashes).map(all_answered))
+        self.of_many(py, items, |set, hashes| set.discard_many(hashes).map(all_answered))
     }
 
     /// The hash of an item in this filter, from 0 to 2**64 - 1: the XXH3 of its bytes, with the filter's seed.
@@ -204,7 +248,7 @@ impl Filter {
 
     /// Removes all items. The filter keeps the memory that it has; `compact` gives it back.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        self.place.change_at_length(py, |kept| kept.set().clear().map_err(self.failed()))
+        self.own()?.without_gil(py, |set| set.clear().map_err(self.failed()))
     }
 
     /// Gives back the memory that the filter has grown to and does not need any more, and returns how many bytes.
@@ -213,33 +257,32 @@ impl Filter {
     /// While one of them copies the filter (saves, copies or pickles it, or merges it with another one), and during a
     /// checkpoint, nothing is given back. Its file gets smaller with the next `save`.
     fn compact(&self, py: Python<'_>) -> PyResult<usize> {
-        self.place.change_at_length(py, |kept| Ok(kept.set().compact()))
+        self.own()?.without_gil(py, |set| Ok(set.compact()))
     }
 
     /// Adds what another filter knows, and returns how many items came. Both must have been made with one seed,
     /// for one capacity, and be alike in everything else: it raises ValueError otherwise, and nothing has changed.
-    /// If it raises MemoryError, a part has come.
+    /// If it raises MemoryError, a part has come. Another filter that has a file is copied in memory first.
     ///
     /// A filter in a file is saved then, and other threads that use it wait for that. A kill before `merge` returns may
     /// leave none of what came. If it raises OSError, what came is lost in a kill, until a save succeeds.
     fn merge(&self, py: Python<'_>, other: &Filter) -> PyResult<usize> {
-        self.place.merge(py, &other.place)
+        self.own()?.merge(py, other.own()?, self.path.as_deref())
     }
 
     /// Adds many items, like `add_many`, and returns nothing. Several iterables or buffers may be passed, and other
     /// filters, which are merged.
     #[pyo3(signature = (*others))]
     fn update(&self, py: Python<'_>, others: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.place.change(py, |_| Ok(()))?;
+        self.own()?.with_gil(py, |_| Ok(()))?;
         for items in others {
             match items.cast::<Filter>() {
                 Ok(other) => {
                     self.merge(py, other.get())?;
                 }
                 Err(_) => {
-                    let ask = |kept: &Kept, hashes: &[Prehashed]| {
-                        kept.set().add_many(hashes, self.refresh)
-                    };
+                    let ask =
+                        |set: &dyn Set, hashes: &[Prehashed]| set.add_many(hashes, self.refresh);
                     self.many(py, &items, ask, |_| Ok(()))?;
                 }
             }
@@ -249,7 +292,7 @@ impl Filter {
 
     /// A filter in memory that has the items of both, which must have been made with one seed, for one capacity.
     fn __or__(&self, py: Python<'_>, other: &Filter) -> PyResult<Self> {
-        let union = self.copy(py)?;
+        let union = Self::new(Own::in_memory(self.own()?.copy(py)?), self.refresh);
         union.merge(py, other)?;
         Ok(union)
     }
@@ -259,33 +302,37 @@ impl Filter {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.place.len(py)
+        match &self.kind {
+            Kind::Own(own) => own.with_gil(py, |set| Ok(set.len())),
+            Kind::Reader(reader) => reader.len(),
+        }
     }
 
     /// Saves a copy to another path. Without one, makes a checkpoint: the file then has all changes, and the journal
     /// beside it none. Other threads go on meanwhile.
     ///
     /// A file is replaced as a whole or not at all, and has a checksum. What was added before the call is in it. To
-    /// replace another file whose journal has changes raises FileExistsError.
+    /// replace another file whose journal has changes raises FileExistsError. A copy of a filter with a file is made in
+    /// memory first.
     #[pyo3(signature = (path=None))]
-    fn save(&self, py: Python<'_>, path: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let path = path.map(open::path).transpose()?;
-        let own = self.place.path();
-        match (&self.place, path) {
-            (Place::File(opened), None) => self.place.at_length(py, |kept| opened.save(kept)),
-            (Place::File(opened), Some(path)) if own == Some(&absolute(&path)) => {
-                self.place.at_length(py, |kept| opened.save(kept))
-            }
-            (_, Some(path)) => self.place.at_length(py, |kept| {
+    fn save(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = open::path)] path: Option<PathBuf>,
+    ) -> PyResult<()> {
+        let own = self.own()?;
+        match path.filter(|path| self.path.as_ref() != Some(&absolute(path))) {
+            None if own.checkpoint(py, self.path.as_deref())? => Ok(()),
+            None => Err(PyTypeError::new_err(
+                "this filter has no file: name a path, here or when it is made",
+            )),
+            Some(path) => own.lend(py, |table| {
                 let claim = Claim::lay(&path, Duration::ZERO);
                 let _claim = claim.map_err(|error| errors::of_claim(&error, &path))?;
-                kept.save(&path).map_err(|error| errors::of_snapshot(&error))
-            }),
-            (Place::ReadOnly(_), None) => self.place.change(py, |_| Ok(())),
-            (Place::Memory { .. }, None) => self.place.shortly(py, |_| {
-                Err(PyTypeError::new_err(
-                    "this filter has no file: name a path, here or when it is made",
-                ))
+                match table.save(&path) {
+                    Err(error) if !error.is_in_place() => Err(errors::of_snapshot(&error)),
+                    _ => Ok(()),
+                }
             }),
         }
     }
@@ -299,7 +346,13 @@ impl Filter {
     /// exception: daemon threads that still use it get a ValueError then. A kill does not close it, nor does
     /// `os._exit`.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.place.close(py)
+        match &self.kind {
+            Kind::Own(own) => own.close(py).map_err(self.failed()),
+            Kind::Reader(reader) => {
+                reader.close();
+                Ok(())
+            }
+        }
     }
 
     fn __enter__(this: Py<Self>) -> Py<Self> {
@@ -313,20 +366,23 @@ impl Filter {
 
     /// Whether the filter is closed.
     #[getter]
-    fn closed(&self, py: Python<'_>) -> bool {
-        attached(py, || self.place.is_closed())
+    fn closed(&self) -> bool {
+        match &self.kind {
+            Kind::Own(own) => own.is_closed(),
+            Kind::Reader(reader) => reader.is_closed(),
+        }
     }
 
     /// Whether it was opened with `readonly=True`.
     #[getter]
     fn readonly(&self) -> bool {
-        self.place.is_read_only()
+        matches!(self.kind, Kind::Reader(_))
     }
 
     /// The path of its file, or None.
     #[getter]
     fn path(&self) -> Option<PathBuf> {
-        self.place.path().map(Path::to_path_buf)
+        self.path.clone()
     }
 
     /// For how many seconds items are remembered at least (rounded up), or None if for ever.
@@ -337,7 +393,10 @@ impl Filter {
 
     /// The figures of the filter.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let stats = self.place.stats(py)?;
+        let stats = match &self.kind {
+            Kind::Own(own) => own.without_gil(py, |set| Ok(set.stats()))?,
+            Kind::Reader(reader) => reader.stats()?,
+        };
         let fields = PyDict::new(py);
         fields.set_item("items", stats.items)?;
         fields.set_item("size_in_bytes", stats.size_in_bytes)?;
@@ -353,8 +412,10 @@ impl Filter {
 
     /// A copy in memory, without a file.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
-        let copy = |kept: &Kept| kept.copy().map_err(|_| errors::no_memory_for_a_copy());
-        Ok(Self::in_memory(self.place.at_length(py, copy)?, self.refresh))
+        match &self.kind {
+            Kind::Own(own) => Ok(Self::new(Own::in_memory(own.copy(py)?), self.refresh)),
+            Kind::Reader(reader) => loaded(reader.load(py)?, false),
+        }
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
@@ -368,8 +429,8 @@ impl Filter {
     /// The bytes that `save` would write.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let mut bytes = Vec::new();
-        self.place.at_length(py, |kept| {
-            kept.filter().write_to(&mut bytes).map_err(|error| errors::of_snapshot(&error))
+        self.own()?.without_gil(py, |set| {
+            set.write_to(&mut bytes).map_err(|error| errors::of_snapshot(&error))
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
@@ -384,26 +445,20 @@ impl Filter {
         data: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = open::truth)] refresh: bool,
     ) -> PyResult<Self> {
-        let kept = match data.cast::<PyBytes>() {
-            Ok(data) => {
-                let data = data.as_bytes();
-                detached(py, || Kept::read(data))?
-            }
+        let table = match data.cast::<PyBytes>() {
+            Ok(data) => read(py, data.as_bytes())?,
             // Others may change a buffer meanwhile, so it is copied.
-            Err(_) => {
-                let data = PyBuffer::<u8>::get(data)?.to_vec(py)?;
-                detached(py, || Kept::read(&data))?
-            }
+            Err(_) => read(py, &PyBuffer::<u8>::get(data)?.to_vec(py)?)?,
         };
-        open::check_refresh(kept.window().is_some(), refresh)?;
-        Ok(Self::in_memory(kept, refresh))
+        open::check_refresh(table.remembers().is_some(), refresh)?;
+        loaded(table, refresh)
     }
 
     /// A filter that is only read is pickled as its path, and opened again there, so that processes share its file.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let module = py.import("pykoel._pykoel")?;
-        if let Place::ReadOnly(_) = &self.place {
-            self.place.check_open(py)?;
+        if let Kind::Reader(reader) = &self.kind {
+            reader.file()?;
             let path = (self.path(),).into_pyobject(py)?;
             return (module.getattr("_reopened")?, path).into_pyobject(py);
         }
@@ -415,25 +470,24 @@ impl Filter {
     /// The memory that it takes, for `sys.getsizeof`. What the system caches of its files is not counted.
     fn __sizeof__(&self, py: Python<'_>) -> PyResult<usize> {
         let object: usize = py.get_type::<Filter>().getattr("__basicsize__")?.extract()?;
-        Ok(object + self.place.heap_bytes(py))
+        Ok(object
+            + match &self.kind {
+                Kind::Own(own) => own.heap_bytes(py),
+                Kind::Reader(reader) => reader.heap_bytes(),
+            })
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let path = match self.path() {
-            Some(path) => format!("{:?}, ", path),
-            None => String::new(),
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let path = self.path.as_ref().map_or(String::new(), |path| format!("{path:?}, "));
+        let what = match &self.kind {
+            _ if self.closed() => String::from("closed"),
+            Kind::Own(own) => match own.without_gil(py, |set| Ok(set.stats())) {
+                Ok(stats) => format!("{} items, {} bytes", stats.items, stats.size_in_bytes),
+                Err(_) => String::from("opened before a fork"),
+            },
+            Kind::Reader(reader) => format!("readonly, {} items", reader.len().unwrap_or(0)),
         };
-        if let Place::ReadOnly(_) = &self.place {
-            return Ok(match self.place.len(py) {
-                Ok(items) => format!("<pykoel.Filter {path}readonly, {items} items>"),
-                Err(_) => format!("<pykoel.Filter {path}readonly, closed>"),
-            });
-        }
-        let figures = |kept: &Kept| Ok((kept.filter().len(), kept.filter().size_in_bytes()));
-        Ok(match self.place.shortly(py, figures) {
-            Ok((items, bytes)) => format!("<pykoel.Filter {path}{items} items, {bytes} bytes>"),
-            Err(_) => format!("<pykoel.Filter {path}closed>"),
-        })
+        format!("<pykoel.Filter {path}{what}>")
     }
 }
 
@@ -445,8 +499,8 @@ impl Filter {
             errors::warn_of_journal(py, path, file.info().journal_bytes)?;
         }
         let hasher = *file.hasher();
-        let place = Place::ReadOnly(Read::new(path, file));
-        Ok(Filter { place, hasher, window, refresh: false })
+        let (kind, path) = (Kind::Reader(Reader::new(file)), Some(absolute(path)));
+        Ok(Filter { kind, path, hasher, window, refresh: false, waits: false })
     }
 
     /// Changes many items, and returns the answers in a list.
@@ -454,7 +508,7 @@ impl Filter {
         &self,
         py: Python<'_>,
         items: &Bound<'_, PyAny>,
-        ask: impl Fn(&Kept, &[Prehashed]) -> Answers + Sync,
+        ask: impl Fn(&dyn Set, &[Prehashed]) -> Answers + Sync,
     ) -> PyResult<Py<PyList>> {
         let answers = PyList::empty(py);
         self.many(py, items, ask, |answer| answers.append(answer))?;
@@ -466,13 +520,14 @@ impl Filter {
         &self,
         py: Python<'_>,
         items: &Bound<'_, PyAny>,
-        ask: impl Fn(&Kept, &[Prehashed]) -> Answers + Sync,
+        ask: impl Fn(&dyn Set, &[Prehashed]) -> Answers + Sync,
         take: impl Fn(bool) -> PyResult<()>,
     ) -> PyResult<()> {
+        let own = self.own()?;
         // Also if there are no items.
-        self.place.change(py, |_| Ok(()))?;
+        own.with_gil(py, |_| Ok(()))?;
         let ask = |hashes: &[Prehashed]| {
-            self.place.change_at_length(py, |kept| ask(kept, hashes).map_err(self.failed()))
+            own.without_gil(py, |set| ask(set, hashes).map_err(self.failed()))
         };
         bulk::answer(py, items, self.hasher, ask, take)
     }
@@ -482,24 +537,31 @@ fn all_answered(answers: Vec<bool>) -> Vec<Result<bool, Full>> {
     answers.into_iter().map(Ok).collect()
 }
 
+/// Reads a filter from the bytes of a file.
+fn read(py: Python<'_>, bytes: &[u8]) -> PyResult<Table> {
+    let mut rest = bytes;
+    let table = py.detach(|| Table::read_from(&mut rest));
+    let table = table.map_err(|error| errors::of_snapshot(&error))?;
+    match rest.is_empty() {
+        true => Ok(table),
+        false => Err(PyValueError::new_err("there are more bytes than those of a filter")),
+    }
+}
+
+fn loaded(table: Table, refresh: bool) -> PyResult<Filter> {
+    let own = Own::loaded(table).map_err(PyValueError::new_err)?;
+    Ok(Filter::new(own, refresh))
+}
+
 /// A filter that was pickled.
 #[pyfunction]
 pub fn _restored(py: Python<'_>, data: &[u8], refresh: bool) -> PyResult<Filter> {
-    let kept = detached(py, || Kept::read(data))?;
-    Ok(Filter::in_memory(kept, refresh))
+    loaded(read(py, data)?, refresh)
 }
 
 /// A filter that was opened to be read, and pickled.
 #[pyfunction]
 pub fn _reopened(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Filter> {
-    let asked = Asked {
-        rate: None,
-        capacity: None,
-        remembers: None,
-        refresh: false,
-        max_bytes: usize::MAX,
-        seed: None,
-        create: false,
-    };
-    Filter::read(py, &asked, &open::path(path)?)
+    let path = open::path(path)?.ok_or_else(|| PyTypeError::new_err("there is no path"))?;
+    Filter::read(py, &Asked::default(), &path)
 }

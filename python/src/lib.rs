@@ -1,32 +1,37 @@
 //! The native part of `pykoel`: koel's filters for Python.
 //!
-//! * [`filter`] is the class `Filter`.
+//! * [`filter`] is the class `Filter`: a filter of its own, or a file that is only read.
 //! * [`bulk`] asks it about many items.
 //! * [`open`] checks the arguments of a filter, and loads or builds it. [`plan`] is what a new one is built from.
+//! * [`process`] counts forks, and closes the filters that a program has left open.
+//! * [`own`] is a filter that can be changed, in memory or with its file. [`reader`] is one that is asked in its file.
 //! * [`items`] turns what Python passes into hashes.
-//! * [`kept`] is a filter with or without its journal, and knows the time if it forgets.
-//! * [`place`] is where a filter is: in memory, with a file or without, or in a file that is only read.
-//! * [`fork`] keeps operations and forks apart, and [`hooks`] tells it and the filters of forks, and closes
-//!   filters when the interpreter ends.
+//! * [`set`] has the operations of a filter, with or without a journal.
 //! * [`errors`] has koel's errors as Python's own, in terms of the arguments of `Filter`.
 //!
 //! # The global interpreter lock
 //!
 //! An operation on one item keeps the lock, since letting it go takes longer than the operation. Whatever may
-//! take longer than a millisecond lets it go, and does so only by [`fork::detached`]. Nobody waits while holding
-//! it for somebody who may need it, so there is no order of locks to keep: a change of a filter in a file waits for a
-//! shard that a checkpoint copies, and for space in the journal. (What operations and forks wait for is in [`fork`].)
+//! take longer than a millisecond lets it go. Nobody waits while holding it for somebody who may need it, so there is
+//! no order of locks to keep: a change of a filter in a file waits for a shard that a checkpoint copies, and for space
+//! in the journal.
+//!
+//! # Forks
+//!
+//! A child that is forked has the memory of its parent, and none of its threads: what they had locked stays locked. So
+//! it uses nothing of a filter that its parent could change ([`own`]), and may use a file that is only read
+//! ([`reader`]), which has no locks.
 
 mod bulk;
 mod errors;
 mod filter;
-mod fork;
-mod hooks;
 mod items;
-mod kept;
 mod open;
-mod place;
+mod own;
 mod plan;
+mod process;
+mod reader;
+mod set;
 
 use pyo3::prelude::*;
 
@@ -36,5 +41,5 @@ fn _pykoel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(filter::_restored, module)?)?;
     module.add_function(wrap_pyfunction!(filter::_reopened, module)?)?;
-    hooks::register(module)
+    process::register(module)
 }

@@ -1,16 +1,16 @@
 //! Opening a filter: what was asked for, and whether a filter that is there is like that.
 
 use crate::errors;
-use crate::fork::detached;
-use crate::kept::{self, Kept};
+use crate::own::Own;
 use crate::plan::{DEFAULT_RATE, Plan};
-use koel::Window;
+use crate::set::{self, Durable};
 use koel::{
     DurableError, DurableErrorKind, DurableFilter, DurableOptions, PersistentHasher, SnapshotFile,
-    StableHash, SyncPolicy,
+    StableHash, SyncPolicy, Window,
 };
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDelta;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -21,51 +21,45 @@ const PERIOD: Duration = Duration::from_millis(50);
 const LONGEST: f64 = 1e9;
 
 /// The arguments of `Filter`, as far as they are of the filter.
+#[derive(Default)]
 pub struct Asked {
     pub rate: Option<f64>,
     pub capacity: Option<usize>,
     /// In seconds.
     pub remembers: Option<u64>,
     pub refresh: bool,
-    pub max_bytes: usize,
+    pub max_bytes: Option<usize>,
     pub seed: Option<u64>,
     pub create: bool,
 }
 
 impl Asked {
     fn plan(&self) -> Plan {
-        let Asked { capacity, remembers, max_bytes, seed, .. } = *self;
+        let Asked { capacity, remembers, seed, .. } = *self;
+        let max_bytes = self.max_bytes.unwrap_or(usize::MAX);
         Plan { rate: self.rate.unwrap_or(DEFAULT_RATE), capacity, remembers, max_bytes, seed }
     }
 
     /// Builds a filter in memory.
-    pub fn build(&self) -> PyResult<Kept> {
+    pub fn build(&self, py: Python<'_>) -> PyResult<Own> {
         check_refresh(self.remembers.is_some(), self.refresh)?;
         let plan = self.plan();
-        let filter = plan.build().map_err(|error| errors::of_build(error.kind(), &plan))?;
-        Ok(Kept::in_memory(filter, self.remembers.map(Window::of_seconds)))
+        let built = py.detach(|| plan.build());
+        built.map(Own::in_memory).map_err(|error| errors::of_build(error.kind(), &plan))
     }
 
-    /// Opens the filter of a file, or makes it if it is not there. Waits so long for another process. `take` takes
-    /// it before the process forks.
-    pub fn open<T: Send>(
+    /// Opens the filter of a file, or makes it if it is not there. Waits so long for another process.
+    pub fn open(
         &self,
         py: Python<'_>,
         path: &Path,
         policy: SyncPolicy,
         wait: Duration,
-        take: impl Fn(Kept) -> T + Sync,
-    ) -> PyResult<T> {
+    ) -> PyResult<Own> {
         let until = Instant::now() + wait;
         loop {
-            let opened = detached(py, || {
-                let opened = self.try_open(path, policy)?;
-                let opened = opened.map(|durable| self.check(durable, path).map(&take));
-                // An error of opening is looked at below.
-                opened.map_or_else(|error| Ok(Err(error)), |taken| taken.map(Ok))
-            });
-            match opened? {
-                Ok(taken) => return Ok(taken),
+            match py.detach(|| self.try_open(path, policy))? {
+                Ok(durable) => return py.detach(|| self.check(durable, path)).map(Own::with_file),
                 Err(error) if error.kind() == DurableErrorKind::InUse && Instant::now() < until => {
                     py.detach(|| std::thread::sleep(PERIOD));
                     py.check_signals()?;
@@ -80,11 +74,7 @@ impl Asked {
         }
     }
 
-    fn try_open(
-        &self,
-        path: &Path,
-        policy: SyncPolicy,
-    ) -> PyResult<Result<DurableFilter<StableHash>, DurableError>> {
+    fn try_open(&self, path: &Path, policy: SyncPolicy) -> PyResult<Result<Durable, DurableError>> {
         // If nobody can tell, opening tells why.
         if path.try_exists().unwrap_or(true) {
             // Opening a pipe would wait for its other end.
@@ -107,7 +97,7 @@ impl Asked {
         py: Python<'_>,
         path: &Path,
     ) -> PyResult<(SnapshotFile<StableHash>, Option<Window>)> {
-        detached(py, || {
+        py.detach(|| {
             let file = SnapshotFile::open(path).map_err(|error| errors::of_snapshot(&error))?;
             let info = file.info();
             let window = info.remembers.and_then(|it| Window::of_ticks(it, info.present_tick));
@@ -119,17 +109,16 @@ impl Asked {
     }
 
     /// Checks that a filter that was opened is what was asked for.
-    fn check(&self, durable: DurableFilter<StableHash>, path: &Path) -> PyResult<Kept> {
-        let filter = durable.unrecorded();
-        let planned = filter.false_positive_rate_at_capacity();
-        let checked = kept::window_of(filter)
-            .and_then(|window| self.compare(planned, window, *filter.hasher()).map(|()| window))
+    fn check(&self, durable: Durable, path: &Path) -> PyResult<Durable> {
+        let planned = durable.stats().false_positive_rate_at_capacity;
+        let checked = set::window_of(&durable)
+            .and_then(|window| self.compare(planned, window, *durable.hasher()).map(|()| window))
             .map_err(|why| errors::named(path, why))
-            .and_then(|window| check_refresh(window.is_some(), self.refresh).map(|()| window));
+            .and_then(|window| check_refresh(window.is_some(), self.refresh));
         match checked {
-            Ok(window) => {
-                durable.set_max_bytes(self.max_bytes);
-                Ok(Kept::durable(durable, window))
+            Ok(()) => {
+                durable.set_max_bytes(self.max_bytes.unwrap_or(usize::MAX));
+                Ok(durable)
             }
             // Its files are as they were, or one is.
             Err(error) => durable.close().map_or_else(
@@ -169,11 +158,14 @@ pub fn check_refresh(forgets: bool, refresh: bool) -> PyResult<()> {
 }
 
 /// A path, as `open` takes it: a `str`, `bytes` or `os.PathLike`.
-pub fn path(path: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+pub fn path(path: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    if path.is_none() {
+        return Ok(None);
+    }
     let decoded: PathBuf = path.py().import("os")?.call_method1("fsdecode", (path,))?.extract()?;
     match decoded.as_os_str().as_encoded_bytes().contains(&0) {
         true => Err(PyValueError::new_err("embedded null byte")),
-        false => Ok(decoded),
+        false => Ok(Some(decoded)),
     }
 }
 
@@ -182,45 +174,37 @@ pub fn truth(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.is_truthy()
 }
 
-/// An argument of a wrong type.
-fn wrong_type(name: &str, what: &str, value: &Bound<'_, PyAny>) -> PyErr {
-    let kind = value.get_type().name().map_or_else(|_| "?".into(), |kind| kind.to_string());
-    PyTypeError::new_err(format!("{name} must be {what}, not {kind}"))
-}
-
-/// A whole number from 0 to the largest of its type. Errors name the argument.
-pub fn whole<'py, T>(name: &str, number: Option<&Bound<'py, PyAny>>) -> PyResult<Option<T>>
+/// A whole number from 0 to 2**64 - 1, or `None`. Python names the argument in a note to an error.
+pub fn whole<'py, T>(number: &Bound<'py, PyAny>) -> PyResult<Option<T>>
 where
     T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
 {
-    let Some(number) = number else { return Ok(None) };
-    let (py, bits) = (number.py(), 8 * size_of::<T>());
+    if number.is_none() {
+        return Ok(None);
+    }
     number.extract().map(Some).map_err(|error: PyErr| {
-        match error.is_instance_of::<PyTypeError>(py) {
-            true => wrong_type(name, "an int", number),
-            false => PyValueError::new_err(format!(
-                "{name} must be a whole number from 0 to 2**{bits} - 1, not {number}"
+        match error.is_instance_of::<PyOverflowError>(number.py()) {
+            true => PyValueError::new_err(format!(
+                "it must be a whole number from 0 to 2**64 - 1, not {number}"
             )),
+            false => error,
         }
     })
 }
 
 /// A number, or not a number if it is too large for a float.
-fn number(name: &str, what: &str, number: &Bound<'_, PyAny>) -> PyResult<f64> {
-    number.extract::<f64>().or_else(|error| match error.get_type(number.py()) {
-        kind if kind.is(number.py().get_type::<PyOverflowError>()) => Ok(f64::NAN),
-        kind if kind.is(number.py().get_type::<PyTypeError>()) => {
-            Err(wrong_type(name, what, number))
-        }
-        _ => Err(error),
-    })
+fn number(number: &Bound<'_, PyAny>) -> PyResult<f64> {
+    match number.extract::<f64>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(number.py()) => Ok(f64::NAN),
+        extracted => extracted,
+    }
 }
 
 /// A number of seconds, or a `timedelta`.
-fn seconds(name: &str, what: &str, period: &Bound<'_, PyAny>) -> PyResult<f64> {
-    match period.hasattr("total_seconds")? {
-        true => number(name, what, &period.call_method0("total_seconds")?),
-        false => number(name, what, period),
+fn seconds(period: &Bound<'_, PyAny>) -> PyResult<f64> {
+    match period.cast::<PyDelta>() {
+        Ok(delta) => delta.call_method0("total_seconds")?.extract(),
+        Err(_) => number(period),
     }
 }
 
@@ -229,7 +213,7 @@ pub fn rate(rate: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     if rate.is_none() {
         return Ok(None);
     }
-    let number = number("rate", "a number", rate)?;
+    let number = number(rate)?;
     if !(number > 0.0 && number < 1.0) {
         return Err(PyValueError::new_err(format!(
             "rate must be more than 0 and less than 1, not {rate} (1 % is 0.01)"
@@ -239,15 +223,17 @@ pub fn rate(rate: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
 }
 
 /// For how long items are to be remembered, in seconds.
-pub fn remembers(period: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let seconds = seconds("remembers", "a number of seconds or a timedelta", period)?;
-    let most = Window::MAX_SECONDS as f64;
-    if !(seconds > 0.0 && seconds <= most) {
+pub fn remembers(period: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    if period.is_none() {
+        return Ok(None);
+    }
+    let seconds = seconds(period)?;
+    if !(seconds > 0.0 && seconds <= Window::MAX_SECONDS as f64) {
         return Err(PyValueError::new_err(
             "remembers must be more than no time, and at most a hundred years, in seconds",
         ));
     }
-    Ok(seconds.ceil() as u64)
+    Ok(Some(seconds.ceil() as u64))
 }
 
 /// When changes are to be synced.
@@ -255,10 +241,9 @@ pub fn sync(period: &Bound<'_, PyAny>) -> PyResult<Option<SyncPolicy>> {
     if period.is_none() {
         return Ok(Some(SyncPolicy::Never));
     }
-    let seconds = seconds("sync", "a number of seconds, a timedelta, or None", period)?;
-    match seconds {
+    match seconds(period)? {
         0.0 => Ok(Some(SyncPolicy::Each)),
-        _ if seconds > 0.0 => {
+        seconds if seconds > 0.0 => {
             Ok(Some(SyncPolicy::Every(Duration::from_secs_f64(seconds.min(LONGEST)))))
         }
         _ => Err(PyValueError::new_err(
@@ -269,7 +254,7 @@ pub fn sync(period: &Bound<'_, PyAny>) -> PyResult<Option<SyncPolicy>> {
 
 /// For how long to wait for another process.
 pub fn wait(period: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    let seconds = seconds("wait", "a number of seconds or a timedelta", period)?;
+    let seconds = seconds(period)?;
     if seconds.is_nan() || seconds < 0.0 {
         return Err(PyValueError::new_err("wait must be a number of seconds, from 0 on"));
     }

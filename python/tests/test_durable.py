@@ -245,29 +245,6 @@ def test_an_error_of_a_filter_that_is_closed_at_the_end_is_told_and_the_others_a
         assert all(many.contains_many(map(str, range(100_000)))) and "a" in one
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_the_end_of_a_forked_child_leaves_the_filter_to_its_parent(file):
-    program = """if True:
-        import os, sys
-        from pykoel import Filter
-        seen = Filter(sys.argv[1])
-        seen.add("a")
-        child = os.fork()
-        if child == 0:
-            own = Filter(sys.argv[1] + ".child")
-            own.add("of the child")
-            seen.add("not there")
-            sys.exit()
-        assert os.waitpid(child, 0)[1] == 0
-        assert any(".journal." in name for name in os.listdir(os.path.dirname(sys.argv[1])))
-        seen.add("b")
-    """
-    subprocess.run([sys.executable, "-c", program, str(file)], timeout=120, check=True)
-    assert files(file) == ["seen.koel", "seen.koel.child"]
-    with Filter(file) as seen, Filter(f"{file}.child") as own:
-        assert len(seen) == 2 and "a" in seen and "b" in seen and "of the child" in own
-
-
 def test_clear_survives(file):
     program = """
         import os, sys
@@ -392,7 +369,7 @@ def test_sync_is_a_period_of_a_filter_with_a_file(file):
         with pytest.raises(ValueError, match="sync"):
             Filter(file, sync=sync)
     for sync in ["often", b"1", [1]]:
-        with pytest.raises(TypeError, match="sync must be a number of seconds, a timedelta, or None"):
+        with pytest.raises(TypeError, match="must be real number"):
             Filter(file, sync=sync)
     for sync in [1.0, 0, None]:
         with pytest.raises(ValueError, match="with a file"):
@@ -609,55 +586,3 @@ def test_whoever_waits_for_the_disk_lets_others_run(file):
         sys.setswitchinterval(interval)
         thread.join()
     assert ran > 0 and ran_beside_drop
-
-
-FORKS = """
-    import array, os, random, signal, sys
-    from pykoel import Filter
-
-    dice = random.Random(1)
-    items, others = (array.array("Q", dice.randbytes(8 * count)) for count in (1_000_000, 20_000))
-    if sys.argv[2] == "make":
-        seen = Filter(sys.argv[1])
-        seen.add_many(items)
-        os.kill(os.getpid(), 9)
-    seen = Filter(sys.argv[1])
-    # It makes a checkpoint of what the process before has left.
-    children = []
-    for _ in range(20):
-        child = os.fork()
-        if child == 0:
-            signal.alarm(30)
-            seen.add_many(others)
-            assert all(seen.contains_many(items[:10_000])) and all(seen.contains_many(others))
-            assert all(seen.discard_many(items[:1_000]))
-            try:
-                seen.save()
-            except BlockingIOError:
-                seen.close()
-                os._exit(0)
-            os._exit(1)
-        children.append(child)
-    seen.add("beside the child")
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 20
-    if sys.argv[2] == "look":
-        assert "beside the child" in seen
-        assert all(seen.contains_many(items)) and sum(seen.contains_many(others)) <= 5
-    os.kill(os.getpid(), 9)
-"""
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_fork_waits_for_a_checkpoint_and_children_write_to_no_journal(file):
-    assert run(FORKS, file, "make") == -signal.SIGKILL
-    left = file.parent / "left"
-    left.mkdir()
-    for name in files(file):
-        if "." in name:
-            shutil.move(file.parent / name, left)
-    for number in range(rounds(4, 30)):
-        folder = file.parent / str(number)
-        shutil.copytree(left, folder)
-        assert run(FORKS, folder / file.name, "fork") == -signal.SIGKILL
-        assert run(FORKS, folder / file.name, "look") == -signal.SIGKILL
-        shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""What the docstring of `pykoel.scrapy` promises."""
+"""What the docstrings of `pykoel.scrapy` and of the examples for Scrapy promise."""
 
 import json
 import os
@@ -34,6 +34,8 @@ SPIDER = Path(__file__).parent / "spider.py"
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LONG = os.environ.get("KOEL_LONG_TESTS") == "1"
 KOEL = "pykoel.scrapy.KoelDupeFilter"
+# Of the examples.
+SCHEDULER = "scheduler.KoelScheduler"
 SCRAPY = "scrapy.dupefilters.RFPDupeFilter"
 FILE = "requests.seen.koel"
 
@@ -439,12 +441,12 @@ SQLITE = {
 
 
 @pytest.mark.parametrize("queue", [{}, SQLITE], ids=["files", "sqlite"])
-def test_with_its_scheduler_a_kill_loses_no_request(crawl: Callable[..., Crawl], job: Path, queue: dict[str, str]) -> None:
+def test_with_the_scheduler_of_the_examples_a_kill_loses_no_request(crawl: Callable[..., Crawl], job: Path, queue: dict[str, str]) -> None:
     if queue and not hasattr(squeues, "PickleLifoSQLiteQueue"):
         pytest.skip("this Scrapy has no SQLite queues")
     pages, kills = (2000, 30) if LONG else (400, 5)
     dice = random.Random(1)
-    settings = {"JOBDIR": job, "SCHEDULER": "pykoel.scrapy.KoelScheduler", "LOG_LEVEL": "INFO", **queue}
+    settings = {"JOBDIR": job, "SCHEDULER": SCHEDULER, "LOG_LEVEL": "INFO", **queue}
     with Site(pages) as site:
         taken_up = 0
         for kill in range(kills):
@@ -473,11 +475,11 @@ def test_with_its_scheduler_a_kill_loses_no_request(crawl: Callable[..., Crawl],
         assert pending.execute("SELECT count(*) FROM request").fetchone() == (0,)
 
 
-def test_with_its_scheduler_and_the_pipeline_of_the_examples_a_kill_loses_no_item(
+def test_with_the_scheduler_and_the_pipeline_of_the_examples_a_kill_loses_no_item(
     crawl: Callable[..., Crawl], job: Path, tmp_path: Path
 ) -> None:
     pages, kills = (2000, 30) if LONG else (300, 3)
-    settings = {"JOBDIR": job, "SCHEDULER": "pykoel.scrapy.KoelScheduler", "LOG_LEVEL": "INFO"}
+    settings = {"JOBDIR": job, "SCHEDULER": SCHEDULER, "LOG_LEVEL": "INFO"}
     settings["ITEM_PIPELINES"] = json.dumps({"pipelines.FlushedItems": 900})
     items = tmp_path / "items.jsonl"
     with Site(pages) as site:
@@ -498,12 +500,11 @@ def test_with_its_scheduler_and_the_pipeline_of_the_examples_a_kill_loses_no_ite
     assert {json.loads(line)["url"] for line in items.open()} == urls
 
 
-def test_its_scheduler_wants_its_filter_and_a_job_directory_only_for_what_it_keeps(
+def test_the_scheduler_of_the_examples_wants_its_filter_and_a_job_directory_only_for_what_it_keeps(
     crawl: Callable[..., Crawl], job: Path
 ) -> None:
-    scheduler = "pykoel.scrapy.KoelScheduler"
     with Site(10) as site:
-        assert crawl(site.url(0), SCHEDULER=scheduler).finish().stats()["dupefilter/koel/items"] == 10
-        refused = crawl(site.url(0), SCHEDULER=scheduler, JOBDIR=job, dupefilter=SCRAPY)
+        assert crawl(site.url(0), SCHEDULER=SCHEDULER).finish().stats()["dupefilter/koel/items"] == 10
+        refused = crawl(site.url(0), SCHEDULER=SCHEDULER, JOBDIR=job, dupefilter=SCRAPY)
         refused.process.wait()
     assert "KoelScheduler needs DUPEFILTER_CLASS" in refused.log()

@@ -6,7 +6,7 @@ use crate::backend::Backend;
 use crate::disk::claim::Claim;
 use crate::durable::error::DurableError;
 use crate::durable::keeper::{Journaled, Threads};
-use crate::error::{BuildError, Full};
+use crate::error::{BuildError, Full, UnionError};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::{self, Batch, Item, Sorted};
 use crate::hash::{Key, PersistentHasher, Prehashed, StableHash};
@@ -427,6 +427,17 @@ impl<S: PersistentHasher> DurableFilter<S> {
     #[must_use]
     pub fn lost_changes(&self) -> u64 {
         self.lost
+    }
+
+    /// Adds what another filter has, as [`ConcurrentCuckooFilter::union`]. Nothing of it is on record before the next
+    /// checkpoint, so no other thread may use the filter until the caller has made one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as there.
+    #[doc(hidden)]
+    pub fn union_unrecorded(&self, other: &ConcurrentCuckooFilter<S>) -> Result<usize, UnionError> {
+        self.filter.union(other)
     }
 
     /// Returns whether this process was forked from the one that opened the filter.

@@ -38,7 +38,10 @@ class Filter:
     made to survive a power failure, too: 0 is before a call returns, and None is when the system writes.
 
     With `readonly=True` the file is not loaded: all processes that ask it share one copy in memory, as it was saved. If
-    a journal beside it has changes, it issues a RuntimeWarning.
+    a journal beside it has changes, it issues a RuntimeWarning. What would change it, or load it unasked, raises
+    io.UnsupportedOperation; `copy` loads it.
+
+    A child that is forked may use only those of its parent's filters: any other one raises a RuntimeError.
     """
 
     def __new__(

@@ -27,32 +27,21 @@ was not stopped cleanly.
 file, some 190. Neither of them waits for the disk.
 
 The queue is not the filter's, and loses requests in a kill whatever the filter does. The next run then logs a WARNING.
-`KoelScheduler` loses none::
-
-    SCHEDULER = "pykoel.scrapy.KoelScheduler"
-
-Items are as safe as the pipelines make them: see there.
+A scheduler that keeps the queue itself can do better. ``examples/scheduler.py`` in the sources of pykoel is one.
 """
 
 import logging
-import pickle
-import shutil
-import sqlite3
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
-from scrapy.core.scheduler import Scheduler
 from scrapy.dupefilters import RFPDupeFilter
 from scrapy.utils.job import job_dir
-from scrapy.utils.request import request_from_dict
 
 from . import Filter
 
 if TYPE_CHECKING:
-    from twisted.internet.defer import Deferred
-    from scrapy import Spider
     from scrapy.crawler import Crawler
     from scrapy.http.request import Request
     from scrapy.statscollectors import StatsCollector
@@ -62,15 +51,15 @@ logger = logging.getLogger(__name__)
 
 _BATCH = 10_000
 
-# In the `meta` of a request that waits: where it is in the database.
-_ROW = "pykoel_row"
-
 
 class KoelDupeFilter(RFPDupeFilter):
     """Scrapy's duplicates filter, with a koel filter in place of its set and its file.
 
     Its log lines, ``DUPEFILTER_DEBUG`` and ``dupefilter/filtered`` are those of the base class. At the end it adds
     ``dupefilter/koel/items`` and ``dupefilter/koel/bytes``, the memory that the filter takes.
+
+    A scheduler may set ``queue_is_kept`` before it calls ``open``: requests that were not done at a kill are in its
+    queue, so there is nothing to warn of.
     """
 
     def __init__(
@@ -88,9 +77,7 @@ class KoelDupeFilter(RFPDupeFilter):
         # Without a path: the set and the file of the base class stay empty.
         super().__init__(None, debug, fingerprinter=fingerprinter)
         self._stats = stats
-        self._syncs_each = sync == 0
-        # Set by a scheduler that has kept the requests that were not done.
-        self._queue_is_kept = False
+        self.queue_is_kept = False
         file = None if path is None else Path(path, "requests.seen.koel")
         # Is there from `open` to a clean stop.
         self._running = None if file is None else file.with_name("requests.running")
@@ -131,7 +118,7 @@ class KoelDupeFilter(RFPDupeFilter):
 
     def open(self) -> None:
         if self._running is not None:
-            if self._running.exists() and not self._queue_is_kept:
+            if self._running.exists() and not self.queue_is_kept:
                 self._warn_of_queue(self._running.with_name("requests.queue"))
             self._running.touch()
 
@@ -146,7 +133,7 @@ class KoelDupeFilter(RFPDupeFilter):
         logger.warning(
             "This crawl was not stopped cleanly. It goes on with the %d requests that it has seen, and does not fetch "
             f"those among them again that waited or were in flight: {lost}. For every page, begin in a new job "
-            "directory, with SCHEDULER = 'pykoel.scrapy.KoelScheduler', which loses none.",
+            "directory, with a scheduler that keeps them, such as that of pykoel's examples.",
             len(self._seen),
             queue,
         )
@@ -199,118 +186,3 @@ def _fingerprints(file: BinaryIO) -> Iterator[bytes]:
                 yield fingerprint
         else:
             raise ValueError(f"{file.name}: at byte {file.tell() - 1} there is no fingerprint of Scrapy")
-
-
-class KoelScheduler(Scheduler):
-    """Scrapy's scheduler, with a `KoelDupeFilter`, for a ``JOBDIR`` that a kill takes nothing from.
-
-    Each request is in a database, ``requests.pending`` in the job directory, before it is marked as seen, until its
-    response was handled: its callback has ended, the requests of that are there, too, and its items have passed the
-    pipelines. After a kill, Scrapy's queue is made anew from these. So no request is lost, and those in progress are
-    fetched once more. With ``KOEL_SYNC = 0`` each is on the disk before it is marked, too.
-
-    Scrapy's feeds (``-o``) have a buffer. A kill takes the items in it, whose pages are not fetched again. A pipeline
-    that flushes each item loses none, such as that of ``examples/pipelines.py``::
-
-        def process_item(self, item):
-            self.file.write(self.encoder.encode(item).encode() + b"\\n")
-            self.file.flush()
-            return item
-
-    Requests that cannot be serialized are not covered: they wait in memory, as always. It costs some 60 microseconds a
-    request. Any disk queue will do. Use it from the beginning of a crawl: what waits in a queue of Scrapy's own
-    scheduler is in the database only once it leaves that queue.
-    """
-
-    def open(self, spider: "Spider") -> "Deferred[None] | None":
-        self._taken: dict[Request, int] = {}
-        self._pending: sqlite3.Connection | None = None
-        if self.dqdir is None:
-            return super().open(spider)
-        if not isinstance(self.df, KoelDupeFilter):
-            raise TypeError("KoelScheduler needs DUPEFILTER_CLASS = 'pykoel.scrapy.KoelDupeFilter'")
-        self._filter = self.df
-        queue = Path(self.dqdir)
-        self._pending = sqlite3.connect(queue.with_name("requests.pending"), isolation_level=None)
-        self._pending.execute("PRAGMA journal_mode = WAL")
-        self._pending.execute(f"PRAGMA synchronous = {'FULL' if self._filter._syncs_each else 'NORMAL'}")
-        self._pending.execute("CREATE TABLE IF NOT EXISTS request (id INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB)")
-        # 1 from here to a clean stop.
-        (runs,) = self._pending.execute("PRAGMA user_version").fetchone()
-        self._filter._queue_is_kept = bool(runs)
-        if runs:
-            shutil.rmtree(queue)
-            queue.mkdir()
-        self._pending.execute("PRAGMA user_version = 1")
-        opened = super().open(spider)
-        if runs:
-            self._take_up(spider)
-        return opened
-
-    def _take_up(self, spider: "Spider") -> None:
-        """Puts the requests that were not done into the queue."""
-        assert self._pending is not None
-        count = 0
-        for row, data in self._pending.execute("SELECT id, data FROM request ORDER BY id"):
-            request = request_from_dict(pickle.loads(data), spider=spider)
-            request.meta[_ROW] = row
-            if not request.dont_filter:
-                # The kill may have come before it was marked.
-                self._filter.request_seen(request)
-            if not self._dqpush(request):
-                self._mqpush(request)
-            count += 1
-        logger.info("The crawl was not stopped cleanly: %d requests that were not done are taken up", count)
-
-    def enqueue_request(self, request: "Request") -> bool:
-        if self._pending is not None:
-            if not request.dont_filter and self._filter.knows(request):
-                self.df.log(request, self.spider)
-                return False
-            # One that is copied from another request has the row of that.
-            request.meta.pop(_ROW, None)
-            if (row := self._keep(request)) is not None:
-                request.meta[_ROW] = row
-        return super().enqueue_request(request)
-
-    def _keep(self, request: "Request") -> int | None:
-        """Puts a request into the database, if it can be serialized."""
-        assert self._pending is not None
-        try:
-            data = pickle.dumps(request.to_dict(spider=self.spider), protocol=4)
-        except (pickle.PicklingError, AttributeError, TypeError, ValueError):
-            # Scrapy tells.
-            return None
-        return self._pending.execute("INSERT INTO request (data) VALUES (?)", (data,)).lastrowid
-
-    def next_request(self) -> "Request | None":
-        self._forget_done()
-        request = super().next_request()
-        if request is not None and self._pending is not None:
-            row = request.meta.pop(_ROW, None)
-            if row is None:
-                row = self._keep(request)
-            if row is not None:
-                self._taken[request] = row
-        return request
-
-    def _forget_done(self) -> None:
-        """Takes those requests out of the database that Scrapy's engine is done with."""
-        if self._pending is None or not self._taken:
-            return
-        assert self.crawler is not None and self.crawler.engine is not None
-        slot = self.crawler.engine._slot
-        done = [request for request in self._taken if slot is not None and request not in slot.inprogress]
-        if done:
-            rows = [(self._taken.pop(request),) for request in done]
-            self._pending.execute("BEGIN")
-            self._pending.executemany("DELETE FROM request WHERE id = ?", rows)
-            self._pending.execute("COMMIT")
-
-    def close(self, reason: str) -> "Deferred[None] | None":
-        closed = super().close(reason)
-        if self._pending is not None:
-            self._forget_done()
-            self._pending.execute("PRAGMA user_version = 0")
-            self._pending.close()
-        return closed

@@ -328,7 +328,7 @@ impl Filter {
             )),
             Some(path) => own.lend(py, |table| {
                 let claim = Claim::lay(&path, Duration::ZERO);
-                let _claim = claim.map_err(|error| errors::of_claim(&error, &path))?;
+                let _claim = claim.map_err(|error| errors::of_claim(&error.into(), &path))?;
                 match table.save(&path) {
                     Err(error) if !error.is_in_place() => Err(errors::of_snapshot(&error)),
                     _ => Ok(()),

@@ -328,7 +328,7 @@ impl Union {
         let (entries, slots) = (lanes.count_taken(&incoming.words) as u64, buckets * lanes.slots());
         let is_too_small = |depth: u32| {
             let deeper = incoming.depth.saturating_sub(depth);
-            deeper > 0 && 4 * entries << deeper > 3 * slots as u64
+            deeper > 0 && (4 * entries) << deeper > 3 * slots as u64
         };
         loop {
             let shard = growing.shard(growing.directory.look_up(incoming.start));

@@ -50,6 +50,9 @@ use std::convert::Infallible;
 use std::fmt::Debug;
 use std::ops::Deref;
 
+/// All locks of a shard.
+pub(crate) type AllLocks<'a> = Many<'a, SHARD_STRIPES>;
+
 /// A shard, as its lease describes it.
 #[derive(Clone, Copy)]
 pub(crate) struct Shard<L>(pub L);
@@ -199,7 +202,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Locks every stripe of the shard.
-    pub(crate) fn lock_all(self) -> Result<Many<'a, SHARD_STRIPES>, L::Lapsed> {
+    pub(crate) fn lock_all(self) -> Result<AllLocks<'a>, L::Lapsed> {
         let all = self.own_stripes().collect();
         let locked = self.table().stripes.lock_many(&all);
         self.check_alone()?;

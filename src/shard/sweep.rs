@@ -77,7 +77,7 @@
 
 use crate::layout::geometry::Place;
 use crate::layout::stamps::Moment;
-use crate::shard::{Lease, Shard};
+use crate::shard::{AllLocks, Lease, Shard};
 use crate::table::stripe::{Locks, StripeSet};
 use crate::table::ticking::{Clock, Ticking, Time};
 
@@ -113,8 +113,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
         self.time_after_sweep(locked, [place.first, place.second].map(|bucket| self.stripe(bucket)))
     }
 
-    /// Returns the present time to a caller that holds all locks of the shard. Nothing in it has expired by then.
-    pub(crate) fn swept_time(&self, locked: &impl Locks, ticking: &Ticking) -> (Time, Moment) {
+    /// Returns the present time. Nothing in the shard has expired by then.
+    pub(crate) fn swept_time(&self, locked: &AllLocks<'_>, ticking: &Ticking) -> (Time, Moment) {
         let (time, now) = ticking.time();
         // A tick may have begun since the locks were acquired. It cannot have passed.
         if now.is_passing() {
@@ -123,8 +123,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
         (time, now)
     }
 
-    /// Marks all stripes as swept in this tick. The caller holds all locks of the shard.
-    pub(crate) fn mark_swept(&self, locked: &impl Locks, now: Moment) {
+    /// Marks all stripes as swept in this tick.
+    pub(crate) fn mark_swept(&self, locked: &AllLocks<'_>, now: Moment) {
         self.own_stripes().for_each(|stripe| self.table().stripes.set_swept(locked, stripe, now));
     }
 

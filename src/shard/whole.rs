@@ -6,9 +6,9 @@
 use crate::layout::bucket::{Lanes, Words};
 use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
 use crate::layout::stamps::{ByStamp, STAMPS};
-use crate::shard::{Lease, Permanent, Shard};
+use crate::shard::{AllLocks, Lease, Permanent, Shard};
 use crate::table::Table;
-use crate::table::stripe::{Locks, StripeSet};
+use crate::table::stripe::StripeSet;
 use crate::table::ticking::{Ticking, Time};
 
 /// Fills a shard of a new table with a copy that holds `items` items.
@@ -58,7 +58,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Invalidates all readers that have begun.
-    fn invalidate_all_readers(self, locked: &impl Locks) {
+    fn invalidate_all_readers(self, locked: &AllLocks<'_>) {
         self.own_stripes()
             .for_each(|stripe| self.table().stripes.invalidate_readers(locked, stripe));
     }
@@ -92,7 +92,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Sets the counts of all stripes so that they add up to `items`, in equal parts. The remainder goes one
     /// by one to the stripes from that of `bucket` on.
-    pub(crate) fn share_out(self, locked: &impl Locks, items: i64, bucket: Bucket) {
+    pub(crate) fn share_out(self, locked: &AllLocks<'_>, items: i64, bucket: Bucket) {
         let stripes = self.own_stripes().count() as i64;
         let (each, left) = (items.div_euclid(stripes), items.rem_euclid(stripes));
         let first = self.stripe(bucket);

@@ -20,8 +20,7 @@ use crate::layout::geometry::Place;
 use crate::layout::shrinking::{MergeMatches, Shrinking};
 use crate::layout::stamps::{AgeShift, Moment};
 use crate::shard::path::{self, MAX_MOVES, Path, Steps};
-use crate::shard::{Lease, Shard};
-use crate::table::stripe::Locks;
+use crate::shard::{AllLocks, Lease, Shard};
 use crate::table::ticking::{Ticking, Time};
 use arrayvec::ArrayVec;
 
@@ -42,10 +41,10 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Adds an entry of another filter, unless a lane covers it or is finer. Afterwards, the lane that stands for the
     /// entry is as young as the younger of the two. The fingerprint includes its stamp of `now`, by which nothing in
     /// the shard has expired. Fingerprints lose bits if `shrinking` says how. `counts` is whether the entry counts as
-    /// an item if it is added. The caller holds all locks of the shard.
+    /// an item if it is added.
     pub(super) fn merge_entry(
         self,
-        locked: &impl Locks,
+        locked: &AllLocks<'_>,
         shrinking: Option<&Shrinking>,
         (place, now): (Place, Moment),
         counts: bool,
@@ -92,11 +91,10 @@ impl<'a, L: Lease<'a>> Shard<L> {
         added.map_or(Merged::NoRoom, |()| Merged::Added)
     }
 
-    /// Moves the items on a path, and puts the entry into the lane that this frees. The caller holds all locks of the
-    /// shard.
+    /// Moves the items on a path, and puts the entry into the lane that this frees.
     pub(crate) fn add_along(
         self,
-        locked: &impl Locks,
+        locked: &AllLocks<'_>,
         path: &Path,
         entry: Fingerprint,
         counts: bool,
@@ -154,11 +152,11 @@ impl<'a> Ages<'a> {
         AgeShift { then: Moment::of_tick(there.tick), now, ticks }
     }
 
-    /// Returns the shift to the present time, to a caller that holds all locks of a shard here.
+    /// Returns the shift to the present time, in a shard here.
     pub(super) fn shift_for<'s, L: Lease<'s>>(
         self,
         shard: Shard<L>,
-        locked: &impl Locks,
+        locked: &AllLocks<'_>,
     ) -> AgeShift {
         self.shift(shard.swept_time(locked, self.here))
     }

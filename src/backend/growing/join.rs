@@ -64,8 +64,8 @@
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, SHARD_STRIPES};
 use crate::layout::shrinking::Shrinking;
-use crate::shard::{Lease, Shard};
-use crate::table::stripe::{Locks, StripeSet};
+use crate::shard::{AllLocks, Lease, Shard};
+use crate::table::stripe::StripeSet;
 
 /// The number of items that may be moved to find a place for one.
 const MOST_MOVES: usize = 500;
@@ -100,11 +100,11 @@ impl Whole {
         Some(Whole { words })
     }
 
-    /// Finds places for the items of both shards, whose locks the caller holds. Returns `false` if some item has none.
+    /// Finds places for the items of both shards. Returns `false` if some item has none.
     pub(crate) fn find_places<'a, L: Lease<'a>>(
         &mut self,
-        (lower, lower_locked): (Shard<L>, &impl Locks),
-        (upper, upper_locked): (Shard<L>, &impl Locks),
+        (lower, lower_locked): (Shard<L>, &AllLocks<'_>),
+        (upper, upper_locked): (Shard<L>, &AllLocks<'_>),
         shrinking: &Shrinking,
     ) -> bool {
         for (whole, bucket) in self.words.iter_mut().zip(lower.buckets()) {
@@ -155,12 +155,12 @@ impl Whole {
         })
     }
 
-    /// Stores the whole in the lower shard. The caller holds all locks of both shards, and `publish` stores the entry
+    /// Stores the whole in the lower shard. `publish` stores the entry
     /// and the figures. After that, the upper shard is out of use, though its words are still there.
     pub(crate) fn store<'a, L: Lease<'a>>(
         &self,
-        (lower, lower_locked): (Shard<L>, &impl Locks),
-        (upper, upper_locked): (Shard<L>, &impl Locks),
+        (lower, lower_locked): (Shard<L>, &AllLocks<'_>),
+        (upper, upper_locked): (Shard<L>, &AllLocks<'_>),
         counted: i64,
         publish: impl FnOnce(),
     ) {

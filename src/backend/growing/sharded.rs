@@ -21,12 +21,11 @@ use crate::backend::growing::void::VoidItems;
 use crate::backend::shards::{Loaded, Memory};
 use crate::backend::storage::Storage;
 use crate::error::{self, BuildError, BuildErrorKind, Full, FullKind};
-use crate::layout::geometry::{Mixed, Place, SHARD_STRIPES};
+use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Position;
 use crate::layout::sizing::Layout;
-use crate::shard::{Shard, path};
+use crate::shard::{AllLocks, Shard, path};
 use crate::sync::{Gauge, Mutex, RwLock};
-use crate::table::stripe::{Locks, Many};
 use crate::table::ticking::Ticking;
 
 /// Returns the memory that a filter takes beside itself, its shards and the lists of its directory.
@@ -221,8 +220,8 @@ impl Sharded {
         self.split_locked(shard, &locked)
     }
 
-    /// Splits a shard. The caller holds all its locks, and the `splits` of void items for reading.
-    fn split_locked(&self, shard: Leased<'_>, locked: &impl Locks) -> Result<(), Full> {
+    /// Splits a shard. The caller holds the `splits` of void items for reading.
+    fn split_locked(&self, shard: Leased<'_>, locked: &AllLocks<'_>) -> Result<(), Full> {
         let seen = shard.seen;
         let (site, depth) = (self.site(seen), seen.depth() + 1);
         let shrinking = &self.shared.shrinking;
@@ -271,7 +270,7 @@ impl Sharded {
     ///   double it with each split;
     /// * if the filter would exceed its limit of bytes. A new table leaves room for the directory's next
     ///   level, so that its shards can be used.
-    fn allocate(&self, depth: u32) -> Result<(&Site, Many<'_, SHARD_STRIPES>), Full> {
+    fn allocate(&self, depth: u32) -> Result<(&Site, AllLocks<'_>), Full> {
         let _alone = self.growth.lock();
         let limit = Full::new(FullKind::LimitReached);
         let entries = self.directory.missing_bytes(depth);

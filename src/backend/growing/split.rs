@@ -78,8 +78,8 @@ use crate::layout::SMALL;
 use crate::layout::bucket::Words;
 use crate::layout::geometry::{Bucket, SHARD_STRIPES};
 use crate::layout::shrinking::{Halves, Shrinking};
-use crate::shard::{Lease, Permanent, Shard};
-use crate::table::stripe::{Locks, StripeSet};
+use crate::shard::{AllLocks, Lease, Permanent, Shard};
+use crate::table::stripe::StripeSet;
 
 /// The number of words in a page of memory.
 const PAGE_WORDS: usize = 512;
@@ -95,13 +95,13 @@ pub(crate) struct SplitFigures {
 }
 
 /// Moves the upper half of a shard's items into `upper`, which is empty and has no entry yet. The lower half
-/// stays, and each item keeps the number of its bucket. The caller holds all locks of both shards. `publish`
-/// records the changes, and stores the entries of the halves.
+/// stays, and each item keeps the number of its bucket. `publish` records the changes, and stores the entries of the
+/// halves.
 #[doc(hidden)]
 pub(crate) fn split<'a, L: Lease<'a>>(
     shard: Shard<L>,
-    locked: &impl Locks,
-    (upper, upper_locked): (Shard<Permanent<'_>>, &impl Locks),
+    locked: &AllLocks<'_>,
+    (upper, upper_locked): (Shard<Permanent<'_>>, &AllLocks<'_>),
     shrinking: &Shrinking,
     publish: impl FnOnce(SplitFigures),
 ) {

@@ -41,7 +41,7 @@ pub fn full(set: &Set, kind: FullKind) -> Refusal {
 
 /// The error for a set that cannot be made.
 pub fn not_made(error: BuildError, about: &About) -> Refusal {
-    Refusal::Text(errors::of_build(error.kind(), about))
+    Refusal::Text(errors::of_build(&error, about))
 }
 
 /// Refuses to take so many bytes more for a set.

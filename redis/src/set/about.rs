@@ -1,6 +1,8 @@
 //! What a set was made of: all that a replica needs to make the same one.
 
-use koel::{BuildError, Builder, ConcurrentCuckooFilter, PersistentHasher, StableHash, Window};
+use koel::{
+    BuildError, Builder, ConcurrentCuckooFilter, PersistentHasher, Plan, StableHash, Window,
+};
 
 /// A filter of koel: of fixed size, or one that grows.
 pub type Filter = ConcurrentCuckooFilter<StableHash>;
@@ -89,9 +91,9 @@ impl About {
         self.builder().build()
     }
 
-    /// The bytes that a filter of it begins with.
-    pub fn filter_bytes(&self) -> Result<usize, BuildError> {
-        self.builder().initial_bytes()
+    /// What a filter of it would be.
+    pub fn plan(&self) -> Result<Plan, BuildError> {
+        self.builder().plan()
     }
 
     fn builder(&self) -> Builder<StableHash> {
@@ -107,20 +109,6 @@ impl About {
             builder = builder.growing().expected_growth(growth.max(MIN_GROWTH));
         }
         builder
-    }
-
-    /// The lowest rate, to two digits, that a filter with the other options can keep. It depends on the expected
-    /// growth, and not on the size of the first table, so a filter for one item shows it.
-    pub fn least_rate(&self) -> f64 {
-        let (mut refused, mut kept) = (self.rate, 0.5_f64);
-        while kept / refused > 1.001 {
-            let between = refused.sqrt() * kept.sqrt();
-            let builder = self.builder().capacity(1).false_positive_rate(between);
-            let is_kept = builder.initial_bytes().is_ok();
-            *(if is_kept { &mut kept } else { &mut refused }) = between;
-        }
-        // Two digits are off by a twentieth at most.
-        1.05 * kept
     }
 
     /// Whether a set of it begins with few items. One of large capacity takes its memory at once.

@@ -61,7 +61,7 @@ impl<'a> Chunk<'a> {
             (1, hashes) => {
                 // Of anything else, a set would have had a filter from the start.
                 let about = about_of(front).filter(About::begins_small)?;
-                about.filter_bytes().ok()?;
+                about.plan().ok()?;
                 let hashes = hashes.iter().copied().map(Prehashed).collect();
                 Some(Chunk::Few(about, Few::of(hashes)?))
             }

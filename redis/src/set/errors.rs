@@ -3,20 +3,21 @@
 
 use crate::set::about::About;
 use koel::{
-    BuildErrorKind, FullKind, SnapshotError, SnapshotErrorKind, UnionError, UnionErrorKind,
+    BuildError, BuildErrorKind, FullKind, SnapshotError, SnapshotErrorKind, UnionError,
+    UnionErrorKind,
 };
 use std::fmt;
 
 /// The reply to a command whose set cannot be made, with its code.
-pub fn of_build(kind: BuildErrorKind, about: &About) -> String {
-    match kind {
+pub fn of_build(error: &BuildError, about: &About) -> String {
+    match error.kind() {
         BuildErrorKind::RateTooSmall => {
             let how = if about.grows() {
                 ", or reserve with EXPANSION 0, which allows for less"
             } else {
                 ""
             };
-            let least = about.least_rate();
+            let least = error.least_rate().unwrap_or(1.0);
             format!(
                 "ERR an ERROR_RATE of {:e} is out of reach; give {least:.1e} or more{how}",
                 about.rate

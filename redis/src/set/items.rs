@@ -37,7 +37,7 @@ impl Set {
                 limited(&counted.filter, most, act).map_err(|full| full.kind())
             }
             Body::Few(few) => {
-                if self.about.filter_bytes().is_ok_and(|bytes| bytes > most) {
+                if self.about.plan().is_ok_and(|plan| plan.initial_bytes > most) {
                     return Err(FullKind::LimitReached);
                 }
                 let filter = filter_of(&self.about, few).ok_or(FullKind::NoMemory)?;
@@ -200,19 +200,13 @@ impl Set {
         if self.about.hasher != other.about.hasher {
             return Err(Apart::SEED);
         }
-        let other = match &other.body {
-            Body::Filter(other) => &other.filter,
-            // A few items can be taken over by any set.
-            _ => return Ok(()),
-        };
-        let checked = match &self.body {
-            Body::Filter(own) => own.filter.check_union(other),
-            _ => {
-                let own = self.about.build().map_err(|_| Apart::NO_MEMORY)?;
-                own.check_union(other)
+        match (&self.body, &other.body) {
+            (Body::Filter(own), Body::Filter(other)) => {
+                own.filter.check_union(&other.filter).map_err(|error| Apart::of(&error))
             }
-        };
-        checked.map_err(|error| Apart::of(&error))
+            // A few items can be taken over by any set. Those of this set become a filter, which is checked then.
+            _ => Ok(()),
+        }
     }
 
     /// Returns a copy that has what the other sets have, too. It takes no more than `most` bytes, unless this set takes

@@ -74,7 +74,7 @@ impl Body {
 impl Set {
     pub fn new(about: About) -> Result<Self, BuildError> {
         // Also a set of few items has to be able to become a filter.
-        about.filter_bytes()?;
+        about.plan()?;
         let body = match about.begins_small() {
             true => Body::Few(Few::default()),
             false => Body::of(about.build()?),
@@ -84,7 +84,7 @@ impl Set {
 
     /// The bytes of a new set of it.
     pub fn bytes_of_new(about: &About) -> Result<usize, BuildError> {
-        let filter = about.filter_bytes()?;
+        let filter = about.plan()?.initial_bytes;
         Ok(size_of::<Self>() + if about.begins_small() { 0 } else { filter })
     }
 

@@ -10,7 +10,7 @@ pub type Filter = ConcurrentCuckooFilter<StableHash>;
 /// What a set was made of, and what clients are told of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct About {
-    /// The items that fit at first. A set of fixed size takes exactly as many.
+    /// The items that fit at first. A set of fixed size takes at least as many.
     pub capacity: u64,
     /// The false-positive rate that was asked for.
     pub rate: f64,

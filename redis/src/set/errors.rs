@@ -61,11 +61,6 @@ impl Apart {
     );
     pub const HALF: Self =
         Apart("ERR one of the filters is still being loaded by CF.LOADCHUNK; it lacks chunks");
-    /// Together they have more items than fit into a set of fixed size.
-    pub const TOO_MANY: Self = Apart(
-        "ERR the filters have more items together than the destination was made for, which has a fixed size; nothing \
-         has changed",
-    );
     pub const NO_ROOM: Self = Apart(
         "ERR there is no room for all items of the other filters in the destination; nothing has changed",
     );
@@ -75,7 +70,7 @@ impl Apart {
         "OOM the destination would take more than koel.max-bytes; raise that, or remove items; nothing has changed",
     );
 
-    /// Of a filter that grows, and refuses an item for this reason.
+    /// Of a filter that refuses an item for this reason.
     pub fn of_full(kind: FullKind) -> Self {
         match kind {
             FullKind::LimitReached => Apart::TOO_LARGE,

@@ -1,8 +1,7 @@
 //! What a key has: a set of items, whatever the server.
 //!
 //! * [`about`] is what it was made of.
-//! * [`few`] has a few items; from there on it is a filter of koel. If that is of fixed size, [`count`] has the
-//!   number of its items.
+//! * [`few`] has a few items; from there on it is a filter of koel.
 //! * [`items`] is what is done to items, [`time`] what makes them expire,
 //! * [`moves`] takes the set elsewhere, in [`chunk`]s, of which [`assembly`] makes it again.
 //! * [`totals`] has the figures of all sets together.
@@ -11,17 +10,17 @@
 pub mod about;
 pub mod assembly;
 pub mod chunk;
-mod count;
 pub mod errors;
 pub mod few;
 pub mod items;
 pub mod moves;
+#[cfg(test)]
+mod tests;
 pub mod time;
 pub mod totals;
 
 use crate::set::about::{About, Filter};
 use crate::set::assembly::Assembly;
-use crate::set::count::Count;
 use crate::set::few::Few;
 use koel::{BuildError, Prehashed, Stats};
 use std::hash::BuildHasher;
@@ -36,8 +35,7 @@ pub struct Set {
 
 enum Body {
     Few(Few),
-    /// In a box: a filter is large, and most keys may have few items.
-    Filter(Box<Counted>),
+    Filter(Arc<Filter>),
     /// A set that a client is loading, chunk by chunk.
     Half(Box<Assembly>),
 }
@@ -56,18 +54,11 @@ pub struct Shrunk {
 const AT_ONCE: usize = 8;
 const MOST_VISITS: usize = 64;
 
-struct Counted {
-    filter: Arc<Filter>,
-    /// Of one of fixed size.
-    count: Option<Count>,
-}
-
 impl Body {
     /// The limit of a filter that was saved elsewhere ends here.
     fn of(filter: Filter) -> Self {
         filter.set_max_bytes(usize::MAX);
-        let count = (!filter.grows()).then(|| Count::of(&filter));
-        Body::Filter(Box::new(Counted { filter: totals::count(filter), count }))
+        Body::Filter(totals::count(filter))
     }
 }
 
@@ -99,7 +90,7 @@ impl Set {
 
     fn filter(&self) -> Option<&Filter> {
         match &self.body {
-            Body::Filter(counted) => Some(&counted.filter),
+            Body::Filter(filter) => Some(filter),
             _ => None,
         }
     }
@@ -126,22 +117,18 @@ impl Set {
         Prehashed(self.about.hasher.hash_one(item))
     }
 
+    /// The number of items. This ends a tick that is passing: what has expired is not counted, so replicas tell the
+    /// same.
     pub fn len(&self) -> usize {
+        self.finish_tick();
         match &self.body {
             Body::Few(few) => few.hashes().len(),
-            Body::Filter(counted) => match &counted.count {
-                Some(count) => count.items(counted.filter.present_tick()) as usize,
-                None => counted.filter.len(),
-            },
+            Body::Filter(filter) => filter.len(),
             Body::Half(_) => 0,
         }
     }
 
-    /// Whether nothing is in it, or nothing but what has expired.
     pub fn is_empty(&self) -> bool {
-        if self.about.grows() {
-            self.finish_tick();
-        }
         self.len() == 0
     }
 
@@ -149,21 +136,16 @@ impl Set {
     pub fn bytes(&self) -> usize {
         let body = match &self.body {
             Body::Few(few) => few.bytes(),
-            Body::Filter(counted) => counted.filter.size_in_bytes(),
+            Body::Filter(filter) => filter.size_in_bytes(),
             Body::Half(assembly) => assembly.bytes(),
         };
         size_of::<Self>() + body
     }
 
-    /// The figures of its filter, if it has one. This adds up those of all its parts, once.
+    /// The figures of its filter, if it has one. This ends a tick that is passing, and adds up the figures of all parts.
     pub fn stats(&self) -> Option<Stats> {
-        let Body::Filter(counted) = &self.body else { return None };
-        let mut stats = counted.filter.stats();
-        if counted.count.is_some() {
-            // What has expired is not counted, though it may still be in the table.
-            stats.items = self.len();
-        }
-        Some(stats)
+        self.finish_tick();
+        self.filter().map(Filter::stats)
     }
 
     /// Whether [compacting](Self::compact) makes it anew.

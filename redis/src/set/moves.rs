@@ -4,9 +4,8 @@
 
 use crate::set::about::{About, Filter};
 use crate::set::assembly::{Assembly, Part, Trouble};
-use crate::set::count::Count;
 use crate::set::items::{limited, of_body};
-use crate::set::{Body, Counted, Set, chunk, filter_of, totals};
+use crate::set::{Body, Set, chunk, filter_of};
 use koel::SnapshotError;
 use std::sync::Arc;
 
@@ -54,8 +53,8 @@ impl Set {
         match &self.body {
             Body::Few(few) => visit(&chunk::of_few(&self.about, few)),
             Body::Half(_) => visit(&chunk::half()),
-            Body::Filter(counted) => {
-                for piece in counted.filter.pieces(PIECE_BYTES) {
+            Body::Filter(filter) => {
+                for piece in filter.pieces(PIECE_BYTES) {
                     visit(piece?.as_bytes());
                 }
                 visit(&chunk::of_about(&self.about));
@@ -80,7 +79,7 @@ impl Set {
     /// Returns its filter, or the one that a few items would become, if there is memory for it.
     fn as_filter(&self) -> Option<Arc<Filter>> {
         match &self.body {
-            Body::Filter(counted) => Some(counted.filter.clone()),
+            Body::Filter(filter) => Some(filter.clone()),
             Body::Few(few) => filter_of(&self.about, few).map(Arc::new),
             Body::Half(_) => None,
         }
@@ -97,11 +96,8 @@ impl Set {
             Body::Few(few) => Body::Few(few.clone()),
             // Its chunks have to be loaded there, too.
             Body::Half(_) => Body::Half(Box::default()),
-            Body::Filter(counted) => {
-                let filter = limited(&counted.filter, of_body(most), Filter::try_clone).ok()?;
-                filter.set_max_bytes(usize::MAX);
-                let count = counted.count.as_ref().map(Count::again);
-                Body::Filter(Box::new(Counted { filter: totals::count(filter), count }))
+            Body::Filter(filter) => {
+                Body::of(limited(filter, of_body(most), Filter::try_clone).ok()?)
             }
         };
         Some(Set { about: self.about, body })

@@ -1,7 +1,7 @@
 //! What is done to the items of a set.
 
-use crate::set::about::Filter;
-use crate::set::errors::Apart;
+use crate::set::errors::MergeError;
+use crate::set::spec::Filter;
 use crate::set::{Body, Set, filter_of};
 use koel::{Full, FullKind, Prehashed, UnionErrorKind};
 
@@ -24,10 +24,10 @@ impl Set {
             Body::Half(_) => Err(FullKind::NoRoomNearby),
             Body::Filter(filter) => limited(filter, most, act).map_err(|full| full.kind()),
             Body::Few(few) => {
-                if self.about.plan().is_ok_and(|plan| plan.initial_bytes > most) {
+                if self.spec.plan().is_ok_and(|plan| plan.initial_bytes > most) {
                     return Err(FullKind::LimitReached);
                 }
-                let filter = filter_of(&self.about, few).ok_or(FullKind::NoMemory)?;
+                let filter = filter_of(&self.spec, few).ok_or(FullKind::NoMemory)?;
                 let done = limited(&filter, most, act).map_err(|full| full.kind())?;
                 self.body = Body::of(filter);
                 Ok(done)
@@ -142,21 +142,21 @@ impl Set {
             Body::Few(few) => few.remove(hash),
             Body::Half(_) => false,
         };
-        self.about.deleted += u64::from(removed);
+        self.spec.deleted += u64::from(removed);
         removed
     }
 
     /// Tells why the other set cannot be taken over, if it cannot.
-    pub fn check_alike(&self, other: &Set) -> Result<(), Apart> {
+    pub fn check_alike(&self, other: &Set) -> Result<(), MergeError> {
         if self.is_half() || other.is_half() {
-            return Err(Apart::HALF);
+            return Err(MergeError::HALF);
         }
-        if self.about.hasher != other.about.hasher {
-            return Err(Apart::SEED);
+        if self.spec.hasher != other.spec.hasher {
+            return Err(MergeError::SEED);
         }
         match (&self.body, &other.body) {
             (Body::Filter(own), Body::Filter(other)) => {
-                own.check_union(other).map_err(|error| Apart::of(&error))
+                own.check_union(other).map_err(|error| MergeError::of(&error))
             }
             // A few items can be taken over by any set. Those of this set become a filter, which is checked then.
             _ => Ok(()),
@@ -165,36 +165,36 @@ impl Set {
 
     /// Returns a copy that has what the other sets have, too. It takes no more than `most` bytes, unless this set takes
     /// more. The sets are [alike](Self::check_alike).
-    pub fn merged(&self, others: &[&Set], most: usize) -> Result<Set, Apart> {
+    pub fn merged(&self, others: &[&Set], most: usize) -> Result<Set, MergeError> {
         self.finish_tick();
         others.iter().for_each(|other| other.finish_tick());
-        let mut merged = self.try_clone_within(most).ok_or(Apart::NO_MEMORY)?;
+        let mut merged = self.try_clone_within(most).ok_or(MergeError::NO_MEMORY)?;
         others.iter().try_for_each(|other| merged.merge_one(other, most))?;
         match merged.bytes() <= most.max(self.bytes()) {
             true => Ok(merged),
-            false => Err(Apart::TOO_LARGE),
+            false => Err(MergeError::TOO_LARGE),
         }
     }
 
-    fn merge_one(&mut self, other: &Set, most: usize) -> Result<(), Apart> {
+    fn merge_one(&mut self, other: &Set, most: usize) -> Result<(), MergeError> {
         let other = match &other.body {
-            Body::Half(_) => return Err(Apart::HALF),
+            Body::Half(_) => return Err(MergeError::HALF),
             Body::Filter(other) => other,
             Body::Few(few) => {
                 let mut hashes = few.hashes().iter();
                 let added = hashes.try_for_each(|hash| self.add_if_absent(*hash, most).map(drop));
-                return added.map_err(Apart::of_full);
+                return added.map_err(MergeError::of_full);
             }
         };
         if let Body::Few(_) = &self.body {
             // Into a filter of its own.
-            self.in_filter(most, |_| Ok(())).map_err(Apart::of_full)?;
+            self.in_filter(most, |_| Ok(())).map_err(MergeError::of_full)?;
         }
-        let own = self.filter().ok_or(Apart::HALF)?;
+        let own = self.filter().ok_or(MergeError::HALF)?;
         let added = limited(own, of_body(most), |filter| filter.union(other));
         added.map(drop).map_err(|error| match error.kind() {
-            UnionErrorKind::Full { reason, .. } => Apart::of_full(reason),
-            _ => Apart::of(&error),
+            UnionErrorKind::Full { reason, .. } => MergeError::of_full(reason),
+            _ => MergeError::of(&error),
         })
     }
 }

@@ -1,15 +1,16 @@
 //! Sets are equal if the same was done to them, however far the ticks have come that pass in them.
 
 use crate::set::Set;
-use crate::set::about::About;
 use crate::set::items::Answer;
+use crate::set::spec::FilterSpec;
 use koel::{FullKind, Prehashed, StableHash};
 
 /// A set of this expansion, in the tick 1,000.
 fn set(capacity: u64, expansion: u16) -> Set {
     let hasher = StableHash::with_seed(7);
-    let about = About { hasher, expansion, forget_after: 14, ..About::new(capacity, 0.01) };
-    let Ok(set) = Set::new(about) else { panic!("no memory") };
+    let spec =
+        FilterSpec { hasher, expansion, forget_after: 14, ..FilterSpec::new(capacity, 0.01) };
+    let Ok(set) = Set::new(spec) else { panic!("no memory") };
     set.begin_tick(1_000);
     set
 }

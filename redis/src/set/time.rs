@@ -12,7 +12,7 @@
 //! And whatever saves, copies, compares or counts a set ends its tick first. Only lookups can see that something is left
 //! to erase.
 
-use crate::set::about::Filter;
+use crate::set::spec::Filter;
 use crate::set::{Set, totals};
 use koel::Window;
 use std::sync::atomic::Ordering;

@@ -9,7 +9,7 @@ pub type Filter = ConcurrentCuckooFilter<StableHash>;
 
 /// What a set was made of, and what clients are told of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct About {
+pub struct FilterSpec {
     /// The items that fit at first. A set of fixed size takes at least as many.
     pub capacity: u64,
     /// The false-positive rate that was asked for.
@@ -38,7 +38,7 @@ const SMALL_CAPACITY: u64 = 16_384;
 /// A growing set of large capacity keeps its rate while it grows by this factor at least.
 const MIN_GROWTH: f64 = 16.0;
 
-impl About {
+impl FilterSpec {
     /// The most items that a set can be made for.
     pub const MAX_CAPACITY: u64 = 1 << 30;
     pub const BUCKET_SIZE: u8 = 2;
@@ -47,7 +47,7 @@ impl About {
 
     /// A set of this capacity and rate that grows, with a seed of its own.
     pub fn new(capacity: u64, rate: f64) -> Self {
-        About {
+        FilterSpec {
             capacity,
             rate,
             hasher: StableHash::random(),
@@ -65,7 +65,7 @@ impl About {
         let capacity = filter.capacity().max(1) as u64;
         let rate = filter.false_positive_rate_at_capacity().clamp(1e-300, 0.999);
         let window = filter.window();
-        About {
+        FilterSpec {
             hasher: *filter.hasher(),
             expansion: if filter.grows() { Self::EXPANSION } else { 0 },
             forget_after: window.map_or(0, Window::seconds),

@@ -134,19 +134,20 @@ struct Parts<K> {
     text: Cow<'static, str>,
     path: Option<PathBuf>,
     offset: Option<u64>,
+    least_rate: Option<f64>,
     cause: Option<Arc<io::Error>>,
 }
 
 impl<K> Error<K> {
     pub(crate) fn new(kind: K, text: impl Into<Cow<'static, str>>) -> Self {
-        let (text, path, offset, cause) = (text.into(), None, None, None);
-        Error(Box::new(Parts { kind, text, path, offset, cause }))
+        let (path, offset, least_rate, cause) = (None, None, None, None);
+        Error(Box::new(Parts { kind, text: text.into(), path, offset, least_rate, cause }))
     }
 
     /// The same error of another kind.
     pub(crate) fn with_kind<L>(self, kind: L) -> Error<L> {
-        let Parts { text, path, offset, cause, .. } = *self.0;
-        Error(Box::new(Parts { kind, text, path, offset, cause }))
+        let Parts { text, path, offset, least_rate, cause, .. } = *self.0;
+        Error(Box::new(Parts { kind, text, path, offset, least_rate, cause }))
     }
 
     /// The same error, of the file at this path.
@@ -160,6 +161,12 @@ impl<K> Error<K> {
     /// The same error, at this byte of a file or piece.
     pub(crate) fn at_byte(mut self, offset: u64) -> Self {
         self.0.offset = Some(offset);
+        self
+    }
+
+    /// The same error, with the lowest rate that can be had.
+    pub(crate) fn with_least_rate(mut self, rate: f64) -> Self {
+        self.0.least_rate = Some(rate);
         self
     }
 
@@ -208,6 +215,22 @@ impl<K> Error<K> {
     /// ```
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
+    }
+
+    /// Returns the lowest false-positive rate that the filter could have with its other settings, rounded up to two
+    /// digits, if it was to have [a lower one](BuildErrorKind::RateTooSmall).
+    ///
+    /// ```
+    /// use koel::ConcurrentCuckooFilter;
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(100);
+    /// let error = builder.clone().false_positive_rate(1e-12).plan().unwrap_err();
+    /// let rate = error.least_rate().expect("it was too low");
+    /// assert_eq!(rate, 8e-10);
+    /// assert!(builder.false_positive_rate(rate).plan().is_ok());
+    /// ```
+    pub fn least_rate(&self) -> Option<f64> {
+        self.0.least_rate
     }
 
     /// Returns the error of the system, if the system reported one.
@@ -281,7 +304,8 @@ pub enum BuildErrorKind {
     NoCapacity,
     /// The false-positive rate is not strictly between 0 and 1.
     InvalidRate,
-    /// The false-positive rate is lower than the longest fingerprints can achieve.
+    /// The false-positive rate is lower than the longest fingerprints can achieve, which is the
+    /// [`least_rate`](Error::least_rate) of the error.
     RateTooSmall,
     /// The table would be larger than the address space.
     CapacityOverflow,

@@ -200,7 +200,7 @@ mod window;
 pub use durable::{DurableError, DurableErrorKind, DurableFilter, DurableOptions, SyncPolicy};
 pub use error::{BuildError, BuildErrorKind, Error, Full, FullKind, UnionError, UnionErrorKind};
 pub use filter::ConcurrentCuckooFilter;
-pub use filter::builder::Builder;
+pub use filter::builder::{Builder, Plan};
 pub use hash::{
     Key, PersistentHasher, Prehashed, RandomHasher, RandomState, StableHash, StableHasher,
 };

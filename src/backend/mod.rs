@@ -29,6 +29,7 @@ pub(crate) mod storage;
 use crate::backend::fixed::{Fixed, FixedShards};
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::sharded::shards::GrowingShards;
+use crate::backend::growing::tables::Tables;
 use crate::backend::shards::{Adding, Loaded, Shards, ask, settle};
 use crate::backend::storage::Storage;
 use crate::error::{BuildError, Full};
@@ -261,6 +262,13 @@ impl Backend {
             false => layout.own_bytes + Fixed::heap_bytes_of(layout),
             true => Sharded::initial_bytes(layout),
         }
+    }
+
+    /// Estimates the number of bytes that a filter of this layout takes when it has grown to this number of shards.
+    pub(crate) fn bytes_with(layout: &Layout, shards: usize) -> usize {
+        let all = if layout.grows { Tables::all_with(&layout.geometry, shards) } else { shards };
+        let geometry = layout.geometry.with_shards(all);
+        Self::initial_bytes(&Layout { geometry, ..layout.clone() })
     }
 
     /// Makes the backend of a filter from a file or pieces. The error is the number of bytes that could not

@@ -127,7 +127,7 @@ mod tests {
                             window: None,
                             grows: growth.is_some(),
                             expected_growth: growth,
-                            max_bytes: None,
+                            ..Settings::default()
                         };
                         // Not all combinations are filters.
                         if let Ok(filter) = asked.layout() {

@@ -1,4 +1,4 @@
-//! The builder and the constructors. `build` checks all settings, once.
+//! The builder and the constructors. `plan` and `build` check all settings, once.
 
 use crate::backend::Backend;
 use crate::error::{BuildError, BuildErrorKind};
@@ -6,6 +6,7 @@ use crate::filter::ConcurrentCuckooFilter;
 use crate::hash::RandomState;
 use crate::layout::sizing::{Layout, layout_for};
 use crate::layout::stamps::MAX_TICKS;
+use crate::snapshot::write::file_bytes_with;
 use crate::window::Window;
 use std::time::Duration;
 
@@ -80,6 +81,22 @@ const DEFAULT_RATE: f64 = 0.000_12;
 /// growth does (see the table in the guide).
 const DEFAULT_GROWTH: f64 = 256.0;
 
+/// The capacity of a [seen-set](Builder::seen_set), unless one is set: little enough to begin with one shard.
+const SEEN_CAPACITY: usize = 10_000;
+
+/// Returns the growth of a [seen-set](Builder::seen_set), unless one is set.
+fn growth_of_seen(is_capacity_known: bool, forgets: bool, rate: f64) -> f64 {
+    match (is_capacity_known, forgets) {
+        (true, _) => 4.0,
+        // Stamps take up to 6 of the bits that growth would take.
+        (false, true) => 128.0,
+        // At 32 bits a fingerprint, which the rate takes anyway: some 200 million items.
+        (false, false) if rate == Plan::SEEN_SET_RATE => 8_192.0,
+        // At a higher rate, more growth would take longer fingerprints.
+        (false, false) => DEFAULT_GROWTH,
+    }
+}
+
 /// Configures and builds a filter: its capacity, false-positive rate and hasher, and whether it grows.
 ///
 /// A builder is made by [`ConcurrentCuckooFilter::builder`].
@@ -110,6 +127,8 @@ pub(crate) struct Settings {
     /// The window of [`forgets_after`](Builder::forgets_after), whose ticks are in `remembers`.
     pub window: Option<Window>,
     pub grows: bool,
+    /// Whether what is not set is that of a [seen-set](Builder::seen_set).
+    pub is_seen_set: bool,
     pub expected_growth: Option<f64>,
     pub max_bytes: Option<usize>,
 }
@@ -117,8 +136,8 @@ pub(crate) struct Settings {
 impl Settings {
     /// Returns the layout of a new filter, but for the size of its own fields.
     pub(crate) fn layout(&self) -> Result<Layout, BuildError> {
-        let Settings { remembers, grows, expected_growth, max_bytes, .. } = *self;
-        let capacity = self.capacity.ok_or_else(|| {
+        let Settings { remembers, grows, is_seen_set, expected_growth, max_bytes, .. } = *self;
+        let capacity = self.capacity.or(is_seen_set.then_some(SEEN_CAPACITY)).ok_or_else(|| {
             let text = "no capacity was given: set the number of items with .capacity(n)";
             BuildError::new(BuildErrorKind::NoCapacity, text)
         })?;
@@ -137,8 +156,13 @@ impl Settings {
             );
             return Err(BuildError::new(BuildErrorKind::NotGrowing, text));
         }
-        let rate = self.false_positive_rate.unwrap_or(DEFAULT_RATE);
-        let growth = grows.then(|| expected_growth.unwrap_or(DEFAULT_GROWTH));
+        let default_rate = if is_seen_set { Plan::SEEN_SET_RATE } else { DEFAULT_RATE };
+        let rate = self.false_positive_rate.unwrap_or(default_rate);
+        let default_growth = match is_seen_set {
+            true => growth_of_seen(self.capacity.is_some(), ticks > 0, rate),
+            false => DEFAULT_GROWTH,
+        };
+        let growth = grows.then(|| expected_growth.unwrap_or(default_growth));
         let layout = layout_for(capacity, rate, ticks, growth)?;
         Ok(Layout { max_bytes: max_bytes.unwrap_or(usize::MAX), ..layout })
     }
@@ -306,6 +330,29 @@ impl<S> Builder<S> {
         self
     }
 
+    /// Makes the filter [grow](Self::growing), and lets it choose what is not set: for a set of items that were seen, of
+    /// which nobody knows how many will come. `koel dedup` and the wheel build their filters so.
+    ///
+    /// | | unless it is set |
+    /// |---|---|
+    /// | [rate](Self::false_positive_rate) | [a millionth](Plan::SEEN_SET_RATE) |
+    /// | [capacity](Self::capacity) | 10,000: one shard |
+    /// | [growth](Self::expected_growth) | 4 if the capacity is set; otherwise 8,192 at a rate of a millionth, 256 at another rate, and 128 if the filter forgets |
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let seen = ConcurrentCuckooFilter::builder().seen_set();
+    /// assert_eq!(seen.plan()?.planned_items, 81_920_000);
+    /// let seen = seen.capacity(1_000_000).plan()?;
+    /// assert_eq!(seen.planned_items, 4_000_000);
+    /// assert!(seen.false_positive_rate_at_capacity < 1e-6);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn seen_set(mut self) -> Self {
+        (self.settings.grows, self.settings.is_seen_set) = (true, true);
+        self
+    }
+
     /// Sets the factor by which a [growing](Self::growing) filter may grow before it exceeds its false-positive rate,
     /// and before the oldest fingerprints run out of bits.
     ///
@@ -383,9 +430,7 @@ impl<S> Builder<S> {
         Ok(filter)
     }
 
-    /// Returns the number of bytes that the filter would begin with, without building it.
-    ///
-    /// A filter of fixed size never takes more.
+    /// Returns what the filter would be, without building it. Allocates nothing.
     ///
     /// # Errors
     ///
@@ -395,19 +440,105 @@ impl<S> Builder<S> {
     /// use koel::ConcurrentCuckooFilter;
     ///
     /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000_000);
-    /// assert_eq!(builder.initial_bytes()?, builder.build()?.size_in_bytes());
+    /// assert_eq!(builder.plan()?.initial_bytes, builder.build()?.size_in_bytes());
     ///
     /// let huge = ConcurrentCuckooFilter::builder().capacity(1 << 40);
-    /// assert!(huge.initial_bytes()? > 1 << 41);
+    /// assert!(huge.plan()?.initial_bytes > 1 << 41);
     /// # Ok::<(), koel::BuildError>(())
     /// ```
-    pub fn initial_bytes(&self) -> Result<usize, BuildError> {
-        Ok(Backend::initial_bytes(&self.layout()?))
+    pub fn plan(&self) -> Result<Plan, BuildError> {
+        self.layout().map(Plan::of)
     }
 
     /// Checks the settings, and plans the filter.
     fn layout(&self) -> Result<Layout, BuildError> {
         let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
         Ok(Layout { own_bytes, ..self.settings.layout()? })
+    }
+}
+
+/// What a filter would be, as [`Builder::plan`] returns it.
+///
+/// ```
+/// use koel::ConcurrentCuckooFilter;
+///
+/// let builder = ConcurrentCuckooFilter::builder().capacity(100_000).growing();
+/// let plan = builder.false_positive_rate(0.001).expected_growth(100.0).plan()?;
+/// assert_eq!(plan.fingerprint_bits, 20);
+/// assert!(plan.false_positive_rate_at_capacity < 0.001);
+/// assert_eq!(plan.planned_items, 10_000_000);
+/// assert!(plan.bytes_for(10_000_000) < 50_000_000);
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Plan {
+    /// Whether the filter grows.
+    pub grows: bool,
+    /// The number of distinct items that fit at first, and at all if the filter does not grow.
+    pub capacity: usize,
+    /// The growth up to which the filter keeps its rate, which is 1 for a fixed filter.
+    pub expected_growth: f64,
+    /// The number of distinct items up to which the filter keeps its rate, at least: its capacity times its growth.
+    pub planned_items: usize,
+    /// The number of bits in a fingerprint.
+    pub fingerprint_bits: u32,
+    /// The false-positive rate of the filter with `capacity` items, or after its expected growth. This is at most the
+    /// rate that was asked for.
+    pub false_positive_rate_at_capacity: f64,
+    /// The number of bytes that the filter takes when it is built. A fixed filter never takes more.
+    pub initial_bytes: usize,
+    layout: Layout,
+}
+
+impl Plan {
+    /// The false-positive rate of a [seen-set](Builder::seen_set), unless one is set.
+    pub const SEEN_SET_RATE: f64 = 1e-6;
+
+    fn of(layout: Layout) -> Self {
+        Plan {
+            grows: layout.grows,
+            capacity: layout.capacity,
+            expected_growth: layout.expected_growth,
+            planned_items: (layout.capacity as f64 * layout.expected_growth) as usize,
+            fingerprint_bits: layout.lanes().fingerprint_bits(),
+            false_positive_rate_at_capacity: layout.rate,
+            initial_bytes: Backend::initial_bytes(&layout),
+            layout,
+        }
+    }
+
+    /// Estimates the number of bytes of the filter with this number of distinct items, which were added one after the
+    /// other.
+    ///
+    /// The estimate is right to within a few percent, or to within one shard, or one table of 2 MiB in filters of more
+    /// than 16 MiB. Beyond the [expected growth](Builder::expected_growth), a filter takes more.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
+    /// let (planned, filter) = (builder.plan()?.bytes_for(1_000_000), builder.build()?);
+    /// assert!((0..1_000_000).all(|item| filter.insert(&item).is_ok()));
+    /// assert!((0.95..1.05).contains(&(planned as f64 / filter.size_in_bytes() as f64)));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn bytes_for(&self, items: usize) -> usize {
+        Backend::bytes_with(&self.layout, self.layout.shards_with(items))
+    }
+
+    /// Estimates the number of bytes of a file of the filter with this number of distinct items, as
+    /// [`bytes_for`](Self::bytes_for) does.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000_000);
+    /// let plan = builder.plan()?;
+    /// assert!(plan.file_bytes_for(1_000_000) < plan.bytes_for(1_000_000) as u64);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn file_bytes_for(&self, items: usize) -> u64 {
+        file_bytes_with(&self.layout, self.layout.shards_with(items))
     }
 }

@@ -94,6 +94,33 @@ impl Layout {
         }
     }
 
+    /// Estimates the number of shards of a filter of this layout to which so many distinct items were added.
+    ///
+    /// A shard is split when it is full. Within a root, the share of a shard rises with its position, so the shards of a
+    /// level that are full are its last ones.
+    pub(crate) fn shards_with(&self, items: usize) -> usize {
+        if !self.grows {
+            return self.geometry.shards();
+        }
+        let slots = f64::from(self.geometry.buckets()) * self.lanes().slots() as f64;
+        let full = slots * form_of(self.lanes()).load;
+        let in_a_root = items as f64 / self.geometry.shards() as f64;
+        let root = Roots { count: 1, ..self.roots() };
+        let split_at = |level: u32| {
+            let (mut first, mut end) = (0, 1usize << level);
+            while first < end {
+                let middle = first.midpoint(end);
+                match in_a_root * root.share(middle, level) > full {
+                    true => end = middle,
+                    false => first = middle + 1,
+                }
+            }
+            (1 << level) - first
+        };
+        let splits: usize = (0..31).map(split_at).take_while(|splits| *splits > 0).sum();
+        (1 + splits).saturating_mul(self.geometry.shards()).min(MAX_SHARDS as usize)
+    }
+
     /// Estimates the false-positive rate with this number of shards and items, as if the items had come while the
     /// filter grew to this size.
     fn rate_with(&self, shards: usize, items: usize) -> f64 {
@@ -108,6 +135,7 @@ impl Layout {
 }
 
 /// One form of a bucket: the lanes that it is cut into, and how full tables of such buckets get.
+#[derive(Clone, Copy)]
 struct Form {
     lanes: Lanes,
     /// The load that large tables are planned for: 1 to 3 % less than they reach on average.
@@ -211,12 +239,17 @@ impl Form {
     }
 }
 
-/// Returns the load up to which hardly any shard of these lanes is split.
-pub(crate) fn unsplit_load(lanes: Lanes) -> f64 {
+/// Returns the form of a bucket with these lanes.
+fn form_of(lanes: Lanes) -> Form {
     let shape = |lanes: Lanes| (lanes.bits(), lanes.is_wide());
     let form = FORMS.iter().find(|form| shape(form.lanes) == shape(lanes));
     // Models have lanes of their own.
-    form.map_or(0.7, |form| form.unsplit)
+    form.map_or(Form { lanes, load: 0.7, unsplit: 0.7 }, |form| Form { lanes, ..*form })
+}
+
+/// Returns the load up to which hardly any shard of these lanes is split.
+pub(crate) fn unsplit_load(lanes: Lanes) -> f64 {
+    form_of(lanes).unsplit
 }
 
 /// Returns the probability that an item that was never inserted finds its fingerprint in one of the lanes of its two
@@ -296,13 +329,12 @@ pub(crate) fn layout_for(
     };
     let lasting = || lasting(ticks, expected_growth.unwrap_or(1.0));
     let form = lasting().find(|form| rate_of(form) <= rate).ok_or_else(|| {
-        let least = lasting().next_back().map_or(1.0, |form| rate_of(&form));
+        let least = rounded_up(lasting().map(|form| rate_of(&form)).fold(1.0, f64::min));
         let text = format!(
-            "a false-positive rate of {rate:e} is out of reach: ask for {:.1e} or more, or for less \
-             growth if the filter grows, or use an exact set",
-            rounded_up(least)
+            "a false-positive rate of {rate:e} is out of reach: ask for {least:.1e} or more, or for less \
+             growth if the filter grows, or use an exact set"
         );
-        BuildError::new(BuildErrorKind::RateTooSmall, text)
+        BuildError::new(BuildErrorKind::RateTooSmall, text).with_least_rate(least)
     })?;
     let layout = match expected_growth {
         None => form.geometry(capacity).map(|geometry| Layout::fixed(geometry, capacity)),
@@ -336,8 +368,9 @@ fn check_growth(growth: f64, ticks: u8) -> Result<(), BuildError> {
 
 /// Rounds up to two digits, so that the filter can be built with the printed rate.
 fn rounded_up(rate: f64) -> f64 {
-    let unit = 10f64.powf(rate.log10().floor() - 1.0);
-    (rate / unit).ceil() * unit
+    let exponent = rate.log10().floor() as i32 - 1;
+    let digits = (rate / 10f64.powi(exponent)).ceil();
+    format!("{digits}e{exponent}").parse().unwrap_or(rate)
 }
 
 #[cfg(test)]

@@ -215,7 +215,12 @@ fn shard_at(layout: &Layout, place: u64) -> Option<u64> {
 /// Returns the number of bytes of a file of this filter, if no shard is split until it is written.
 #[cfg(all(unix, feature = "durable"))]
 pub(crate) fn file_bytes(backend: &Backend) -> u64 {
-    AROUND as u64 + backend.shards() as u64 * block_bytes(&backend.layout())
+    file_bytes_with(&backend.layout(), backend.shards())
+}
+
+/// Returns the number of bytes of a file of this number of shards.
+pub(crate) fn file_bytes_with(layout: &Layout, shards: usize) -> u64 {
+    AROUND as u64 + shards as u64 * block_bytes(layout)
 }
 
 /// The number of bytes before and after the blocks.

@@ -8,7 +8,7 @@ pub mod rounds;
 
 pub use rounds::rounds;
 
-use koel::{ConcurrentCuckooFilter, Prehashed, Stats};
+use koel::{Builder, ConcurrentCuckooFilter, Prehashed, Stats};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher};
 use std::panic::resume_unwind;
@@ -48,6 +48,15 @@ const FEW_LAYOUTS: [Layout; 2] = [LAYOUTS[3], LAYOUTS[8]];
 /// The layouts of a test: in a short run, two stand for all.
 pub fn layouts() -> &'static [Layout] {
     rounds(&FEW_LAYOUTS, &LAYOUTS)
+}
+
+/// Returns the builder of a filter with this rate, or with the lowest one that it can have if that is higher.
+pub fn with_rate<S: Clone>(builder: Builder<S>, rate: f64) -> Builder<S> {
+    let asked = builder.clone().false_positive_rate(rate);
+    match asked.plan() {
+        Ok(_) => asked,
+        Err(error) => builder.false_positive_rate(error.least_rate().expect("no other error")),
+    }
 }
 
 impl Layout {

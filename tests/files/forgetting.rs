@@ -1,10 +1,8 @@
 //! Files of filters that forget: what was saved expires as if it had never left memory.
 
-use crate::common::{SplitMix, layouts, prehashed, rounds};
+use crate::common::{SplitMix, layouts, prehashed, rounds, with_rate};
 use crate::file::{BLOCK_HEAD, FilterFile, word};
-use koel::{
-    BuildErrorKind, ConcurrentCuckooFilter, Prehashed, SnapshotErrorKind, SnapshotFile, StableHash,
-};
+use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotErrorKind, SnapshotFile, StableHash};
 use std::io::{self, Write};
 
 type Filter = ConcurrentCuckooFilter<StableHash>;
@@ -16,40 +14,35 @@ struct Growing;
 trait Kind {
     const GROWS: bool;
 
-    fn build(capacity: usize, rate: f64, ticks: u32) -> Result<Filter, BuildErrorKind>;
+    fn builder(capacity: usize) -> Builder;
 }
 
-fn builder(capacity: usize, rate: f64, ticks: u32) -> koel::Builder<StableHash> {
-    let builder = ConcurrentCuckooFilter::builder().capacity(capacity).false_positive_rate(rate);
-    builder.remembers(ticks).hasher(StableHash::with_seed(7))
+type Builder = koel::Builder<StableHash>;
+
+fn builder(capacity: usize) -> Builder {
+    let builder = ConcurrentCuckooFilter::builder().capacity(capacity);
+    builder.hasher(StableHash::with_seed(7))
 }
 
 impl Kind for Fixed {
     const GROWS: bool = false;
 
-    fn build(capacity: usize, rate: f64, ticks: u32) -> Result<Filter, BuildErrorKind> {
-        builder(capacity, rate, ticks).build().map_err(|error| error.kind())
+    fn builder(capacity: usize) -> Builder {
+        builder(capacity)
     }
 }
 
 impl Kind for Growing {
     const GROWS: bool = true;
 
-    fn build(_: usize, rate: f64, ticks: u32) -> Result<Filter, BuildErrorKind> {
-        let builder = builder(100, rate, ticks).growing().expected_growth(4.0);
-        builder.build().map_err(|error| error.kind())
+    fn builder(_: usize) -> Builder {
+        builder(100).growing().expected_growth(4.0)
     }
 }
 
 /// A filter with this rate, or a higher one if none can keep it beside the stamps.
-fn filter<K: Kind>(capacity: usize, mut rate: f64, ticks: u32) -> Filter {
-    loop {
-        match K::build(capacity, rate, ticks) {
-            Ok(filter) => return filter,
-            Err(error) => assert_eq!(error, BuildErrorKind::RateTooSmall),
-        }
-        rate *= 2.0;
-    }
+fn filter<K: Kind>(capacity: usize, rate: f64, ticks: u32) -> Filter {
+    with_rate(K::builder(capacity).remembers(ticks), rate).build().expect("a filter")
 }
 
 /// Items of all ages, each with its own hash.

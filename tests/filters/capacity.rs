@@ -1,7 +1,7 @@
 //! A filter holds as many distinct items as its capacity, in no more memory than promised.
 
 use crate::common::{Filter, LAYOUTS, Layout, SplitMix, fill_to_refusal, layouts, rounds};
-use koel::{BuildErrorKind, ConcurrentCuckooFilter, Prehashed};
+use koel::{BuildErrorKind, ConcurrentCuckooFilter, Prehashed, StableHash};
 use std::time::{Duration, Instant};
 
 /// Capacities, and the number of filters to fill for each.
@@ -193,7 +193,7 @@ fn a_filter_for_a_billion_items_is_built_at_once_and_works() {
 }
 
 #[test]
-fn a_builder_knows_what_its_filter_begins_with() {
+fn a_plan_is_what_is_built() {
     for layout in layouts() {
         for capacity in [0, 10, 30_000, 1_000_000] {
             let builder = ConcurrentCuckooFilter::builder().capacity(capacity);
@@ -201,16 +201,108 @@ fn a_builder_knows_what_its_filter_begins_with() {
             let growing = fixed.clone().growing().expected_growth(1.0).false_positive_rate(0.01);
             for builder in [fixed, growing] {
                 for builder in [builder.clone(), builder.false_positive_rate(0.01).remembers(6)] {
-                    let planned = builder.initial_bytes().expect("a plan");
-                    assert_eq!(planned, builder.build().expect("a filter").size_in_bytes());
+                    let plan = builder.plan().expect("a plan");
+                    let stats = builder.build().expect("a filter").stats();
+                    assert_eq!(plan.initial_bytes, stats.size_in_bytes);
+                    assert_eq!(plan.bytes_for(capacity), stats.size_in_bytes);
+                    assert_eq!((plan.grows, plan.capacity), (stats.grows, stats.capacity));
+                    assert_eq!(plan.fingerprint_bits, stats.fingerprint_bits);
+                    assert_eq!(plan.expected_growth, stats.expected_growth);
+                    let rate = stats.false_positive_rate_at_capacity;
+                    assert_eq!(plan.false_positive_rate_at_capacity, rate);
                 }
             }
         }
     }
     let builder = ConcurrentCuckooFilter::builder().capacity(10).growing().max_bytes(10);
-    assert!(builder.initial_bytes().expect("a plan") > 10);
-    let kind = |builder: koel::Builder| builder.initial_bytes().expect_err("no plan").kind();
+    assert!(builder.plan().expect("a plan").initial_bytes > 10);
+    let kind = |builder: koel::Builder| builder.plan().expect_err("no plan").kind();
     let builder = ConcurrentCuckooFilter::builder();
     assert_eq!(kind(builder.clone().capacity(usize::MAX)), BuildErrorKind::CapacityOverflow);
     assert_eq!(kind(builder), BuildErrorKind::NoCapacity);
+}
+
+/// Memory and files, from before the first split. Most estimates are right to within a hundredth. The others may be off
+/// by as much as is allocated at once: a shard of a few, or a table of 2 MiB.
+#[test]
+fn a_plan_tells_how_large_a_filter_becomes() {
+    for (capacity, rate, growth, ticks) in
+        [(100, 0.01, 256.0, None), (10_000, 1e-6, 8_192.0, None), (300_000, 0.001, 4.0, Some(14))]
+    {
+        let builder = ConcurrentCuckooFilter::builder().capacity(capacity).growing();
+        let builder = builder.false_positive_rate(rate).expected_growth(growth);
+        let builder = ticks.map_or(builder.clone(), |ticks| builder.remembers(ticks));
+        let builder = builder.hasher(StableHash::with_seed(1));
+        let (plan, filter) = (builder.plan().expect("a plan"), builder.build().expect("a filter"));
+        let (mut checks, mut near) = (0, 0);
+        let mut next = 1_000;
+        for items in 1..=rounds(2_000_000, 8_000_000) {
+            filter.insert(&items).expect("memory");
+            if items < next {
+                continue;
+            }
+            next += next / 40;
+            let is = filter.size_in_bytes();
+            let ratio = plan.bytes_for(items) as f64 / is as f64;
+            assert!((0.5..=2.0).contains(&ratio), "{rate}, {items}: {ratio}");
+            (checks, near) = (checks + 1, near + usize::from((ratio - 1.0).abs() < 0.035));
+        }
+        assert!(8 * near > 7 * checks, "{rate}: {near} of {checks}");
+        let mut file = Vec::new();
+        filter.write_to(&mut file).expect("memory");
+        let planned = plan.file_bytes_for(filter.len()) as f64;
+        assert!((planned / file.len() as f64 - 1.0).abs() < 0.035, "{rate}: {planned}");
+    }
+    // Estimates of what no machine has.
+    let plan = ConcurrentCuckooFilter::builder().seen_set().plan().expect("a plan");
+    let [bytes, more] = [1 << 40, usize::MAX].map(|items| plan.bytes_for(items));
+    assert!((5 << 40..8 << 40).contains(&bytes) && more > bytes, "{bytes}, {more}");
+}
+
+#[test]
+fn the_least_rate_of_an_error_can_be_had_and_no_lower_one() {
+    for ticks in [None, Some(1), Some(14), Some(62)] {
+        for growth in [None, Some(1.0), Some(16.0), Some(1_000.0)] {
+            let mut builder = ConcurrentCuckooFilter::builder().capacity(1_000_000_000_000);
+            builder = ticks.map_or(builder.clone(), |ticks| builder.remembers(ticks));
+            if let Some(growth) = growth {
+                builder = builder.growing().expected_growth(growth);
+            }
+            let plan = |rate| builder.clone().false_positive_rate(rate).plan();
+            let error = plan(1e-30).expect_err("no fingerprint is that long");
+            assert_eq!(error.kind(), BuildErrorKind::RateTooSmall);
+            let least = error.least_rate().expect("a rate");
+            assert!(plan(least).is_ok(), "{least} for {ticks:?}, {growth:?}");
+            // Two digits.
+            assert_eq!(format!("{least:.1e}").parse(), Ok(least));
+            let lower = plan(least / 1.11).expect_err("two digits are off by a tenth at most");
+            assert_eq!(lower.least_rate(), Some(least));
+            assert!(lower.to_string().contains(&format!("ask for {least:.1e} or more")));
+        }
+    }
+    let other = ConcurrentCuckooFilter::builder().plan().expect_err("no capacity");
+    assert_eq!(other.least_rate(), None);
+}
+
+#[test]
+fn a_seen_set_chooses_what_is_not_set() {
+    let seen = || ConcurrentCuckooFilter::builder().seen_set();
+    for (builder, capacity, growth, bits) in [
+        (seen(), 10_000, 8_192.0, 32),
+        (seen().false_positive_rate(1e-6), 10_000, 8_192.0, 32),
+        (seen().false_positive_rate(1e-4), 10_000, 256.0, 21),
+        (seen().remembers(14), 10_000, 128.0, 32),
+        (seen().remembers(14).false_positive_rate(0.01), 10_000, 128.0, 21),
+        (seen().capacity(500), 500, 4.0, 32),
+        (seen().capacity(500).remembers(14), 500, 4.0, 32),
+        (seen().expected_growth(64.0), 10_000, 64.0, 32),
+        // One setter after the other, in any order.
+        (ConcurrentCuckooFilter::builder().capacity(500).growing().seen_set(), 500, 4.0, 32),
+    ] {
+        let plan = builder.plan().expect("a plan");
+        assert!(plan.grows, "{builder:?}");
+        let is = (plan.capacity, plan.expected_growth, plan.fingerprint_bits);
+        assert_eq!(is, (capacity, growth, bits), "{builder:?}");
+        assert_eq!(plan.planned_items, capacity * growth as usize);
+    }
 }

@@ -5,7 +5,7 @@ mod growing;
 mod numbers;
 mod parts;
 
-use crate::common::{LAYOUTS, SplitMix, layouts, rounds, together};
+use crate::common::{LAYOUTS, SplitMix, layouts, rounds, together, with_rate};
 use koel::{BuildErrorKind, ConcurrentCuckooFilter, FullKind, Prehashed};
 use std::collections::BTreeMap;
 
@@ -14,16 +14,10 @@ type Filter = ConcurrentCuckooFilter<crate::common::Fixed>;
 const WINDOWS: [u32; 8] = [1, 2, 3, 6, 7, 14, 30, 62];
 
 /// A filter with this rate, or a higher one if none can keep it beside the stamps.
-fn filter(capacity: usize, mut rate: f64, ticks: u32) -> Filter {
-    loop {
-        let builder = ConcurrentCuckooFilter::builder().capacity(capacity).remembers(ticks);
-        let builder = builder.false_positive_rate(rate).hasher(crate::common::Fixed { key: 3 });
-        match builder.build() {
-            Ok(filter) => return filter,
-            Err(error) => assert_eq!(error.kind(), BuildErrorKind::RateTooSmall),
-        }
-        rate *= 2.0;
-    }
+fn filter(capacity: usize, rate: f64, ticks: u32) -> Filter {
+    let builder = ConcurrentCuckooFilter::builder().capacity(capacity).remembers(ticks);
+    let builder = builder.hasher(crate::common::Fixed { key: 3 });
+    with_rate(builder, rate).build().expect("a filter")
 }
 
 /// The ticks in which the copies of each item came.

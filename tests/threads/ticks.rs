@@ -1,6 +1,6 @@
 //! Ticks pass while threads insert, refresh and look.
 
-use crate::common::{SplitMix, layouts, rounds, together};
+use crate::common::{SplitMix, layouts, rounds, together, with_rate};
 use koel::{ConcurrentCuckooFilter, RandomState, StableHash};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
@@ -10,14 +10,8 @@ const WINDOW: u64 = 3;
 #[test]
 fn an_item_within_its_window_is_found_while_others_expire_and_move() {
     for layout in layouts() {
-        let mut rate = layout.rate;
         let builder = ConcurrentCuckooFilter::builder().capacity(40_000).remembers(WINDOW as u32);
-        let filter = loop {
-            match builder.clone().false_positive_rate(rate).build() {
-                Ok(filter) => break filter,
-                Err(_) => rate *= 2.0,
-            }
-        };
+        let filter = with_rate(builder, layout.rate).build().expect("a filter");
         keep_alive(&filter, 35_000);
     }
 }
@@ -26,15 +20,9 @@ fn an_item_within_its_window_is_found_while_others_expire_and_move() {
 #[test]
 fn an_item_within_its_window_is_found_while_others_expire_and_shards_are_split() {
     for layout in layouts() {
-        let mut rate = layout.rate;
         let builder = ConcurrentCuckooFilter::builder().capacity(100).remembers(WINDOW as u32);
-        let filter = loop {
-            match builder.clone().false_positive_rate(rate).growing().expected_growth(16.0).build()
-            {
-                Ok(filter) => break filter,
-                Err(_) => rate *= 2.0,
-            }
-        };
+        let builder = builder.growing().expected_growth(16.0);
+        let filter = with_rate(builder, layout.rate).build().expect("a filter");
         keep_alive(&filter, 100_000);
     }
 }

@@ -48,7 +48,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         }
         (None, None) => {
             let bytes = input::total_bytes(&job.sources).unwrap_or(0);
-            (options.making.build(bytes, 0)?, None)
+            (options.making.build(bytes)?, None)
         }
     };
     job.notes.extend(ignored);

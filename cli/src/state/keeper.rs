@@ -173,9 +173,7 @@ fn load_if_there(
                 (!notes.is_empty()).then(|| format!("{}: {}", path.display(), notes.join("; ")));
             Ok((making.accept(seen, path)?, note))
         }
-        Err(error) if error.kind() == SnapshotErrorKind::NotFound => {
-            Ok((making.build(0, 0)?, None))
-        }
+        Err(error) if error.kind() == SnapshotErrorKind::NotFound => Ok((making.build(0)?, None)),
         Err(error) => Err(cannot_use(path, &error)),
     }
 }

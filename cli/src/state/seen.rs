@@ -5,35 +5,17 @@ use crate::failure::Failure;
 use crate::state::comparison::{Comparison, LineHash};
 use crate::state::keys::url_key::UrlRules;
 use indicatif::{BinaryBytes, HumanCount};
-use koel::Window;
-use koel::{ConcurrentCuckooFilter, PersistentHasher};
+use koel::{BuildError, Builder, ConcurrentCuckooFilter, PersistentHasher, Plan, Window};
 use std::path::Path;
+use std::time::Duration;
 
 pub type Seen = ConcurrentCuckooFilter<LineHash>;
-
-const DEFAULT_RATE: f64 = 1e-6;
-
-/// The capacity of a new filter, unless more is known: little enough for it to begin with one shard.
-const FIRST_CAPACITY: u64 = 10_000;
 
 /// Growing takes time. If the size of the input is known, a filter therefore starts with room for
 /// half of the lines that the input may contain. This is the limit, about 60 MB: there may be far
 /// fewer distinct lines.
 const MAX_GUESSED: u64 = 10_000_000;
 const BYTES_OF_LINE: u64 = 64;
-
-/// The growth of a filter up to which its rate stays below the default rate: some 200 million lines. More would take
-/// longer fingerprints.
-const EXPECTED_GROWTH: f64 = 8_192.0;
-
-/// The same for a rate that was asked for. At a higher rate, fingerprints are too short for more.
-const EXPECTED_GROWTH_OF_RATE: f64 = 256.0;
-
-/// The same, if lines are forgotten: ages take up to 6 of the bits that growth would take.
-const EXPECTED_GROWTH_OF_WINDOW: f64 = 128.0;
-
-/// The same, if the number of lines to expect is given.
-const EXPECTED_GROWTH_OF_KNOWN: f64 = 4.0;
 
 impl Making {
     /// Returns how the options ask for lines to be compared.
@@ -46,40 +28,43 @@ impl Making {
         }
     }
 
-    /// Builds an empty filter for an input of `bytes` bytes, with a capacity that is halved this number of times, if it
-    /// is known. The number of bytes is 0 if it is not known, and for a state, which should be no larger than its
-    /// contents require.
-    pub fn build(&self, bytes: u64, halvings: u32) -> Result<Seen, Failure> {
-        let (capacity, mut growth) = match self.capacity {
-            Some(lines) => ((lines >> halvings).max(1), EXPECTED_GROWTH_OF_KNOWN),
-            None => {
-                // With a memory limit, the guess could exceed it.
-                let most = self.max_memory.map_or(MAX_GUESSED, |_| FIRST_CAPACITY);
-                let guess = (bytes / BYTES_OF_LINE / 2).clamp(FIRST_CAPACITY, most);
-                (guess, self.rate.map_or(EXPECTED_GROWTH, |_| EXPECTED_GROWTH_OF_RATE))
-            }
-        };
-        let cannot = |error| Failure::new(format!("cannot allocate the filter: {error}"));
-        let capacity = usize::try_from(capacity).map_err(|error| cannot(error.to_string()))?;
-        let window = self.forgetting.window()?;
-        let mut builder = ConcurrentCuckooFilter::builder()
-            .capacity(capacity)
-            .false_positive_rate(self.rate.unwrap_or(DEFAULT_RATE))
-            .hasher(self.seed.map_or_else(
-                || LineHash::random(self.comparison()),
-                |seed| LineHash::with_seed(self.comparison(), seed),
-            ));
-        if let Some(window) = window {
-            builder = builder.remembers(window.ticks());
-            growth = growth.min(EXPECTED_GROWTH_OF_WINDOW);
+    /// Returns the builder of an empty filter for an input of `bytes` bytes. The number of bytes is 0 if it is not known,
+    /// and for a state, which should be no larger than its contents require.
+    pub fn builder(&self, bytes: u64) -> Result<Builder<LineHash>, Failure> {
+        let comparison = self.comparison();
+        let hasher = self.seed.map_or_else(
+            || LineHash::random(comparison),
+            |seed| LineHash::with_seed(comparison, seed),
+        );
+        let mut builder = ConcurrentCuckooFilter::builder().hasher(hasher).seen_set();
+        if let Some(rate) = self.rate {
+            builder = builder.false_positive_rate(rate);
         }
-        let builder =
-            builder.growing().expected_growth(growth).max_bytes(most_bytes(self.max_memory));
-        let seen = builder.build().map_err(|error| cannot(error.to_string()))?;
-        if let Some(window) = window {
-            seen.tick_to(window.number_now());
+        if let Some(seconds) = self.forgetting.period()? {
+            builder = builder.forgets_after(Duration::from_secs(seconds));
         }
-        Ok(seen)
+        if let Some(lines) = self.capacity {
+            builder = builder.capacity(usize::try_from(lines).unwrap_or(usize::MAX));
+        } else {
+            // A guess lets the filter grow as far as if nothing were known.
+            let plan = builder.plan().map_err(cannot_build)?;
+            let first = plan.capacity as u64;
+            // With a memory limit, the guess could exceed it.
+            let most = self.max_memory.map_or(MAX_GUESSED, |_| first);
+            let guess = (bytes / BYTES_OF_LINE / 2).clamp(first, most);
+            builder = builder.capacity(guess as usize).expected_growth(plan.expected_growth);
+        }
+        Ok(builder.max_bytes(most_bytes(self.max_memory)))
+    }
+
+    /// Builds an empty filter for an input of `bytes` bytes, if that is known.
+    pub fn build(&self, bytes: u64) -> Result<Seen, Failure> {
+        self.builder(bytes)?.build().map_err(cannot_build)
+    }
+
+    /// Returns what a new filter would be.
+    pub fn plan(&self) -> Result<Plan, Failure> {
+        self.builder(0)?.plan().map_err(cannot_build)
     }
 
     /// Returns what these options ask for that an existing state decides.
@@ -93,7 +78,8 @@ impl Making {
 
     /// Returns a note if a filter has grown so much that its rate is higher than these options allow.
     pub fn exceeded(&self, stats: &koel::Stats) -> Option<String> {
-        let most = self.rate.unwrap_or(DEFAULT_RATE).max(stats.false_positive_rate_at_capacity);
+        let most =
+            self.rate.unwrap_or(Plan::SEEN_SET_RATE).max(stats.false_positive_rate_at_capacity);
         let rate = Some(stats.false_positive_rate).filter(|rate| *rate > most)?;
         Some(format!(
             "the rate is {rate:.1e} now, higher than {most:.1e}: {} lines are more than the {} that \
@@ -131,13 +117,13 @@ impl Making {
 }
 
 impl Forgetting {
-    /// Returns for how long a new filter is to remember lines, if not for ever.
-    fn window(&self) -> Result<Option<Window>, Failure> {
+    /// Returns for how many seconds a new filter is to remember lines, if not for ever.
+    fn period(&self) -> Result<Option<u64>, Failure> {
         match self.forget_after {
             None if self.refresh => Err(Failure::new(
                 "--refresh is for lines that are forgotten; use it with --forget-after",
             )),
-            period => Ok(period.map(Window::of_seconds)),
+            period => Ok(period),
         }
     }
 }
@@ -146,15 +132,17 @@ impl Forgetting {
 /// exactly, but as the next number of bits.
 fn stores_more_than(seen: &Seen, rate: f64) -> bool {
     let stats = seen.stats();
-    let mut builder = ConcurrentCuckooFilter::builder()
-        .capacity(stats.capacity.min(FIRST_CAPACITY as usize))
-        .false_positive_rate(rate)
-        .hasher(*seen.hasher());
+    let mut builder =
+        ConcurrentCuckooFilter::builder().capacity(stats.capacity).false_positive_rate(rate);
     if let Some(ticks) = seen.remembers() {
         builder = builder.remembers(ticks);
     }
-    let made = builder.growing().expected_growth(stats.expected_growth).build();
-    made.is_ok_and(|made| made.stats().fingerprint_bits < stats.fingerprint_bits)
+    let plan = builder.growing().expected_growth(stats.expected_growth).plan();
+    plan.is_ok_and(|plan| plan.fingerprint_bits < stats.fingerprint_bits)
+}
+
+fn cannot_build(error: BuildError) -> Failure {
+    Failure::new(format!("cannot allocate the filter: {error}"))
 }
 
 /// The limit of a filter's memory, by an option.

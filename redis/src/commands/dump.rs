@@ -5,14 +5,12 @@
 
 use crate::request::options::number;
 use crate::request::{limits, target};
-use crate::server::command::{About, Access, Command, Outcome, Refusal};
+use crate::server::command::{Access, Command, CommandInfo, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value};
 use crate::set::Set;
-use crate::set::assembly::Trouble;
+use crate::set::assembly::ChunkError;
 use crate::set::chunk::{self, Chunk};
-use crate::set::errors;
-use crate::set::moves::{NoPart, Pushed};
 
 const INVALID_POSITION: Refusal = Refusal::Message(c"ERR Invalid position");
 const TAKEN: Refusal = Refusal::Message(c"ERR item exists");
@@ -20,7 +18,7 @@ const TAKEN: Refusal = Refusal::Message(c"ERR item exists");
 pub struct ScanDump;
 
 impl Command for ScanDump {
-    const ABOUT: About = About::slow(c"cf.scandump", 3, Access::Read).told(
+    const INFO: CommandInfo = CommandInfo::slow(c"cf.scandump", 3, Access::Read).told(
         c"O(n), where n is the size of the chunk",
         c"Returns a chunk of a filter, and the cursor of the next one: 0 at first, and at the end",
     );
@@ -38,8 +36,8 @@ impl Command for ScanDump {
             return Ok(());
         }
         let part = set.part_at(cursor).map_err(|why| match why {
-            NoPart::NoSuchCursor => INVALID_POSITION,
-            NoPart::Koel(error) => Refusal::Text(format!("ERR {}", errors::of_snapshot(&error))),
+            ChunkError::NoSuchCursor => INVALID_POSITION,
+            why => Refusal::Text(format!("ERR {why}")),
         })?;
         let (next, chunk) = part.unwrap_or_default();
         call.reply_array(2);
@@ -52,7 +50,7 @@ impl Command for ScanDump {
 pub struct LoadChunk;
 
 impl Command for LoadChunk {
-    const ABOUT: About = About::slow(c"cf.loadchunk", 4, Access::Insert).told(
+    const INFO: CommandInfo = CommandInfo::slow(c"cf.loadchunk", 4, Access::Insert).told(
         c"O(n), where n is the size of the chunk, or of the whole filter with the last one",
         c"Takes the next chunk of CF.SCANDUMP or of a file of koel; the first creates the key",
     );
@@ -65,10 +63,10 @@ impl Command for LoadChunk {
         }
         let cursor: i64 = number(*cursor).filter(|cursor| *cursor > 0).ok_or(INVALID_POSITION)?;
         let (bytes, invalid) =
-            (data.bytes(), |why: Trouble| Refusal::Text(format!("ERR Invalid chunk: {why}")));
+            (data.bytes(), |why: ChunkError| Refusal::Text(format!("ERR Invalid chunk: {why}")));
         let half = chunk::half();
         let begun: [&[u8]; 3] = [name.bytes(), b"1", &half];
-        let mut pushed = Pushed::Taken;
+        let mut pushed = false;
         match (key.value_mut(), Chunk::parse(bytes)) {
             (Value::Nothing, None) => {
                 return Err(match cursor {
@@ -79,7 +77,8 @@ impl Command for LoadChunk {
             (Value::Nothing, Some(_)) => {
                 let mut set = Set::half();
                 limits::check_more(call, &set, bytes.len())?;
-                pushed = set.push(bytes).map_err(invalid)?;
+                set.push(bytes).map_err(invalid)?;
+                pushed = true;
                 key.put(set);
                 call.changed_as(*name, c"cuckoo.load", c"CF.LOADCHUNK", &begun);
             }
@@ -89,18 +88,22 @@ impl Command for LoadChunk {
             }
             (Value::Set(set), _) if set.is_half() => {
                 limits::check_more(call, set, bytes.len())?;
-                pushed = set.push(bytes).map_err(invalid)?;
+                set.push(bytes).map_err(invalid)?;
+                pushed = true;
             }
             // What follows the last piece, with which the set was complete.
-            (Value::Set(set), Some(Chunk::About(about))) => {
-                if !set.describe(about) {
+            (Value::Set(set), Some(Chunk::Spec(spec))) => {
+                if !set.describe(spec) {
                     return Err(TAKEN);
                 }
                 call.changed(*name, c"cuckoo.load");
             }
             _ => return Err(TAKEN),
         }
-        if let (Pushed::Completed, Value::Set(set)) = (pushed, key.value_mut()) {
+        if let Value::Set(set) = key.value_mut()
+            && pushed
+            && !set.is_half()
+        {
             if let Err(refusal) = limits::check_more(call, set, 0) {
                 // The chunks took less than what they are of.
                 *set = Set::half();

@@ -3,16 +3,18 @@
 
 use crate::request::options::{Wanted, capacity, check_capacity, in_range, is, number};
 use crate::request::{limits, target, time};
-use crate::server::command::{About, Access, Command, Outcome, Refusal};
+use crate::server::chore::Work;
+use crate::server::command::{Access, Command, CommandInfo, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value};
-use crate::set::errors::Apart;
-use crate::set::{Set, about};
+use crate::set::Set;
+use crate::set::errors::MergeError;
+use crate::set::spec::FilterSpec;
 
 pub struct Reserve;
 
 impl Command for Reserve {
-    const ABOUT: About = About::slow(c"cf.reserve", -3, Access::Create)
+    const INFO: CommandInfo = CommandInfo::slow(c"cf.reserve", -3, Access::Create)
         .told(c"O(n), where n is the capacity", c"Creates a filter");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
@@ -20,24 +22,24 @@ impl Command for Reserve {
         if !options.len().is_multiple_of(2) {
             return Err(Refusal::Arity);
         }
-        let about = parse(*size, options)?;
+        let spec = parse(*size, options)?;
         let mut key = call.open(*name, Mode::Write);
         match key.value() {
             Value::Nothing => {}
             Value::Other => return Err(Refusal::WrongType),
             Value::Set(_) => return Err(Refusal::Message(c"ERR item exists")),
         }
-        target::make(call, *name, &mut key, about, c"cuckoo.reserve")?;
+        target::make(call, *name, &mut key, spec, c"cuckoo.reserve")?;
         call.reply_ok();
         Ok(())
     }
 }
 
-fn parse(size: Argument<'_>, mut options: &[Argument<'_>]) -> Result<about::About, Refusal> {
+fn parse(size: Argument<'_>, mut options: &[Argument<'_>]) -> Result<FilterSpec, Refusal> {
     let capacity = capacity(size)?;
     let mut wanted = Wanted::default();
     let (mut bucket_size, mut max_iterations, mut expansion) =
-        (about::About::BUCKET_SIZE, about::About::MAX_ITERATIONS, about::About::EXPANSION);
+        (FilterSpec::BUCKET_SIZE, FilterSpec::MAX_ITERATIONS, FilterSpec::EXPANSION);
     while let [name, value, rest @ ..] = options {
         options = rest;
         if is(*name, "BUCKETSIZE") {
@@ -54,13 +56,13 @@ fn parse(size: Argument<'_>, mut options: &[Argument<'_>]) -> Result<about::Abou
     }
     let error = c"ERR Capacity must be in the range [2 * BUCKETSIZE, 1073741824]";
     wanted.capacity = Some(check_capacity(capacity, bucket_size, error)?);
-    Ok(about::About { bucket_size, max_iterations, expansion, ..wanted.about() })
+    Ok(FilterSpec { bucket_size, max_iterations, expansion, ..wanted.spec() })
 }
 
 pub struct Info;
 
 impl Command for Info {
-    const ABOUT: About = About::slow(c"cf.info", 2, Access::Describe).told(
+    const INFO: CommandInfo = CommandInfo::slow(c"cf.info", 2, Access::Describe).told(
         c"O(n), where n is the number of segments, of some 2,000 items each",
         c"Tells the figures of a filter",
     );
@@ -69,7 +71,7 @@ impl Command for Info {
         let [_, name] = arguments else { return Err(Refusal::Arity) };
         let key = call.open(*name, Mode::Read);
         let set = target::needed(call, *name, key.value())?;
-        let about = set.about();
+        let spec = set.spec();
         let stats = set.stats();
         let buckets = stats.as_ref().map_or(1, |stats| stats.slots / stats.slots_per_bucket.max(1));
         let items = stats.as_ref().map_or(set.len(), |stats| stats.items);
@@ -80,18 +82,18 @@ impl Command for Info {
             (b"Number of buckets", buckets as i64),
             (b"Number of filters", 1),
             (b"Number of items inserted", items as i64),
-            (b"Number of items deleted", about.deleted as i64),
-            (b"Bucket size", about.bucket_size.into()),
-            (b"Expansion rate", about.expansion.into()),
-            (b"Max iterations", about.max_iterations.into()),
-            (b"Capacity", about.capacity as i64),
-            (b"Forgets after", about.forget_after as i64),
+            (b"Number of items deleted", spec.deleted as i64),
+            (b"Bucket size", spec.bucket_size.into()),
+            (b"Expansion rate", spec.expansion.into()),
+            (b"Max iterations", spec.max_iterations.into()),
+            (b"Capacity", spec.capacity as i64),
+            (b"Forgets after", spec.forget_after as i64),
         ];
         // As text, since numbers are signed in the protocol, and doubles are not in its second version.
         let texts: [(&[u8], String); 3] = [
-            (b"Error rate", about.rate.to_string()),
+            (b"Error rate", spec.rate.to_string()),
             (b"Present error rate", format!("{:.3e}", present_rate)),
-            (b"Seed", about.seed().to_string()),
+            (b"Seed", spec.seed().to_string()),
         ];
         call.reply_map(figures.len() + texts.len());
         for (name, figure) in figures {
@@ -109,7 +111,7 @@ impl Command for Info {
 pub struct Merge;
 
 impl Command for Merge {
-    const ABOUT: About = About::slow(c"cf.merge", -3, Access::Merge).told(
+    const INFO: CommandInfo = CommandInfo::slow(c"cf.merge", -3, Access::Merge).told(
         c"O(n), where n is the size of all these filters",
         c"Adds to a filter what others have, which were reserved alike, with one seed",
     );
@@ -141,7 +143,7 @@ impl Command for Merge {
 
 /// A copy of a set with what others have: the destination takes all of it or nothing.
 fn merged(call: Context<'_>, set: &Set, others: &[&Set]) -> Result<Set, Refusal> {
-    let refusal = |apart: Apart| Refusal::Text(apart.to_string());
+    let refusal = |apart: MergeError| Refusal::Text(apart.to_string());
     others.iter().try_for_each(|other| set.check_alike(other)).map_err(refusal)?;
     limits::check_copy(call, set.bytes())?;
     set.merged(others, limits::most_bytes(call)).map_err(refusal)
@@ -153,7 +155,7 @@ fn merged(call: Context<'_>, set: &Set, others: &[&Set]) -> Result<Set, Refusal>
 pub struct Compact;
 
 impl Command for Compact {
-    const ABOUT: About = About::slow(c"cf.compact", -2, Access::Update).told(
+    const INFO: CommandInfo = CommandInfo::slow(c"cf.compact", -2, Access::Update).told(
         c"O(n), where n is the size of the filter; all but a part of it later, between commands",
         c"Resets the number of deleted items, and frees memory that is not needed any more",
     );
@@ -171,13 +173,13 @@ impl Command for Compact {
             Some(cursor) => set.shrink_part(cursor).next,
             None => {
                 if set.begins_anew() {
-                    limits::check_new(call, set.about())?;
+                    limits::check_new(call, set.spec())?;
                 }
-                set.compact().map_err(|error| limits::not_made(error, set.about()))?
+                set.compact().map_err(|error| limits::not_made(error, set.spec()))?
             }
         };
-        if next.is_some() && time::decides(call) {
-            call.go_on(*name, next);
+        if let Some(cursor) = next.filter(|_| time::decides(call)) {
+            call.schedule(*name, Work::Shrink(cursor));
         }
         call.changed(*name, c"cuckoo.compact");
         call.reply_ok();
@@ -189,7 +191,7 @@ impl Command for Compact {
 pub struct Tick;
 
 impl Command for Tick {
-    const ABOUT: About = About::slow(c"cf.tick", 3, Access::Update).told(
+    const INFO: CommandInfo = CommandInfo::slow(c"cf.tick", 3, Access::Update).told(
         c"O(n), where n is the size of the filter",
         c"Begins a tick in a filter that forgets. Only primaries send this, to their replicas",
     );

@@ -3,25 +3,26 @@
 use crate::request::limits;
 use crate::request::options::{Wanted, capacity, check_capacity, is};
 use crate::request::target::{self, BATCH, hashes};
-use crate::server::command::{About, Access, Command, Outcome, Refusal};
+use crate::server::command::{Access, Command, CommandInfo, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value};
-use crate::set::about;
 use crate::set::items::Answer;
+use crate::set::spec::FilterSpec;
 use koel::FullKind;
 
 /// Adds all of its items, or the new ones: those that are not there.
 pub struct Insert<const NEW: bool>;
 
 impl<const NEW: bool> Command for Insert<NEW> {
-    const ABOUT: About =
-        About::slow(if NEW { c"cf.insertnx" } else { c"cf.insert" }, -4, Access::Insert).told(
-            c"O(n), where n is the number of items",
-            match NEW {
-                false => c"Adds items to a filter, once more if they are there",
-                true => c"Adds items to a filter, those that are not there",
-            },
-        );
+    const INFO: CommandInfo =
+        CommandInfo::slow(if NEW { c"cf.insertnx" } else { c"cf.insert" }, -4, Access::Insert)
+            .told(
+                c"O(n), where n is the number of items",
+                match NEW {
+                    false => c"Adds items to a filter, once more if they are there",
+                    true => c"Adds items to a filter, those that are not there",
+                },
+            );
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let Arguments { name, wanted, create, items } = parse(arguments)?;
@@ -59,7 +60,7 @@ impl<const NEW: bool> Command for Insert<NEW> {
         // may leave out the items that were refused.
         let mut arguments = vec![name.bytes(), b"NOCREATE", b"ITEMS"];
         arguments.append(&mut added);
-        call.changed_as(name, c"cuckoo.insert", Self::ABOUT.name, &arguments);
+        call.changed_as(name, c"cuckoo.insert", Self::INFO.name, &arguments);
         Ok(())
     }
 }
@@ -90,7 +91,7 @@ fn parse<'a>(arguments: &'a [Argument<'a>]) -> Result<Arguments<'a>, Refusal> {
             [token, value, rest @ ..] if is(*token, "CAPACITY") => {
                 let error = c"ERR Capacity must be in the range [cf-bucket-size * 2, 1073741824]";
                 let capacity = capacity(*value)?;
-                wanted.capacity = Some(check_capacity(capacity, about::About::BUCKET_SIZE, error)?);
+                wanted.capacity = Some(check_capacity(capacity, FilterSpec::BUCKET_SIZE, error)?);
                 rest
             }
             [token] if is(*token, "CAPACITY") => return Err(Refusal::Arity),

@@ -4,14 +4,14 @@
 use crate::request::limits;
 use crate::request::options::Wanted;
 use crate::request::target::{self, BATCH};
-use crate::server::command::{About, Access, Command, Outcome, Refusal};
+use crate::server::command::{Access, Command, CommandInfo, Outcome, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::Mode;
 
 pub struct Add;
 
 impl Command for Add {
-    const ABOUT: About = About::fast(c"cf.add", 3, Access::Insert)
+    const INFO: CommandInfo = CommandInfo::fast(c"cf.add", 3, Access::Insert)
         .told(c"O(1)", c"Adds an item to a filter, once more if it is there");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
@@ -29,7 +29,7 @@ impl Command for Add {
 pub struct AddNew;
 
 impl Command for AddNew {
-    const ABOUT: About = About::fast(c"cf.addnx", 3, Access::Insert)
+    const INFO: CommandInfo = CommandInfo::fast(c"cf.addnx", 3, Access::Insert)
         .told(c"O(1)", c"Adds an item to a filter, if it is not there");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
@@ -49,7 +49,7 @@ impl Command for AddNew {
 pub struct Delete;
 
 impl Command for Delete {
-    const ABOUT: About = About::fast(c"cf.del", 3, Access::Delete)
+    const INFO: CommandInfo = CommandInfo::fast(c"cf.del", 3, Access::Delete)
         .told(c"O(1)", c"Deletes an item from a filter, once. Delete only what was added");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
@@ -69,7 +69,7 @@ impl Command for Delete {
 pub struct Exists;
 
 impl Command for Exists {
-    const ABOUT: About = About::fast(c"cf.exists", 3, Access::Read)
+    const INFO: CommandInfo = CommandInfo::fast(c"cf.exists", 3, Access::Read)
         .told(c"O(1)", c"Tells whether an item may be in a filter");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
@@ -84,7 +84,7 @@ impl Command for Exists {
 pub struct ManyExist;
 
 impl Command for ManyExist {
-    const ABOUT: About = About::slow(c"cf.mexists", -3, Access::Read).told(
+    const INFO: CommandInfo = CommandInfo::slow(c"cf.mexists", -3, Access::Read).told(
         c"O(n), where n is the number of items",
         c"Tells for each item whether it may be in a filter",
     );
@@ -112,7 +112,7 @@ impl Command for ManyExist {
 pub struct Count;
 
 impl Command for Count {
-    const ABOUT: About = About::fast(c"cf.count", 3, Access::Read)
+    const INFO: CommandInfo = CommandInfo::fast(c"cf.count", 3, Access::Read)
         .told(c"O(1)", c"Tells how often an item may be in a filter");
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {

@@ -6,8 +6,8 @@ use crate::server::command::Refusal;
 use crate::server::config;
 use crate::server::context::Context;
 use crate::set::Set;
-use crate::set::about::About;
 use crate::set::errors;
+use crate::set::spec::FilterSpec;
 use koel::{BuildError, FullKind};
 
 const TOO_LARGE: Refusal = Refusal::Message(
@@ -34,14 +34,14 @@ pub fn full(set: &Set, kind: FullKind) -> Refusal {
             Refusal::Message(c"OOM there is no memory for the filter to grow; nothing has changed")
         }
         // A filter that grows refuses copies of one item, when it has a few.
-        _ if set.about().grows() => Refusal::Message(c"ERR Maximum expansions reached"),
+        _ if set.spec().grows() => Refusal::Message(c"ERR Maximum expansions reached"),
         _ => Refusal::Message(c"ERR Filter is full"),
     }
 }
 
 /// The error for a set that cannot be made.
-pub fn not_made(error: BuildError, about: &About) -> Refusal {
-    Refusal::Text(errors::of_build(error.kind(), about))
+pub fn not_made(error: BuildError, spec: &FilterSpec) -> Refusal {
+    Refusal::Text(errors::of_build(&error, spec))
 }
 
 /// Refuses to take so many bytes more for a set.
@@ -52,8 +52,8 @@ pub fn check_more(call: Context<'_>, set: &Set, more: usize) -> Result<(), Refus
 
 /// Refuses to make a set that there is no memory for. Not all servers can refuse that themselves: Redis 7.0
 /// aborts.
-pub fn check_new(call: Context<'_>, about: &About) -> Result<(), Refusal> {
-    let bytes = Set::bytes_of_new(about).map_err(|error| not_made(error, about))?;
+pub fn check_new(call: Context<'_>, spec: &FilterSpec) -> Result<(), Refusal> {
+    let bytes = Set::bytes_of_new(spec).map_err(|error| not_made(error, spec))?;
     if bytes > most_bytes(call) {
         return Err(TOO_LARGE);
     }

@@ -3,7 +3,7 @@
 use crate::server::command::Refusal;
 use crate::server::config;
 use crate::server::context::Argument;
-use crate::set::about::About;
+use crate::set::spec::FilterSpec;
 use koel::StableHash;
 use koel::Window;
 use std::ffi::CStr;
@@ -32,7 +32,7 @@ pub fn check_capacity(
     out_of_range: &'static CStr,
 ) -> Result<u64, Refusal> {
     let capacity = u64::try_from(capacity).map_err(|_| Refusal::Message(out_of_range))?;
-    let range = 2 * u64::from(bucket_size)..=About::MAX_CAPACITY;
+    let range = 2 * u64::from(bucket_size)..=FilterSpec::MAX_CAPACITY;
     if range.contains(&capacity) { Ok(capacity) } else { Err(Refusal::Message(out_of_range)) }
 }
 
@@ -95,10 +95,10 @@ impl Wanted {
     }
 
     /// The description of the filter, with a seed of its own unless one was given.
-    pub fn about(&self) -> About {
+    pub fn spec(&self) -> FilterSpec {
         let capacity = self.capacity.unwrap_or_else(config::capacity);
-        let mut about = About::new(capacity, self.rate.unwrap_or_else(config::error_rate));
-        about.hasher = self.seed.map_or(about.hasher, StableHash::with_seed);
-        About { forget_after: self.forget_after, ..about }
+        let mut spec = FilterSpec::new(capacity, self.rate.unwrap_or_else(config::error_rate));
+        spec.hasher = self.seed.map_or(spec.hasher, StableHash::with_seed);
+        FilterSpec { forget_after: self.forget_after, ..spec }
     }
 }

@@ -6,7 +6,7 @@ use crate::server::command::Refusal;
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Key, Value};
 use crate::set::Set;
-use crate::set::about::About;
+use crate::set::spec::FilterSpec;
 use koel::Prehashed;
 use std::borrow::Borrow;
 use std::ffi::CStr;
@@ -49,7 +49,7 @@ pub fn added_to<'k>(
     wanted: Wanted,
 ) -> Result<&'k mut Set, Refusal> {
     if matches!(key.value(), Value::Nothing) {
-        make(call, name, key, wanted.about(), c"cuckoo.create")?;
+        make(call, name, key, wanted.spec(), c"cuckoo.create")?;
     }
     needed(call, name, key.value_mut())
 }
@@ -71,26 +71,26 @@ pub fn make(
     call: Context<'_>,
     name: Argument<'_>,
     key: &mut Key<'_>,
-    about: About,
+    spec: FilterSpec,
     event: &CStr,
 ) -> Result<(), Refusal> {
-    limits::check_new(call, &about)?;
+    limits::check_new(call, &spec)?;
     // Before anything is replicated.
-    let set = Set::new(about).map_err(|error| limits::not_made(error, &about))?;
+    let set = Set::new(spec).map_err(|error| limits::not_made(error, &spec))?;
     let set = &*key.put(set);
     let text = |value: &dyn ToString| value.to_string().into_bytes();
-    let About { capacity, rate, bucket_size, max_iterations, expansion, .. } = about;
+    let FilterSpec { capacity, rate, bucket_size, max_iterations, expansion, .. } = spec;
     let values: [(&[u8], Vec<u8>); 6] = [
         (b"BUCKETSIZE", text(&bucket_size)),
         (b"MAXITERATIONS", text(&max_iterations)),
         (b"EXPANSION", text(&expansion)),
         (b"ERROR_RATE", text(&rate)),
-        (b"SEED", text(&about.seed())),
-        (b"FORGETAFTER", text(&about.forget_after)),
+        (b"SEED", text(&spec.seed())),
+        (b"FORGETAFTER", text(&spec.forget_after)),
     ];
     let capacity = text(&capacity);
     let mut arguments = vec![name.bytes(), &capacity];
-    let given = values.len() - usize::from(about.forget_after == 0);
+    let given = values.len() - usize::from(spec.forget_after == 0);
     values[..given].iter().for_each(|(option, value)| arguments.extend([*option, value]));
     call.changed_as(name, event, c"CF.RESERVE", &arguments);
     time::give_number(call, name, set);

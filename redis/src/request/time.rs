@@ -1,6 +1,7 @@
 //! Time passes in a filter that forgets: whenever a primary is asked something of it. Replicas, and the
 //! append-only file, are told by `CF.TICK`, and have no clock.
 
+use crate::server::chore::Work;
 use crate::server::context::{Argument, Context};
 use crate::set::Set;
 use koel::Window;
@@ -15,10 +16,10 @@ pub fn pass(call: Context<'_>, name: Argument<'_>, set: &Set) {
         begin(call, name, set, number);
         call.notify(name, c"cuckoo.tick");
         // What has expired may have left much empty.
-        call.go_on(name, Some(0));
+        call.schedule(name, Work::Shrink(0));
     } else if set.is_ticking() {
         // Whoever was to go on with it may have lost it, since keys are renamed.
-        call.go_on(name, None);
+        call.schedule(name, Work::Tick);
     }
 }
 
@@ -32,13 +33,13 @@ pub fn decides(call: Context<'_>) -> bool {
 pub fn begin(call: Context<'_>, name: Argument<'_>, set: &Set, number: u64) {
     set.begin_tick(number);
     if !set.pass_first_part() {
-        call.go_on(name, None);
+        call.schedule(name, Work::Tick);
     }
 }
 
 /// Gives the present tick of a new filter its number.
 pub fn give_number(call: Context<'_>, name: Argument<'_>, set: &Set) {
-    if let Some(window) = set.about().window()
+    if let Some(window) = set.spec().window()
         && !call.flags().replayed()
     {
         let number = window.number_at(Window::now());

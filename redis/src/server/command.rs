@@ -1,7 +1,7 @@
 //! Commands: what the server has to know of each, and how it calls them.
 
 use crate::server::context::{Argument, Context, arguments};
-use crate::server::log::{log, or_if_it_panics};
+use crate::server::log::{catch_panic, log};
 use crate::server::names::{category, spelled};
 use crate::server::raw;
 use std::ffi::{CStr, CString, c_int};
@@ -50,14 +50,14 @@ pub type Outcome = Result<(), Refusal>;
 
 /// A command.
 pub trait Command {
-    const ABOUT: About;
+    const INFO: CommandInfo;
 
     /// Does it, and replies, unless it is refused. The first argument is the command's name.
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome;
 }
 
 /// What clients, proxies and access rules have to know of a command.
-pub struct About {
+pub struct CommandInfo {
     pub name: &'static CStr,
     pub summary: &'static CStr,
     pub complexity: &'static CStr,
@@ -68,17 +68,17 @@ pub struct About {
     pub fast: bool,
 }
 
-impl About {
+impl CommandInfo {
     pub const fn slow(name: &'static CStr, arity: c_int, access: Access) -> Self {
-        About { name, summary: c"", complexity: c"O(1)", arity, access, fast: false }
+        CommandInfo { name, summary: c"", complexity: c"O(1)", arity, access, fast: false }
     }
 
     pub const fn fast(name: &'static CStr, arity: c_int, access: Access) -> Self {
-        About { fast: true, ..About::slow(name, arity, access) }
+        CommandInfo { fast: true, ..CommandInfo::slow(name, arity, access) }
     }
 
     pub const fn told(self, complexity: &'static CStr, summary: &'static CStr) -> Self {
-        About { complexity, summary, ..self }
+        CommandInfo { complexity, summary, ..self }
     }
 }
 
@@ -116,7 +116,7 @@ pub(super) unsafe fn register<C: Command>(
     context: *mut raw::RedisModuleCtx,
     own_category: Option<&CStr>,
 ) -> Result<(), ()> {
-    let about = &C::ABOUT;
+    let about = &C::INFO;
     let mut flags = match about.access {
         Access::Read | Access::Describe => "readonly",
         Access::Insert | Access::Create | Access::Merge => "write deny-oom",
@@ -152,7 +152,7 @@ pub(super) unsafe fn register<C: Command>(
 }
 
 /// The categories of access rules that a command is in.
-fn categories(about: &About, own: Option<&CStr>) -> CString {
+fn categories(about: &CommandInfo, own: Option<&CStr>) -> CString {
     let access = if about.access.writes() { "write" } else { "read" };
     let speed = if about.fast { "fast" } else { "slow" };
     let own = own.unwrap_or_default().to_string_lossy();
@@ -175,7 +175,7 @@ pub(super) fn done(status: c_int) -> Result<(), ()> {
 }
 
 /// Tells the server which keys a command takes, and what it does with them; and what `COMMAND DOCS` says of it.
-unsafe fn describe(command: *mut raw::RedisModuleCommand, about: &About) -> Result<(), ()> {
+unsafe fn describe(command: *mut raw::RedisModuleCommand, about: &CommandInfo) -> Result<(), ()> {
     let version = raw::RedisModuleCommandInfoVersion {
         version: 1,
         sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
@@ -235,7 +235,7 @@ unsafe extern "C" fn call<C: Command>(
     let (context, arguments) = unsafe { (Context::new(raw), arguments(argv, argc)) };
     let panicked =
         Refusal::Message(c"ERR internal error of the koel module; the server's log has more");
-    let outcome = or_if_it_panics(Err(panicked), "a command", || C::run(context, arguments));
+    let outcome = catch_panic(Err(panicked), "a command", || C::run(context, arguments));
     outcome.unwrap_or_else(|refusal| refusal.reply(context));
     raw::REDISMODULE_OK
 }

@@ -2,11 +2,11 @@
 //!
 //! A set is saved as its [chunks](crate::set::chunk), each a string, of which the last one says that it is.
 
-use crate::server::log::{cannot_save, log, or_if_it_panics};
+use crate::server::log::{cannot_save, catch_panic, log};
 use crate::server::names::spelled;
 use crate::server::raw;
 use crate::set::Set;
-use crate::set::assembly::{Assembly, Trouble};
+use crate::set::assembly::{Assembly, ChunkError};
 use crate::set::errors;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -85,7 +85,7 @@ unsafe extern "C" fn load(file: *mut raw::RedisModuleIO, version: c_int) -> *mut
         return null_mut();
     }
     // Whatever is in a file, the server goes on.
-    match or_if_it_panics(Ok(None), "loading a filter", || read(file)) {
+    match catch_panic(Ok(None), "loading a filter", || read(file)) {
         Ok(set) => set.map_or(null_mut(), |set| Box::into_raw(Box::new(set)).cast()),
         Err(error) => {
             log(null_mut(), &format!("koel: a saved filter is damaged: {error}"));
@@ -95,7 +95,7 @@ unsafe extern "C" fn load(file: *mut raw::RedisModuleIO, version: c_int) -> *mut
 }
 
 /// Reads a set, or nothing if the file ends too soon.
-fn read(file: *mut raw::RedisModuleIO) -> Result<Option<Set>, Trouble> {
+fn read(file: *mut raw::RedisModuleIO) -> Result<Option<Set>, ChunkError> {
     let mut assembly = Assembly::default();
     while !assembly.has_last() {
         let mut length = 0;
@@ -147,7 +147,7 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
             add(digest, bytes.as_ptr().cast(), bytes.len());
         }
     };
-    or_if_it_panics((), "a digest", || set.each_digested(add));
+    catch_panic((), "a digest", || set.each_digested(add));
     // SAFETY: what was added is a sequence.
     unsafe { raw::RedisModule_DigestEndSequence.unwrap()(digest) };
 }
@@ -171,7 +171,7 @@ unsafe extern "C" fn copy(
 ) -> *mut c_void {
     // SAFETY: as above.
     let set = unsafe { set(value) };
-    match or_if_it_panics(None, "a copy", || set.try_clone()) {
+    match catch_panic(None, "a copy", || set.try_clone()) {
         Some(set) => Box::into_raw(Box::new(set)).cast(),
         None => {
             log(null_mut(), "koel: cannot copy a filter: there is no memory for it");

@@ -2,7 +2,7 @@
 
 use crate::server::command::{self, Command};
 use crate::server::context::{Argument, arguments};
-use crate::server::log::{log, note, or_if_it_panics};
+use crate::server::log::{catch_panic, log, note};
 use crate::server::{config, datatype, names, raw};
 use crate::set::totals;
 use std::ffi::{CStr, CString, c_int};
@@ -36,7 +36,7 @@ pub unsafe fn on_load(
     // SAFETY: the context is that of this call. Nothing is allocated before the server's functions are known.
     let outcome = unsafe {
         raw::init(context, NAME, VERSION)
-            .map_err(|refusal| refuse(context, refusal))
+            .map_err(|error| refuse(context, error))
             .and_then(|()| load(context, arguments(argv, argc), commands))
     };
     match outcome {
@@ -46,10 +46,10 @@ pub unsafe fn on_load(
 }
 
 /// Tells why the module cannot be loaded. Nothing is allocated: memory may be what is lacking.
-unsafe fn refuse(context: *mut RedisModuleCtx, refusal: raw::Refusal) {
-    let (text, name) = match refusal {
-        raw::Refusal::Lacks(function) => (TOO_OLD, function),
-        raw::Refusal::NameTaken => (LOADED_ALREADY, NAME),
+unsafe fn refuse(context: *mut RedisModuleCtx, error: raw::InitError) {
+    let (text, name) = match error {
+        raw::InitError::Lacks(function) => (TOO_OLD, function),
+        raw::InitError::NameTaken => (LOADED_ALREADY, NAME),
     };
     // SAFETY: the context is that of the call that loads the module; and `%s` stands for a string.
     if let Some(log) = unsafe { raw::RedisModule_Log } {
@@ -99,7 +99,7 @@ unsafe extern "C" fn tell(info: *mut raw::RedisModuleInfoCtx, for_crash_report: 
         return;
     }
     // SAFETY: the server calls this to be told these. It copies the names.
-    or_if_it_panics((), "INFO", || unsafe {
+    catch_panic((), "INFO", || unsafe {
         raw::RedisModule_InfoAddSection.unwrap()(info, c"".as_ptr());
         totals::each(|name, value| {
             raw::RedisModule_InfoAddFieldULongLong.unwrap()(info, name.as_ptr(), value);

@@ -25,7 +25,7 @@ fn log_at(level: &CStr, context: *mut raw::RedisModuleCtx, message: &str) {
 }
 
 /// Does this, and returns the other value after a panic: unwinding must not reach the server.
-pub(super) fn or_if_it_panics<T>(otherwise: T, what: &str, act: impl FnOnce() -> T) -> T {
+pub(super) fn catch_panic<T>(otherwise: T, what: &str, act: impl FnOnce() -> T) -> T {
     // A panic leaves a set as it was.
     catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| {
         log(null_mut(), &format!("koel: {what} panicked; please report this"));

@@ -18,7 +18,7 @@
 // (The tests of the crate run without a server.)
 #[cfg(not(test))]
 mod alloc;
-mod chore;
+pub mod chore;
 pub mod command;
 pub mod config;
 pub mod context;

@@ -1,9 +1,9 @@
 //! From chunks to a set: those of a file, or those that a client loads one by one.
 
-use crate::set::about::{About, Filter};
 use crate::set::chunk::Chunk;
 use crate::set::errors;
 use crate::set::few::Few;
+use crate::set::spec::{Filter, FilterSpec};
 use koel::{PieceLoader, SnapshotError, SnapshotInfo, StableHash};
 use std::fmt;
 
@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Default)]
 pub struct Assembly {
     part: Part,
-    about: Option<About>,
+    spec: Option<FilterSpec>,
     /// The bytes that have come.
     bytes: usize,
 }
@@ -29,9 +29,11 @@ pub enum Part {
     File(Vec<u8>),
 }
 
-/// Why a chunk was refused.
+/// Why a chunk was refused, or why there is none.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum ChunkError {
+    /// No chunk of this set begins there.
+    NoSuchCursor,
     /// It is no chunk.
     Foreign,
     /// It does not follow the one before.
@@ -39,48 +41,49 @@ pub enum Trouble {
     /// koel says why.
     Koel(SnapshotError),
     /// It is damaged, or it was the last one and all together are no set: those before it are gone, too.
-    Spoilt(Box<Trouble>),
+    Spoilt(Box<ChunkError>),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for ChunkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Foreign => f.write_str("this is not a chunk of a filter"),
-            Trouble::Misplaced => f.write_str("this chunk does not follow the one before"),
-            Trouble::Koel(error) => f.write_str(&errors::of_snapshot(error)),
-            Trouble::Spoilt(why) => write!(f, "{why}; begin again with the first"),
+            ChunkError::NoSuchCursor => f.write_str("this is not a cursor of the filter"),
+            ChunkError::Foreign => f.write_str("this is not a chunk of a filter"),
+            ChunkError::Misplaced => f.write_str("this chunk does not follow the one before"),
+            ChunkError::Koel(error) => f.write_str(&errors::of_snapshot(error)),
+            ChunkError::Spoilt(why) => write!(f, "{why}; begin again with the first"),
         }
     }
 }
 
-impl From<SnapshotError> for Trouble {
+impl From<SnapshotError> for ChunkError {
     fn from(error: SnapshotError) -> Self {
-        Trouble::Koel(error)
+        ChunkError::Koel(error)
     }
 }
 
 impl Assembly {
     /// Takes the next chunk, after checking it.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), ChunkError> {
         match &mut self.part {
             // A file may be cut anywhere, so its chunks may look like anything.
             Part::File(file) => file.extend_from_slice(bytes),
-            part => match (Chunk::parse(bytes).ok_or(Trouble::Foreign)?, part) {
+            part => match (Chunk::parse(bytes).ok_or(ChunkError::Foreign)?, part) {
                 (Chunk::Piece(piece), part @ Part::Nothing) => {
                     let mut loader = Box::new(Filter::loader());
                     loader.push(piece)?;
                     *part = Part::Pieces(loader);
                 }
                 (Chunk::Piece(piece), Part::Pieces(loader)) => loader.push(piece)?,
-                (Chunk::About(about), Part::Pieces(loader)) if loader.next().is_none() => {
-                    self.about = Some(about);
+                (Chunk::Spec(spec), Part::Pieces(loader)) if loader.next().is_none() => {
+                    self.spec = Some(spec);
                 }
-                (Chunk::Few(about, few), part @ Part::Nothing) => {
-                    (self.about, *part) = (Some(about), Part::Few(few));
+                (Chunk::Few(spec, few), part @ Part::Nothing) => {
+                    (self.spec, *part) = (Some(spec), Part::Few(few));
                 }
                 (Chunk::Half, part @ Part::Nothing) => *part = Part::Half,
                 (Chunk::File, part @ Part::Nothing) => *part = Part::File(bytes.to_vec()),
-                _ => return Err(Trouble::Misplaced),
+                _ => return Err(ChunkError::Misplaced),
             },
         }
         self.bytes += bytes.len();
@@ -89,7 +92,7 @@ impl Assembly {
 
     /// Whether the chunk that came is the last one of a saved set.
     pub fn has_last(&self) -> bool {
-        self.about.is_some() || matches!(self.part, Part::Half)
+        self.spec.is_some() || matches!(self.part, Part::Half)
     }
 
     /// Whether a damaged chunk has spoilt those before it.
@@ -111,8 +114,8 @@ impl Assembly {
     }
 
     /// Returns the contents, and the description of the set if the chunks contain it.
-    pub fn finish(self) -> (Part, Option<About>) {
-        (self.part, self.about)
+    pub fn finish(self) -> (Part, Option<FilterSpec>) {
+        (self.part, self.spec)
     }
 
     pub fn bytes(&self) -> usize {

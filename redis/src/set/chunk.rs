@@ -15,8 +15,8 @@
 //! | 11 and on | of few items: their hashes, in ascending order |
 //! | last | the checksum of all words before: XXH3 with seed 0 |
 
-use crate::set::about::About;
 use crate::set::few::Few;
+use crate::set::spec::FilterSpec;
 use koel::Window;
 use koel::{Piece, Prehashed, SnapshotInfo, StableHash};
 
@@ -31,9 +31,9 @@ pub enum Chunk<'a> {
     /// A piece of a filter.
     Piece(&'a [u8]),
     /// What the filter of the pieces before was made of.
-    About(About),
+    Spec(FilterSpec),
     /// A whole set.
-    Few(About, Few),
+    Few(FilterSpec, Few),
     /// Half a set, whose chunks are not saved.
     Half,
     /// The beginning of a file that koel saved.
@@ -57,13 +57,13 @@ impl<'a> Chunk<'a> {
             return None;
         }
         match (front[2], hashes) {
-            (0, []) => about_of(front).map(Chunk::About),
+            (0, []) => spec_of(front).map(Chunk::Spec),
             (1, hashes) => {
                 // Of anything else, a set would have had a filter from the start.
-                let about = about_of(front).filter(About::begins_small)?;
-                about.filter_bytes().ok()?;
+                let spec = spec_of(front).filter(FilterSpec::begins_small)?;
+                spec.plan().ok()?;
                 let hashes = hashes.iter().copied().map(Prehashed).collect();
-                Some(Chunk::Few(about, Few::of(hashes)?))
+                Some(Chunk::Few(spec, Few::of(hashes)?))
             }
             (2, []) => Some(Chunk::Half),
             _ => None,
@@ -72,12 +72,12 @@ impl<'a> Chunk<'a> {
 }
 
 /// What a set was made of, as a chunk.
-pub fn of_about(about: &About) -> Vec<u8> {
-    words(0, Some(about), &[])
+pub fn of_spec(spec: &FilterSpec) -> Vec<u8> {
+    words(0, Some(spec), &[])
 }
 
-pub fn of_few(about: &About, few: &Few) -> Vec<u8> {
-    words(1, Some(about), few.hashes())
+pub fn of_few(spec: &FilterSpec, few: &Few) -> Vec<u8> {
+    words(1, Some(spec), few.hashes())
 }
 
 /// Half a set, of which nothing is saved but that it is one.
@@ -85,13 +85,13 @@ pub fn half() -> Vec<u8> {
     words(2, None, &[])
 }
 
-fn words(kind: u64, about: Option<&About>, hashes: &[Prehashed]) -> Vec<u8> {
-    let of_set = about.map_or([0; 8], |about| {
-        let About { capacity, rate, bucket_size, max_iterations, expansion, .. } = *about;
+fn words(kind: u64, spec: Option<&FilterSpec>, hashes: &[Prehashed]) -> Vec<u8> {
+    let of_set = spec.map_or([0; 8], |spec| {
+        let FilterSpec { capacity, rate, bucket_size, max_iterations, expansion, .. } = *spec;
         let reported = [u64::from(bucket_size), max_iterations.into(), expansion.into()];
         let [size, iterations, expansion] = reported;
-        let (seed, rate) = (about.seed(), rate.to_bits());
-        [capacity, rate, seed, size, iterations, expansion, about.forget_after, about.deleted]
+        let (seed, rate) = (spec.seed(), rate.to_bits());
+        [capacity, rate, seed, size, iterations, expansion, spec.forget_after, spec.deleted]
     });
     let front = [u64::from_le_bytes(MAGIC), VERSION, kind];
     let hashes = hashes.iter().map(|hash| hash.0);
@@ -101,11 +101,11 @@ fn words(kind: u64, about: Option<&About>, hashes: &[Prehashed]) -> Vec<u8> {
     bytes
 }
 
-fn about_of(front: &[u64; FRONT]) -> Option<About> {
+fn spec_of(front: &[u64; FRONT]) -> Option<FilterSpec> {
     let [_, _, _, capacity, rate, seed, size, iterations, expansion, forget_after, deleted] =
         *front;
     let rate = f64::from_bits(rate);
-    let about = About {
+    let spec = FilterSpec {
         capacity,
         rate,
         hasher: StableHash::with_seed(seed),
@@ -116,7 +116,7 @@ fn about_of(front: &[u64; FRONT]) -> Option<About> {
         deleted,
     };
     let makes_sense = rate > 0.0 && rate < 1.0 && capacity > 0;
-    (makes_sense && forget_after <= Window::MAX_SECONDS).then_some(about)
+    (makes_sense && forget_after <= Window::MAX_SECONDS).then_some(spec)
 }
 
 fn checksum_of(bytes: &[u8]) -> u64 {

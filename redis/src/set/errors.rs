@@ -1,25 +1,26 @@
 //! The texts of errors, in terms of the commands and their options. koel's own texts address programs in Rust, and are
 //! used where they speak of a file alone.
 
-use crate::set::about::About;
+use crate::set::spec::FilterSpec;
 use koel::{
-    BuildErrorKind, FullKind, SnapshotError, SnapshotErrorKind, UnionError, UnionErrorKind,
+    BuildError, BuildErrorKind, FullKind, SnapshotError, SnapshotErrorKind, UnionError,
+    UnionErrorKind,
 };
 use std::fmt;
 
 /// The reply to a command whose set cannot be made, with its code.
-pub fn of_build(kind: BuildErrorKind, about: &About) -> String {
-    match kind {
+pub fn of_build(error: &BuildError, spec: &FilterSpec) -> String {
+    match error.kind() {
         BuildErrorKind::RateTooSmall => {
-            let how = if about.grows() {
+            let how = if spec.grows() {
                 ", or reserve with EXPANSION 0, which allows for less"
             } else {
                 ""
             };
-            let least = about.least_rate();
+            let least = error.least_rate().unwrap_or(1.0);
             format!(
                 "ERR an ERROR_RATE of {:e} is out of reach; give {least:.1e} or more{how}",
-                about.rate
+                spec.rate
             )
         }
         BuildErrorKind::OutOfMemory | BuildErrorKind::CapacityOverflow => {
@@ -52,41 +53,36 @@ pub fn of_snapshot(error: &SnapshotError) -> String {
 
 /// The reason why two sets cannot be merged: the reply, with its code.
 #[derive(Clone, Copy)]
-pub struct Apart(&'static str);
+pub struct MergeError(&'static str);
 
-impl Apart {
-    pub const SEED: Self = Apart(
+impl MergeError {
+    pub const SEED: Self = MergeError(
         "ERR the filters have different seeds; only filters with one seed can be merged (SEED n)",
     );
     pub const HALF: Self =
-        Apart("ERR one of the filters is still being loaded by CF.LOADCHUNK; it lacks chunks");
-    /// Together they have more items than fit into a set of fixed size.
-    pub const TOO_MANY: Self = Apart(
-        "ERR the filters have more items together than the destination was made for, which has a fixed size; nothing \
-         has changed",
-    );
-    pub const NO_ROOM: Self = Apart(
+        MergeError("ERR one of the filters is still being loaded by CF.LOADCHUNK; it lacks chunks");
+    pub const NO_ROOM: Self = MergeError(
         "ERR there is no room for all items of the other filters in the destination; nothing has changed",
     );
     pub const NO_MEMORY: Self =
-        Apart("OOM there is no memory to merge the filters; nothing has changed");
-    pub const TOO_LARGE: Self = Apart(
+        MergeError("OOM there is no memory to merge the filters; nothing has changed");
+    pub const TOO_LARGE: Self = MergeError(
         "OOM the destination would take more than koel.max-bytes; raise that, or remove items; nothing has changed",
     );
 
-    /// Of a filter that grows, and refuses an item for this reason.
+    /// Of a filter that refuses an item for this reason.
     pub fn of_full(kind: FullKind) -> Self {
         match kind {
-            FullKind::LimitReached => Apart::TOO_LARGE,
-            FullKind::NoMemory => Apart::NO_MEMORY,
-            _ => Apart::NO_ROOM,
+            FullKind::LimitReached => MergeError::TOO_LARGE,
+            FullKind::NoMemory => MergeError::NO_MEMORY,
+            _ => MergeError::NO_ROOM,
         }
     }
 
     pub fn of(error: &UnionError) -> Self {
-        Apart(match error.kind() {
-            UnionErrorKind::DifferentHasher => return Apart::SEED,
-            UnionErrorKind::OutOfMemory => return Apart::NO_MEMORY,
+        MergeError(match error.kind() {
+            UnionErrorKind::DifferentHasher => return MergeError::SEED,
+            UnionErrorKind::OutOfMemory => return MergeError::NO_MEMORY,
             UnionErrorKind::DifferentKind => {
                 "ERR one of the filters grows, and the other does not; only filters of one kind can be merged \
                  (EXPANSION)"
@@ -101,12 +97,12 @@ impl Apart {
                 "ERR the filters remember items for different times; only filters with one window can be merged \
                  (FORGETAFTER seconds)"
             }
-            _ => return Apart::NO_ROOM,
+            _ => return MergeError::NO_ROOM,
         })
     }
 }
 
-impl fmt::Display for Apart {
+impl fmt::Display for MergeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }

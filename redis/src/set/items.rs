@@ -1,9 +1,8 @@
 //! What is done to the items of a set.
 
-use crate::set::about::Filter;
-use crate::set::count::Count;
-use crate::set::errors::Apart;
-use crate::set::{Body, Counted, Set, filter_of};
+use crate::set::errors::MergeError;
+use crate::set::spec::Filter;
+use crate::set::{Body, Set, filter_of};
 use koel::{Full, FullKind, Prehashed, UnionErrorKind};
 
 /// What became of an item: whether it was added, or why there was no room for it.
@@ -13,16 +12,6 @@ pub type Answer = Result<bool, FullKind>;
 ///
 /// The set then takes no more than `most` bytes, unless it took more before. An item that is refused changes nothing.
 impl Set {
-    /// For how many items there is room in a set of fixed size. One that grows makes room.
-    fn room(&self) -> u64 {
-        match &self.body {
-            Body::Filter(counted) => counted.count.as_ref().map_or(u64::MAX, |count| {
-                self.about.capacity.saturating_sub(count.items(counted.filter.present_tick()))
-            }),
-            _ => u64::MAX,
-        }
-    }
-
     /// Does this to the filter. A few items go into one before, which is kept only if this succeeds: a command
     /// that is refused is not replicated, so it must change nothing.
     fn in_filter<T>(
@@ -33,14 +22,12 @@ impl Set {
         let most = of_body(most);
         match &self.body {
             Body::Half(_) => Err(FullKind::NoRoomNearby),
-            Body::Filter(counted) => {
-                limited(&counted.filter, most, act).map_err(|full| full.kind())
-            }
+            Body::Filter(filter) => limited(filter, most, act).map_err(|full| full.kind()),
             Body::Few(few) => {
-                if self.about.filter_bytes().is_ok_and(|bytes| bytes > most) {
+                if self.spec.plan().is_ok_and(|plan| plan.initial_bytes > most) {
                     return Err(FullKind::LimitReached);
                 }
-                let filter = filter_of(&self.about, few).ok_or(FullKind::NoMemory)?;
+                let filter = filter_of(&self.spec, few).ok_or(FullKind::NoMemory)?;
                 let done = limited(&filter, most, act).map_err(|full| full.kind())?;
                 self.body = Body::of(filter);
                 Ok(done)
@@ -50,42 +37,19 @@ impl Set {
 
     /// Adds a copy of the item.
     pub fn add(&mut self, hash: Prehashed, most: usize) -> Answer {
-        if self.room() == 0 {
-            return Err(FullKind::NoRoomNearby);
-        }
         match &mut self.body {
             Body::Few(few) if few.takes(hash) => few.add(hash, of_body(most))?,
             _ => self.in_filter(most, |filter| filter.insert(&hash))?,
         }
-        self.count_added(1);
         Ok(true)
     }
 
     /// Adds the item if it is not there, and returns whether it was not.
     pub fn add_if_absent(&mut self, hash: Prehashed, most: usize) -> Answer {
-        if self.room() == 0 {
-            // A count excludes items that have expired.
-            return if self.count(hash) > 0 { Ok(false) } else { Err(FullKind::NoRoomNearby) };
-        }
-        let added = match &mut self.body {
-            Body::Few(few) if few.contains(hash) => false,
-            Body::Few(few) if few.takes(hash) => {
-                few.add(hash, of_body(most))?;
-                true
-            }
-            _ => self.in_filter(most, |filter| filter.insert_if_absent(&hash))?,
-        };
-        self.count_added(added.into());
-        Ok(added)
-    }
-
-    /// Counts so many items that were added to a set of fixed size.
-    #[inline]
-    fn count_added(&mut self, added: u64) {
-        if let Body::Filter(counted) = &mut self.body
-            && let Some(count) = &mut counted.count
-        {
-            count.add(added, counted.filter.present_tick());
+        match &mut self.body {
+            Body::Few(few) if few.contains(hash) => Ok(false),
+            Body::Few(few) if few.takes(hash) => few.add(hash, of_body(most)).map(|()| true),
+            _ => self.in_filter(most, |filter| filter.insert_if_absent(&hash)),
         }
     }
 
@@ -110,7 +74,7 @@ impl Set {
         });
     }
 
-    /// Adds items to a filter that has room for all of them at once, or else one by one.
+    /// Adds items to a filter all at once, or to a few items one by one.
     fn in_batches(
         &mut self,
         (hashes, answers): (&[Prehashed], &mut [Answer]),
@@ -118,12 +82,11 @@ impl Set {
         one: impl Fn(&mut Self, Prehashed, usize) -> Answer,
         many: impl Fn(&Filter, &[Prehashed], &mut [Answer]),
     ) {
-        let (Body::Filter(counted), true) = (&self.body, self.room() >= hashes.len() as u64) else {
-            let each = hashes.iter().zip(answers);
-            return each.for_each(|(hash, answer)| *answer = one(self, *hash, most));
-        };
-        limited(&counted.filter, of_body(most), |filter| many(filter, hashes, answers));
-        self.count_added(answers.iter().filter(|added| **added == Ok(true)).count() as u64);
+        if let Some(filter) = self.filter() {
+            return limited(filter, of_body(most), |filter| many(filter, hashes, answers));
+        }
+        let each = hashes.iter().zip(answers);
+        each.for_each(|(hash, answer)| *answer = one(self, *hash, most));
     }
 }
 
@@ -148,7 +111,7 @@ impl Set {
     #[inline]
     pub fn contains(&self, hash: Prehashed) -> bool {
         match &self.body {
-            Body::Filter(counted) => counted.filter.contains(&hash),
+            Body::Filter(filter) => filter.contains(&hash),
             Body::Few(few) => few.contains(hash),
             Body::Half(_) => false,
         }
@@ -156,7 +119,7 @@ impl Set {
 
     pub fn contains_many(&self, hashes: &[Prehashed], answers: &mut [bool]) {
         match &self.body {
-            Body::Filter(counted) => answers.copy_from_slice(&counted.filter.contains_many(hashes)),
+            Body::Filter(filter) => answers.copy_from_slice(&filter.contains_many(hashes)),
             _ => {
                 let each = hashes.iter().zip(answers);
                 each.for_each(|(hash, answer)| *answer = self.contains(*hash));
@@ -166,7 +129,7 @@ impl Set {
 
     pub fn count(&self, hash: Prehashed) -> usize {
         match &self.body {
-            Body::Filter(counted) => counted.filter.count(&hash),
+            Body::Filter(filter) => filter.count(&hash),
             Body::Few(few) => few.count(hash),
             Body::Half(_) => 0,
         }
@@ -175,86 +138,63 @@ impl Set {
     /// Removes a copy of the item, and returns whether there was one.
     pub fn remove(&mut self, hash: Prehashed) -> bool {
         let removed = match &mut self.body {
-            Body::Filter(counted) => {
-                let Counted { filter, count } = &mut **counted;
-                // Asked before it is gone.
-                let age = count.as_ref().and_then(|_| filter.age(&hash));
-                let removed = filter.remove(&hash);
-                if let Some(count) = count.as_mut().filter(|_| removed) {
-                    count.remove(age, filter.present_tick());
-                }
-                removed
-            }
+            Body::Filter(filter) => filter.remove(&hash),
             Body::Few(few) => few.remove(hash),
             Body::Half(_) => false,
         };
-        self.about.deleted += u64::from(removed);
+        self.spec.deleted += u64::from(removed);
         removed
     }
 
     /// Tells why the other set cannot be taken over, if it cannot.
-    pub fn check_alike(&self, other: &Set) -> Result<(), Apart> {
+    pub fn check_alike(&self, other: &Set) -> Result<(), MergeError> {
         if self.is_half() || other.is_half() {
-            return Err(Apart::HALF);
+            return Err(MergeError::HALF);
         }
-        if self.about.hasher != other.about.hasher {
-            return Err(Apart::SEED);
+        if self.spec.hasher != other.spec.hasher {
+            return Err(MergeError::SEED);
         }
-        let other = match &other.body {
-            Body::Filter(other) => &other.filter,
-            // A few items can be taken over by any set.
-            _ => return Ok(()),
-        };
-        let checked = match &self.body {
-            Body::Filter(own) => own.filter.check_union(other),
-            _ => {
-                let own = self.about.build().map_err(|_| Apart::NO_MEMORY)?;
-                own.check_union(other)
+        match (&self.body, &other.body) {
+            (Body::Filter(own), Body::Filter(other)) => {
+                own.check_union(other).map_err(|error| MergeError::of(&error))
             }
-        };
-        checked.map_err(|error| Apart::of(&error))
+            // A few items can be taken over by any set. Those of this set become a filter, which is checked then.
+            _ => Ok(()),
+        }
     }
 
     /// Returns a copy that has what the other sets have, too. It takes no more than `most` bytes, unless this set takes
     /// more. The sets are [alike](Self::check_alike).
-    pub fn merged(&self, others: &[&Set], most: usize) -> Result<Set, Apart> {
+    pub fn merged(&self, others: &[&Set], most: usize) -> Result<Set, MergeError> {
         self.finish_tick();
         others.iter().for_each(|other| other.finish_tick());
-        let mut merged = self.try_clone_within(most).ok_or(Apart::NO_MEMORY)?;
+        let mut merged = self.try_clone_within(most).ok_or(MergeError::NO_MEMORY)?;
         others.iter().try_for_each(|other| merged.merge_one(other, most))?;
-        if !merged.about.grows() && merged.len() as u64 > merged.about.capacity {
-            return Err(Apart::TOO_MANY);
-        }
         match merged.bytes() <= most.max(self.bytes()) {
             true => Ok(merged),
-            false => Err(Apart::TOO_LARGE),
+            false => Err(MergeError::TOO_LARGE),
         }
     }
 
-    fn merge_one(&mut self, other: &Set, most: usize) -> Result<(), Apart> {
-        let grows = self.about.grows();
-        let refused = |kind| if grows { Apart::of_full(kind) } else { Apart::TOO_MANY };
+    fn merge_one(&mut self, other: &Set, most: usize) -> Result<(), MergeError> {
         let other = match &other.body {
-            Body::Half(_) => return Err(Apart::HALF),
+            Body::Half(_) => return Err(MergeError::HALF),
             Body::Filter(other) => other,
             Body::Few(few) => {
                 let mut hashes = few.hashes().iter();
                 let added = hashes.try_for_each(|hash| self.add_if_absent(*hash, most).map(drop));
-                return added.map_err(refused);
+                return added.map_err(MergeError::of_full);
             }
         };
         if let Body::Few(_) = &self.body {
             // Into a filter of its own.
-            self.in_filter(most, |_| Ok(())).map_err(refused)?;
+            self.in_filter(most, |_| Ok(())).map_err(MergeError::of_full)?;
         }
-        let Body::Filter(own) = &mut self.body else { return Err(Apart::HALF) };
-        let most = of_body(most);
-        let added = limited(&own.filter, most, |filter| filter.union(&other.filter));
-        // It may have made items younger.
-        own.count.iter_mut().for_each(|count| *count = Count::of(&own.filter));
+        let own = self.filter().ok_or(MergeError::HALF)?;
+        let added = limited(own, of_body(most), |filter| filter.union(other));
         added.map(drop).map_err(|error| match error.kind() {
-            UnionErrorKind::Full { reason, .. } => refused(reason),
-            _ => Apart::of(&error),
+            UnionErrorKind::Full { reason, .. } => MergeError::of_full(reason),
+            _ => MergeError::of(&error),
         })
     }
 }

@@ -1,28 +1,27 @@
 //! What a key has: a set of items, whatever the server.
 //!
-//! * [`about`] is what it was made of.
-//! * [`few`] has a few items; from there on it is a filter of koel. If that is of fixed size, [`count`] has the
-//!   number of its items.
+//! * [`spec`] is what it was made of.
+//! * [`few`] has a few items; from there on it is a filter of koel.
 //! * [`items`] is what is done to items, [`time`] what makes them expire,
 //! * [`moves`] takes the set elsewhere, in [`chunk`]s, of which [`assembly`] makes it again.
 //! * [`totals`] has the figures of all sets together.
 //! * [`errors`] has the words for all that may go wrong.
 
-pub mod about;
 pub mod assembly;
 pub mod chunk;
-mod count;
 pub mod errors;
 pub mod few;
 pub mod items;
 pub mod moves;
+pub mod spec;
+#[cfg(test)]
+mod tests;
 pub mod time;
 pub mod totals;
 
-use crate::set::about::{About, Filter};
 use crate::set::assembly::Assembly;
-use crate::set::count::Count;
 use crate::set::few::Few;
+use crate::set::spec::{Filter, FilterSpec};
 use koel::{BuildError, Prehashed, Stats};
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -30,14 +29,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// The set of a key.
 pub struct Set {
-    about: About,
+    spec: FilterSpec,
     body: Body,
 }
 
 enum Body {
     Few(Few),
-    /// In a box: a filter is large, and most keys may have few items.
-    Filter(Box<Counted>),
+    Filter(Arc<Filter>),
     /// A set that a client is loading, chunk by chunk.
     Half(Box<Assembly>),
 }
@@ -56,50 +54,43 @@ pub struct Shrunk {
 const AT_ONCE: usize = 8;
 const MOST_VISITS: usize = 64;
 
-struct Counted {
-    filter: Arc<Filter>,
-    /// Of one of fixed size.
-    count: Option<Count>,
-}
-
 impl Body {
     /// The limit of a filter that was saved elsewhere ends here.
     fn of(filter: Filter) -> Self {
         filter.set_max_bytes(usize::MAX);
-        let count = (!filter.grows()).then(|| Count::of(&filter));
-        Body::Filter(Box::new(Counted { filter: totals::count(filter), count }))
+        Body::Filter(totals::count(filter))
     }
 }
 
 impl Set {
-    pub fn new(about: About) -> Result<Self, BuildError> {
+    pub fn new(spec: FilterSpec) -> Result<Self, BuildError> {
         // Also a set of few items has to be able to become a filter.
-        about.filter_bytes()?;
-        let body = match about.begins_small() {
+        spec.plan()?;
+        let body = match spec.begins_small() {
             true => Body::Few(Few::default()),
-            false => Body::of(about.build()?),
+            false => Body::of(spec.build()?),
         };
-        Ok(Set { about, body })
+        Ok(Set { spec, body })
     }
 
     /// The bytes of a new set of it.
-    pub fn bytes_of_new(about: &About) -> Result<usize, BuildError> {
-        let filter = about.filter_bytes()?;
-        Ok(size_of::<Self>() + if about.begins_small() { 0 } else { filter })
+    pub fn bytes_of_new(spec: &FilterSpec) -> Result<usize, BuildError> {
+        let filter = spec.plan()?.initial_bytes;
+        Ok(size_of::<Self>() + if spec.begins_small() { 0 } else { filter })
     }
 
     /// A set of which no chunk has come.
     pub fn half() -> Self {
-        Set { about: About::new(1, 0.5), body: Body::Half(Box::default()) }
+        Set { spec: FilterSpec::new(1, 0.5), body: Body::Half(Box::default()) }
     }
 
-    pub fn about(&self) -> &About {
-        &self.about
+    pub fn spec(&self) -> &FilterSpec {
+        &self.spec
     }
 
     fn filter(&self) -> Option<&Filter> {
         match &self.body {
-            Body::Filter(counted) => Some(&counted.filter),
+            Body::Filter(filter) => Some(filter),
             _ => None,
         }
     }
@@ -110,38 +101,34 @@ impl Set {
     }
 
     /// Takes over what another one says that it was made of, and returns whether that can be.
-    pub fn describe(&mut self, about: About) -> bool {
-        let same = about.seed() == self.about.seed()
-            && about.capacity == self.about.capacity
-            && about.grows() == self.about.grows()
+    pub fn describe(&mut self, spec: FilterSpec) -> bool {
+        let same = spec.seed() == self.spec.seed()
+            && spec.capacity == self.spec.capacity
+            && spec.grows() == self.spec.grows()
             && !self.is_half();
         if same {
-            self.about = About { hasher: self.about.hasher, ..about };
+            self.spec = FilterSpec { hasher: self.spec.hasher, ..spec };
         }
         same
     }
 
     #[inline]
     pub fn hash(&self, item: &[u8]) -> Prehashed {
-        Prehashed(self.about.hasher.hash_one(item))
+        Prehashed(self.spec.hasher.hash_one(item))
     }
 
+    /// The number of items. This ends a tick that is passing: what has expired is not counted, so replicas tell the
+    /// same.
     pub fn len(&self) -> usize {
+        self.finish_tick();
         match &self.body {
             Body::Few(few) => few.hashes().len(),
-            Body::Filter(counted) => match &counted.count {
-                Some(count) => count.items(counted.filter.present_tick()) as usize,
-                None => counted.filter.len(),
-            },
+            Body::Filter(filter) => filter.len(),
             Body::Half(_) => 0,
         }
     }
 
-    /// Whether nothing is in it, or nothing but what has expired.
     pub fn is_empty(&self) -> bool {
-        if self.about.grows() {
-            self.finish_tick();
-        }
         self.len() == 0
     }
 
@@ -149,36 +136,31 @@ impl Set {
     pub fn bytes(&self) -> usize {
         let body = match &self.body {
             Body::Few(few) => few.bytes(),
-            Body::Filter(counted) => counted.filter.size_in_bytes(),
+            Body::Filter(filter) => filter.size_in_bytes(),
             Body::Half(assembly) => assembly.bytes(),
         };
         size_of::<Self>() + body
     }
 
-    /// The figures of its filter, if it has one. This adds up those of all its parts, once.
+    /// The figures of its filter, if it has one. This ends a tick that is passing, and adds up the figures of all parts.
     pub fn stats(&self) -> Option<Stats> {
-        let Body::Filter(counted) = &self.body else { return None };
-        let mut stats = counted.filter.stats();
-        if counted.count.is_some() {
-            // What has expired is not counted, though it may still be in the table.
-            stats.items = self.len();
-        }
-        Some(stats)
+        self.finish_tick();
+        self.filter().map(Filter::stats)
     }
 
     /// Whether [compacting](Self::compact) makes it anew.
     pub fn begins_anew(&self) -> bool {
-        self.about.forget_after == 0 && !self.is_half() && self.is_empty()
+        self.spec.forget_after == 0 && !self.is_half() && self.is_empty()
     }
 
     /// Forgets how many items were deleted, and begins to give back the memory that it grew to. Returns the cursor of
     /// the next [part](Self::shrink_part). If no items are left, all of it is given back.
     pub fn compact(&mut self) -> Result<Option<u64>, BuildError> {
-        let about = About { deleted: 0, ..self.about };
+        let spec = FilterSpec { deleted: 0, ..self.spec };
         if self.begins_anew() {
-            *self = Set::new(about)?;
+            *self = Set::new(spec)?;
         }
-        self.about = about;
+        self.spec = spec;
         Ok(self.shrink_part(0).next)
     }
 
@@ -200,8 +182,8 @@ impl Set {
 }
 
 /// Puts a few items into a filter. Every filter that grows has room for them.
-fn filter_of(about: &About, few: &Few) -> Option<Filter> {
-    let filter = about.build().ok()?;
+fn filter_of(spec: &FilterSpec, few: &Few) -> Option<Filter> {
+    let filter = spec.build().ok()?;
     few.hashes().iter().try_for_each(|hash| filter.insert(hash)).ok()?;
     Some(filter)
 }

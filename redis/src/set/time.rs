@@ -9,10 +9,10 @@
 //! to forget at the same moment of their histories. What expires is erased later, in parts, and nobody has to
 //! tell how far that has come: whatever changes a filter does what it would do if the tick had passed when it began.
 //! (But for what a growing filter decides by figures of all its items; see `begin_tick` in the crate's docs.)
-//! And whatever saves, copies or compares a set ends its tick first. Only questions can see that something is left
+//! And whatever saves, copies, compares or counts a set ends its tick first. Only lookups can see that something is left
 //! to erase.
 
-use crate::set::about::Filter;
+use crate::set::spec::Filter;
 use crate::set::{Set, totals};
 use koel::Window;
 use std::sync::atomic::Ordering;

@@ -3,7 +3,7 @@
 //! Small sets are counted as they change. Filters are asked when somebody wants to know: a server has fewer of them,
 //! and each tells its figures in some microseconds.
 
-use crate::set::about::Filter;
+use crate::set::spec::Filter;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

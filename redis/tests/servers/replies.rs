@@ -97,16 +97,18 @@ fn a_rate_that_cannot_be_kept_is_refused_with_the_least_that_can() {
 }
 
 #[test]
-fn a_filter_of_fixed_size_takes_exactly_what_was_asked_for() {
+fn a_filter_of_fixed_size_takes_what_was_asked_for_and_not_much_more() {
     each_client(|kind, client| {
         // Item by item and in batches.
         for capacity in [32, 33, 1_000, 100_000] {
             client.ask(&format!("CF.RESERVE {capacity} {capacity} EXPANSION 0")).ok();
             let answers =
-                client.many(&format!("CF.INSERTNX {capacity} ITEMS"), 0..capacity + 2_000);
+                client.many(&format!("CF.INSERTNX {capacity} ITEMS"), 0..2 * capacity + 100);
+            let first = answers.iter().position(|answer| *answer == -1).expect("it is full");
+            assert!(first >= capacity, "{kind:?}: {first} of {capacity}");
             let added = answers.into_iter().filter(|answer| *answer == 1).count();
-            assert_eq!(added, capacity, "{kind:?}");
-            assert_eq!(client.len(&capacity.to_string()), capacity as i64, "{kind:?}");
+            assert!(added <= capacity + capacity / 5 + 50, "{kind:?}: {added} in {capacity}");
+            assert_eq!(client.len(&capacity.to_string()), added as i64, "{kind:?}");
         }
     });
 }

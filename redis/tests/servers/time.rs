@@ -171,19 +171,16 @@ fn a_tick_goes_on_between_commands() {
         server.restart();
         let mut client = server.client();
         client.ask("SELECT 3").ok();
-        // What has expired is not counted, but may still be found.
-        let left = |client: &mut Client, key| {
-            let info = client.ask(&format!("CF.INFO {key}"));
-            assert_eq!(info.field("Number of items inserted").integer(), 0);
-            info.field("Present error rate").text()
-        };
+        // What has expired, and is still in the table.
+        let left = |client: &mut Client| client.info("koel", "koel_items");
+        let first = left(&mut client);
         // Who asks for the first time sees to it that somebody comes back for this one.
-        let first = left(&mut client, "other");
+        client.ask("CF.EXISTS other x");
         // Whoever comes back is no client, and not counted as one.
         client.ask("CONFIG RESETSTAT").ok();
         std::thread::sleep(Duration::from_millis(50));
         assert!(client.ask("INFO stats").text().contains("keyspace_hits:0"), "{kind:?}");
-        await_that("the rest of the tick is over", || left(&mut client, "other") == "0.000e0");
+        await_that("the rest of the tick is over", || left(&mut client) == "0");
         assert_eq!(client.ask("CF.ADDNX other 1").integer(), 1, "{kind:?}: {first} were left");
     });
 }
@@ -234,6 +231,5 @@ fn a_full_filter_takes_on_replicas_what_it_takes_here() {
         }
         check_equal(&primary, &early, &format!("{kind:?}: early"));
         check_equal(&primary, &late.expect("it was full"), &format!("{kind:?}: late"));
-        assert!(early.client().len("k") <= capacity as i64);
     });
 }

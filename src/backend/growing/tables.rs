@@ -269,7 +269,7 @@ impl Tables {
     ) -> Result<(), FullKind> {
         let of_one = Self::bytes(&self.geometry.with_shards(1)) - OVERHEAD;
         let affordable = bytes.saturating_sub(OVERHEAD) / of_one;
-        let wanted = self.wanted(shards).min(affordable);
+        let wanted = Self::wanted(&self.geometry, shards).min(affordable);
         if wanted < least {
             return Err(FullKind::LimitReached);
         }
@@ -282,11 +282,20 @@ impl Tables {
         Ok(())
     }
 
+    /// Returns the number of shards of all tables together when this number is in use, if none were given back.
+    pub(crate) fn all_with(geometry: &Geometry, shards: usize) -> usize {
+        let mut all = geometry.shards();
+        while all < shards {
+            all += Self::wanted(geometry, all);
+        }
+        all
+    }
+
     /// Returns the number of shards of a new table, beside `shards` present ones. If these take a few huge
     /// pages or more, the new table fills whole huge pages.
-    fn wanted(&self, shards: usize) -> usize {
+    fn wanted(geometry: &Geometry, shards: usize) -> usize {
         let wanted = (shards / PART).max(1);
-        let in_a_huge_page = HUGE / (8 * self.geometry.words());
+        let in_a_huge_page = HUGE / (8 * geometry.words());
         match shards >= FEW_HUGE_PAGES * in_a_huge_page && in_a_huge_page > 0 {
             true => wanted.next_multiple_of(in_a_huge_page),
             false => wanted,

@@ -1,22 +1,16 @@
 //! Growing filters that forget: what expires leaves no trace, however often shards were split.
 
 use super::{WINDOWS, agree};
-use crate::common::{Fixed, SplitMix, layouts, rounds};
-use koel::{BuildErrorKind, ConcurrentCuckooFilter, Prehashed};
+use crate::common::{Fixed, SplitMix, layouts, rounds, with_rate};
+use koel::{ConcurrentCuckooFilter, Prehashed};
 
 type Growing = ConcurrentCuckooFilter<Fixed>;
 
 /// A filter with this rate after growing by a factor of 16, or with a higher one if none can keep it.
-fn growing(capacity: usize, mut rate: f64, ticks: u32) -> Growing {
-    loop {
-        let builder = ConcurrentCuckooFilter::builder().capacity(capacity).remembers(ticks);
-        let builder = builder.false_positive_rate(rate).hasher(Fixed { key: 3 }).growing();
-        match builder.expected_growth(16.0).build() {
-            Ok(filter) => return filter,
-            Err(error) => assert_eq!(error.kind(), BuildErrorKind::RateTooSmall),
-        }
-        rate *= 2.0;
-    }
+fn growing(capacity: usize, rate: f64, ticks: u32) -> Growing {
+    let builder = ConcurrentCuckooFilter::builder().capacity(capacity).remembers(ticks);
+    let builder = builder.hasher(Fixed { key: 3 }).growing().expected_growth(16.0);
+    with_rate(builder, rate).build().expect("a filter")
 }
 
 #[test]

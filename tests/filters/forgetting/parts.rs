@@ -1,7 +1,7 @@
 //! Ticks in parts: who changes a filter cannot tell how far a tick has come.
 
-use crate::common::{LAYOUTS, SplitMix, layouts, rounds};
-use koel::{BuildErrorKind, ConcurrentCuckooFilter, StableHash};
+use crate::common::{LAYOUTS, SplitMix, layouts, rounds, with_rate};
+use koel::{ConcurrentCuckooFilter, StableHash};
 
 type Filter = ConcurrentCuckooFilter<StableHash>;
 
@@ -71,17 +71,6 @@ fn bytes(filter: &Filter) -> Vec<u8> {
     bytes
 }
 
-/// The builder of a filter with this rate, or with a higher one if none can keep it beside the stamps.
-fn built<F>(mut rate: f64, build: impl Fn(f64) -> Result<F, koel::BuildError>) -> F {
-    loop {
-        match build(rate) {
-            Ok(filter) => return filter,
-            Err(error) => assert_eq!(error.kind(), BuildErrorKind::RateTooSmall),
-        }
-        rate *= 2.0;
-    }
-}
-
 #[test]
 fn a_fixed_filter_is_as_if_ticks_passed_at_once() {
     for layout in layouts() {
@@ -117,10 +106,8 @@ fn a_full_filter_is_as_if_ticks_passed_at_once() {
 }
 
 fn filter_of(capacity: usize, rate: f64, ticks: u32) -> Filter {
-    built(rate, |rate| {
-        let builder = ConcurrentCuckooFilter::builder().capacity(capacity).remembers(ticks);
-        builder.false_positive_rate(rate).hasher(StableHash::with_seed(3)).build()
-    })
+    let builder = ConcurrentCuckooFilter::builder().capacity(capacity).remembers(ticks);
+    with_rate(builder.hasher(StableHash::with_seed(3)), rate).build().expect("a filter")
 }
 
 fn growing(rate: f64, expected_growth: f64) -> Filter {
@@ -128,11 +115,9 @@ fn growing(rate: f64, expected_growth: f64) -> Filter {
 }
 
 fn growing_from(seed: u64, rate: f64, expected_growth: f64, ticks: u32) -> Filter {
-    built(rate, |rate| {
-        let builder = ConcurrentCuckooFilter::builder().capacity(100).remembers(ticks);
-        let builder = builder.hasher(StableHash::with_seed(seed)).growing();
-        builder.false_positive_rate(rate).expected_growth(expected_growth).build()
-    })
+    let builder = ConcurrentCuckooFilter::builder().capacity(100).remembers(ticks);
+    let builder = builder.hasher(StableHash::with_seed(seed)).growing();
+    with_rate(builder.expected_growth(expected_growth), rate).build().expect("a filter")
 }
 
 /// Shards are split, while a tick passes too.

@@ -4,6 +4,13 @@
 //! address of a function which finds every other one by its name. [`init`] asks for those in [`functions`]; so
 //! building the module needs no header of a server, and one build serves every server that has them.
 //!
+//! Why not the crate `redis-module` or `valkey-module`:
+//!
+//! * Its allocator has no `alloc_zeroed`, so each new table would be written in full; it aborts where `TryAlloc` could
+//!   refuse; and it ignores alignments above those of `malloc`. See [`alloc`](crate::server::alloc).
+//! * The oldest server that it supports is chosen when it is built. Here, one build asks each server for what it has.
+//! * Building it takes libclang, for its bindings.
+//!
 //! * [`functions`] are pointers, empty until the server has been asked.
 //! * [`types`] are what the functions take and return.
 //! * [`flags`] are the numbers that the server knows by a name.
@@ -30,7 +37,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 type GetApi = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_int;
 
 /// Why [`init`] failed.
-pub enum Refusal {
+pub enum InitError {
     /// The server has a module of this name already. Only its log has been asked for.
     NameTaken,
     /// The server is too old: it lacks this function, which the module needs.
@@ -46,7 +53,7 @@ pub unsafe fn init(
     context: *mut RedisModuleCtx,
     name: &CStr,
     version: c_int,
-) -> Result<(), Refusal> {
+) -> Result<(), InitError> {
     // SAFETY: the server promises that this is the context's first word.
     let get_api = unsafe { context.cast::<GetApi>().read() };
     // A server that is told twice to load the same file calls the same memory twice, where another of its threads may
@@ -60,7 +67,7 @@ pub unsafe fn init(
             if { RedisModule_Log }.is_none() {
                 get_api(c"RedisModule_Log".as_ptr(), (&raw mut RedisModule_Log).cast());
             }
-            return Err(Refusal::NameTaken);
+            return Err(InitError::NameTaken);
         }
     }
     for function in functions::all() {
@@ -71,7 +78,7 @@ pub unsafe fn init(
     }
     // SAFETY: the functions have been asked for.
     if let Some(name) = unsafe { lacking(Need::Always) }.next() {
-        return Err(Refusal::Lacks(name));
+        return Err(InitError::Lacks(name));
     }
     // SAFETY: the context is that of this call, and the server copies the name.
     unsafe {

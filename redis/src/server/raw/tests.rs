@@ -44,7 +44,7 @@ unsafe extern "C" fn get_api(name: *const c_char, pointer: *mut *mut c_void) -> 
 }
 
 /// Loads the module where these functions are lacking.
-fn init_without(lacks: &[&'static CStr]) -> Result<(), Refusal> {
+fn init_without(lacks: &[&'static CStr]) -> Result<(), InitError> {
     SERVER.lock().unwrap().lacks = lacks.to_vec();
     let mut context: GetApi = get_api;
     for function in functions::all() {
@@ -63,7 +63,7 @@ fn all_lacking(need: Need) -> Vec<&'static CStr> {
 #[test]
 fn only_a_server_that_has_what_is_needed_is_told_of_the_module() {
     SERVER.lock().unwrap().is_busy = true;
-    assert!(matches!(init_without(&[]), Err(Refusal::NameTaken)));
+    assert!(matches!(init_without(&[]), Err(InitError::NameTaken)));
     assert_eq!(all_lacking(Need::IfThere).len(), 4, "nothing was asked for but the log");
     assert_eq!(all_lacking(Need::Always).len(), functions::all().len() - 4 - 1);
     SERVER.lock().unwrap().is_busy = false;
@@ -72,7 +72,7 @@ fn only_a_server_that_has_what_is_needed_is_told_of_the_module() {
     let needed = functions::all().into_iter().filter(|function| function.need == Need::Always);
     for function in needed {
         let outcome = init_without(&[c"RedisModule_IsModuleNameBusy", function.name]);
-        assert!(matches!(outcome, Err(Refusal::Lacks(name)) if name == function.name));
+        assert!(matches!(outcome, Err(InitError::Lacks(name)) if name == function.name));
     }
     assert!(SERVER.lock().unwrap().told.is_empty());
 

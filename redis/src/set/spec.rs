@@ -1,14 +1,16 @@
 //! What a set was made of: all that a replica needs to make the same one.
 
-use koel::{BuildError, Builder, ConcurrentCuckooFilter, PersistentHasher, StableHash, Window};
+use koel::{
+    BuildError, Builder, ConcurrentCuckooFilter, PersistentHasher, Plan, StableHash, Window,
+};
 
 /// A filter of koel: of fixed size, or one that grows.
 pub type Filter = ConcurrentCuckooFilter<StableHash>;
 
 /// What a set was made of, and what clients are told of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct About {
-    /// The items that fit at first. A set of fixed size takes exactly as many.
+pub struct FilterSpec {
+    /// The items that fit at first. A set of fixed size takes at least as many.
     pub capacity: u64,
     /// The false-positive rate that was asked for.
     pub rate: f64,
@@ -36,7 +38,7 @@ const SMALL_CAPACITY: u64 = 16_384;
 /// A growing set of large capacity keeps its rate while it grows by this factor at least.
 const MIN_GROWTH: f64 = 16.0;
 
-impl About {
+impl FilterSpec {
     /// The most items that a set can be made for.
     pub const MAX_CAPACITY: u64 = 1 << 30;
     pub const BUCKET_SIZE: u8 = 2;
@@ -45,7 +47,7 @@ impl About {
 
     /// A set of this capacity and rate that grows, with a seed of its own.
     pub fn new(capacity: u64, rate: f64) -> Self {
-        About {
+        FilterSpec {
             capacity,
             rate,
             hasher: StableHash::random(),
@@ -63,7 +65,7 @@ impl About {
         let capacity = filter.capacity().max(1) as u64;
         let rate = filter.false_positive_rate_at_capacity().clamp(1e-300, 0.999);
         let window = filter.window();
-        About {
+        FilterSpec {
             hasher: *filter.hasher(),
             expansion: if filter.grows() { Self::EXPANSION } else { 0 },
             forget_after: window.map_or(0, Window::seconds),
@@ -89,9 +91,9 @@ impl About {
         self.builder().build()
     }
 
-    /// The bytes that a filter of it begins with.
-    pub fn filter_bytes(&self) -> Result<usize, BuildError> {
-        self.builder().initial_bytes()
+    /// What a filter of it would be.
+    pub fn plan(&self) -> Result<Plan, BuildError> {
+        self.builder().plan()
     }
 
     fn builder(&self) -> Builder<StableHash> {
@@ -107,20 +109,6 @@ impl About {
             builder = builder.growing().expected_growth(growth.max(MIN_GROWTH));
         }
         builder
-    }
-
-    /// The lowest rate, to two digits, that a filter with the other options can keep. It depends on the expected
-    /// growth, and not on the size of the first table, so a filter for one item shows it.
-    pub fn least_rate(&self) -> f64 {
-        let (mut refused, mut kept) = (self.rate, 0.5_f64);
-        while kept / refused > 1.001 {
-            let between = refused.sqrt() * kept.sqrt();
-            let builder = self.builder().capacity(1).false_positive_rate(between);
-            let is_kept = builder.initial_bytes().is_ok();
-            *(if is_kept { &mut kept } else { &mut refused }) = between;
-        }
-        // Two digits are off by a twentieth at most.
-        1.05 * kept
     }
 
     /// Whether a set of it begins with few items. One of large capacity takes its memory at once.

@@ -7,8 +7,8 @@ use crate::layout::geometry::{Geometry, Mixed, Place, Spot};
 use crate::layout::roots::{Parts, Roots, Stagger};
 use crate::layout::sizing::{Layout, rate_at};
 use crate::layout::stamps::{ByStamp, Moment};
-use crate::shard::whole::items_by_stamp;
-use crate::shard::{Known, Lease, Permanent, Shard};
+use crate::shard::raw::{Known, RawShard, items_by_stamp};
+use crate::shard::{Permanent, Shard};
 use crate::table::Table;
 use crate::table::ticking::Ticking;
 use std::convert::Infallible;
@@ -60,8 +60,8 @@ impl Fixed {
         Shard::new(&self.table, hash.scaled(self.table.geometry.shards()).0)
     }
 
-    fn shards(&self) -> impl Iterator<Item = Shard<Permanent<'_>>> {
-        (0..self.table.geometry.shards()).map(|shard| Shard::new(&self.table, shard))
+    fn shards(&self) -> impl Iterator<Item = RawShard<'_>> {
+        (0..self.table.geometry.shards()).map(|shard| RawShard::new(&self.table, shard))
     }
 }
 
@@ -103,15 +103,13 @@ impl Storage for Fixed {
         let (geometry, lanes) = (self.geometry(), self.lanes());
         let sample = geometry.shards().min(SAMPLE);
         let shards = self.shards().step_by(geometry.shards() / sample).take(sample);
-        let items: i64 = shards.map(Shard::all_items).sum();
+        let items: i64 = shards.map(RawShard::all_items).sum();
         let slots = sample * geometry.buckets() as usize * lanes.slots();
         rate_at(lanes, items.max(0) as f64 / slots as f64, geometry.all_buckets())
     }
 
     fn clear(&self) {
-        self.shards().for_each(|shard| {
-            let Ok(()) = shard.clear(|| ());
-        });
+        self.shards().for_each(|shard| drop(shard.clear()));
     }
 
     fn segments(&self) -> usize {
@@ -121,14 +119,14 @@ impl Storage for Fixed {
     fn sweep(&self, segments: Range<usize>, now: Moment) {
         let in_a_shard = self.geometry().stripes() as usize;
         for segment in segments {
-            Shard::new(&self.table, segment / in_a_shard).sweep(segment, now, |_| 0);
+            RawShard::new(&self.table, segment / in_a_shard).sweep(segment, now, || true, |_| 0);
         }
     }
 
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
         let index = (*next)?;
         let shard = index as usize;
-        let Ok((items, time)) = Shard::new(&self.table, shard).copy(self.ticking(), buckets);
+        let Ok((items, time)) = Shard::new(&self.table, shard).copy(buckets);
         *next = Some(index + 1).filter(|next| *next < self.geometry().shards() as u64);
         Some(Block { items, time, ..Block::EMPTY })
     }
@@ -178,7 +176,7 @@ impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
         let table = &self.0.table;
         let (index, place) = table.geometry.locate_mixed(hash, WIDE);
         let base = index * table.geometry.buckets() as usize;
-        (Shard::of(Permanent { table, base, is_wide: Known::<WIDE> }), place)
+        (Shard(Permanent { raw: RawShard::from_base(table, base, Known::<WIDE>) }), place)
     }
 
     fn takes_another(self, _: Shard<Self::Lease>, _: Place) -> Result<bool, Infallible> {

@@ -19,7 +19,7 @@ use crate::backend::shards::{Block, Loaded, Memory};
 use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::PersistentHasher;
 use crate::layout::sizing::Layout;
-use crate::shard::whole::{clear, fill, read_shard};
+use crate::shard::raw::RawShard;
 use crate::snapshot::block::{BlockReader, Totals, age_shift, from_here};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, buckets_in, bytes_of};
@@ -416,11 +416,13 @@ impl Gathered {
         reserve(&mut self.blocks, 1)?;
         self.deepest = self.deepest.max(block.depth);
         match &self.memory {
-            Some(Memory::Table(table)) => fill(table, self.blocks.len(), buckets, block.items),
+            Some(Memory::Table(table)) => {
+                RawShard::new(table, self.blocks.len()).fill(buckets, block.items);
+            }
             Some(Memory::Tables(tables)) => {
                 let site = take(tables, layout, self.deepest);
                 let site = site.ok_or_else(|| NoMemory::for_values::<u64>(buckets.len()))?;
-                site.fill(buckets, block.items);
+                site.shard().fill(buckets, block.items);
             }
             None => {
                 let mut own = Vec::new();
@@ -435,7 +437,7 @@ impl Gathered {
         if self.memory.is_none() && self.blocks.len() >= shards.div_ceil(2) {
             let table = table_of(layout, shards)?;
             for (shard, buckets) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
-                fill(&table, shard, &buckets, self.blocks[shard].items);
+                RawShard::new(&table, shard).fill(&buckets, self.blocks[shard].items);
             }
             self.memory = Some(Memory::Table(table));
         }
@@ -454,28 +456,28 @@ impl Gathered {
         let memory = self.memory.ok_or(NoMemory(0))?;
         let mut words = Vec::new();
         // Returns whether the shard was older. The shards after the first that was not were all copied at this time.
-        let mut bring = |table: &Table, shard: usize, block: &mut Block| {
+        let mut bring = |shard: RawShard<'_>, block: &mut Block| {
             let Some(shift) = age_shift(block.time, time) else { return Ok(false) };
             if words.is_empty() {
-                words = zeros(table.geometry.words())?;
+                words = zeros(shard.table.geometry.words())?;
             }
-            read_shard(table, shard, &mut words);
+            shard.copy_words(&shard.lock_raw(), &mut words);
             *block = Block { depth: block.depth, ..reader.older(&mut words, shift) };
-            clear(table, shard);
-            fill(table, shard, &words, block.items);
+            drop(shard.clear());
+            shard.fill(&words, block.items);
             Ok(true)
         };
         match &memory {
             Memory::Table(table) => {
                 for (shard, block) in self.blocks.iter_mut().enumerate() {
-                    if !bring(table, shard, block)? {
+                    if !bring(RawShard::new(table, shard), block)? {
                         break;
                     }
                 }
             }
             Memory::Tables(tables) => {
                 for ((_, site), block) in tables.sites_from(0).zip(&mut self.blocks) {
-                    bring(site.table(), site.number(), block)?;
+                    bring(site.shard(), block)?;
                     site.surplus_gauge().set(block.surplus);
                 }
             }

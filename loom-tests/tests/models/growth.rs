@@ -6,9 +6,7 @@ use crate::grove::{
 };
 use crate::toy::{FALSELY_FOUND, Model, Winners};
 use koel_under_loom::act;
-use koel_under_loom::internals::{
-    Copies, Lease, Mixed, Outcome, Path, Place, Step, Storage, execute,
-};
+use koel_under_loom::internals::{Copies, Mixed, Outcome, Path, Place, Step, Storage, execute};
 
 #[test]
 fn an_item_is_found_while_its_shard_is_split() {

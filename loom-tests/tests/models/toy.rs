@@ -9,8 +9,8 @@
 //! Its stamps have two bits, so the stamp of the next tick is that of what has expired.
 
 use koel_under_loom::internals::{
-    Bucket, Copies, Fingerprint, Fixed, FixedShards, Geometry, Lanes, Lease, Outcome, Path,
-    Permanent, Place, Shard, Step, Table, execute, set_queue_first,
+    Bucket, Copies, Fingerprint, Fixed, FixedShards, Geometry, Lanes, Outcome, Path, Permanent,
+    Place, Shard, Step, Table, execute, set_queue_first,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -185,7 +185,7 @@ impl<const WIDE: bool, const FORGETS: bool> World for Toy<WIDE, FORGETS> {
     fn check(&self) {
         let stripes = &self.table().stripes;
         let taken = |bucket| 2 - self.empty_lanes(bucket) as i32;
-        let items: i32 = self.shard().own_stripes().map(|it| self.shard().items(it)).sum();
+        let items: i32 = self.shard().own_stripes().map(|it| stripes.items(it)).sum();
         let lanes = (0..BUCKETS).map(taken).sum();
         assert_eq!(items, lanes, "the count is not the number of taken lanes");
         for stripe in 0..BUCKETS / 2 {

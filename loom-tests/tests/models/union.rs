@@ -2,7 +2,7 @@
 
 use crate::grove::{Grove, into_whole, item, place, split_root, there_once};
 use crate::toy::{Kick, Model, Toy, all_there_once, look};
-use koel_under_loom::internals::{Fingerprint, Incoming, Lease, Mixed, Place, Storage, Union};
+use koel_under_loom::internals::{Fingerprint, Incoming, Mixed, Place, Storage, Union};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

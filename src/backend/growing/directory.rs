@@ -24,7 +24,7 @@ use crate::error::FullKind;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::{Position, Roots};
-use crate::sync::{AppendList, AtomicPtr, Gauge, Mutex, Ordering, read_owned_pointer};
+use crate::sync::{AppendList, AtomicPtr, Gauge, Mutex, Ordering};
 
 /// One more than the greatest depth of a shard.
 pub(crate) const MAX_LEVELS: usize = 32;
@@ -309,14 +309,6 @@ impl<'a> SeenEntry<'a> {
         // Acquire: the entry may be the same as before because of a split and a join. Then the reader's last load of
         // the version sees that of the join.
         self.slot.load(Ordering::Acquire) == self.entry.0
-    }
-
-    /// The same for a caller that holds a lock of the shard; the entry changes only under all of its locks. (To loom
-    /// this read is no event. An event here would hide the other threads' reads from the entry that the caller goes on
-    /// to store.)
-    #[inline]
-    pub(crate) fn is_unchanged_alone(self) -> bool {
-        read_owned_pointer(self.slot) == self.entry.0
     }
 }
 

@@ -153,8 +153,8 @@ impl Sharded {
     ) -> Leased<'a, W> {
         let site = self.site(seen);
         let (words, versions) = site.memory(is_wide.into());
-        let (shared, table, base) = (&self.shared, site.table(), site.base());
-        Shard::of(UntilSplit { seen, shared, table, base, words, versions, is_wide })
+        let raw = site.raw(is_wide);
+        Shard(UntilSplit { seen, shared: &self.shared, raw, words, versions })
     }
 
     /// Returns the shard of this entry, and the place of the entry's item there.
@@ -189,7 +189,7 @@ impl Sharded {
         {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of the
             // shard, so neither is half done then, and the writes of earlier ones are visible.
-            let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
+            let Ok(own) = shard.lock(place) else { return Ok(()) };
             if let Err(kind) = split_helps(
                 shard,
                 &own,
@@ -233,7 +233,7 @@ impl Sharded {
             // that are older than it.
             upper.0.mark_swept(&new_locked, now);
         }
-        split(shard, locked, upper, shrinking, |SplitFigures { surplus, newly_void }| {
+        split((shard.raw, locked), upper, shrinking, |SplitFigures { surplus, newly_void }| {
             let halves = [site, new];
             halves
                 .iter()
@@ -283,7 +283,7 @@ impl Sharded {
         let tables = &self.shared.tables;
         let spare = tables.next_unused(for_a_table).map_err(Full::new)?;
         self.directory.deepen(depth).map_err(Full::new)?;
-        let Ok(locked) = spare.site.shard().lock_all();
+        let locked = spare.site.shard().lock_raw();
         tables.take_into_use(spare);
         Ok((spare.site, locked))
     }

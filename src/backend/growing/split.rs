@@ -78,7 +78,8 @@ use crate::layout::SMALL;
 use crate::layout::bucket::Words;
 use crate::layout::geometry::{Bucket, SHARD_STRIPES};
 use crate::layout::shrinking::{Halves, Shrinking};
-use crate::shard::{AllLocks, Lease, Permanent, Shard};
+use crate::shard::AllLocks;
+use crate::shard::raw::RawShard;
 use crate::table::stripe::StripeSet;
 
 /// The number of words in a page of memory.
@@ -98,10 +99,9 @@ pub(crate) struct SplitFigures {
 /// stays, and each item keeps the number of its bucket. `publish` records the changes, and stores the entries of the
 /// halves.
 #[doc(hidden)]
-pub(crate) fn split<'a, L: Lease<'a>>(
-    shard: Shard<L>,
-    locked: &AllLocks<'_>,
-    (upper, upper_locked): (Shard<Permanent<'_>>, &AllLocks<'_>),
+pub(crate) fn split(
+    (shard, locked): (RawShard<'_>, &AllLocks<'_>),
+    (upper, upper_locked): (RawShard<'_>, &AllLocks<'_>),
     shrinking: &Shrinking,
     publish: impl FnOnce(SplitFigures),
 ) {

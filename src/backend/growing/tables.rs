@@ -20,8 +20,7 @@ use crate::error::FullKind;
 use crate::layout::geometry::Geometry;
 use crate::layout::shrinking::{GROWING_BUCKETS, Share, Shrinking};
 use crate::layout::stamps::Moment;
-use crate::shard::whole::fill;
-use crate::shard::{Permanent, Shard};
+use crate::shard::raw::RawShard;
 use crate::sync::{AppendList, Gauge};
 use crate::table::memory::HUGE;
 use crate::table::{ShardVersions, ShardWords, Table};
@@ -400,25 +399,15 @@ impl Site {
         self.number as usize
     }
 
-    /// The table's index of the shard's first bucket.
-    #[inline]
-    pub(crate) fn base(&self) -> usize {
-        self.number() * GROWING_BUCKETS as usize
+    /// Returns the shard itself, whichever items it owns.
+    #[inline(always)]
+    pub(crate) fn raw<W: Into<bool> + Copy>(&self, is_wide: W) -> RawShard<'_, W> {
+        RawShard::from_base(self.table(), self.number() * GROWING_BUCKETS as usize, is_wide)
     }
 
-    /// The table's index of the shard's first stripe.
-    pub(crate) fn first_stripe(&self) -> usize {
-        Table::stripe_of(self.base())
-    }
-
-    /// Returns the shard itself. The caller is responsible for which items it owns.
-    pub(crate) fn shard(&self) -> Shard<Permanent<'_>> {
-        Shard::new(self.table(), self.number())
-    }
-
-    /// Fills the shard, which is empty, with a copy that holds `items` items.
-    pub(crate) fn fill(&self, from: &[u64], items: i64) {
-        fill(self.table(), self.number(), from, items);
+    /// The same where the width of buckets is not known.
+    pub(crate) fn shard(&self) -> RawShard<'_> {
+        self.raw(self.words_of_a_bucket == 2)
     }
 
     /// Returns the number of lanes that are not void.

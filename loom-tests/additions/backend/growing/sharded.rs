@@ -69,7 +69,9 @@ impl Sharded {
         let found = LISTED.with_borrow(|list| list.iter().find(|it| it.0 == hash).copied());
         let (_, entry, end) = found.expect("a shard");
         let shard = self.shared.tables.at(entry).shard();
-        let Ok((items, time)) = shard.copy(self.ticking(), buckets);
+        let locked = shard.lock_raw();
+        shard.copy_words(&locked, buckets);
+        let (items, time) = (shard.all_items(), self.ticking().map(|it| it.time().0));
         *next = end;
         Some(Block { depth: entry.depth(), items, time, ..Block::EMPTY })
     }

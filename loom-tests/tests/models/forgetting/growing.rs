@@ -7,7 +7,7 @@ use crate::grove::{self, Entry, LEFT, ROOT, half_of_root, random};
 use crate::toy::{MISSED, Model, NOT_ONCE, World, lanes};
 use koel_under_loom::act;
 use koel_under_loom::internals::{
-    Ages, Incoming, Lease, Mixed, Moment, Place, Shards, Storage, Time, Union,
+    Ages, Incoming, Mixed, Moment, Place, Shards, Storage, Time, Union,
 };
 
 type Grove = grove::Grove<false, true>;

@@ -7,7 +7,7 @@ use crate::toy::{Kick, Model, Toy, Winners};
 use crate::wide::with_tail;
 use koel_under_loom::act;
 use koel_under_loom::internals::{
-    Bucket, Clock, Copies, Lease, Mixed, Moment, Place, Storage, Ticking, execute,
+    Bucket, Clock, Copies, Mixed, Moment, Place, Storage, Ticking, execute,
 };
 
 const LOST: &str = "an item within its window is lost";
@@ -44,7 +44,7 @@ fn begin<const WIDE: bool>(toy: &Toy<WIDE, true>) {
 
 fn sweep<const WIDE: bool>(toy: &Toy<WIDE, true>, stripes: &[usize]) {
     let now = clock(toy).now();
-    stripes.iter().for_each(|stripe| toy.shard().sweep(*stripe, now, |_| 0));
+    stripes.iter().for_each(|stripe| toy.shard().sweep(*stripe, now, || true, |_| 0));
 }
 
 fn storage(toy: &Narrow) -> &dyn Storage {
@@ -224,7 +224,7 @@ fn an_item_that_came_again_before_a_tick_is_found_by_who_sweeps() {
             |toy, item| {
                 let now = clock(toy).now();
                 if now.tick() == 3 {
-                    toy.shard().sweep(0, now, |_| 0);
+                    toy.shard().sweep(0, now, || true, |_| 0);
                     toy.is_found(item);
                 }
             },
@@ -383,7 +383,7 @@ fn a_shard_is_copied_while_a_tick_passes() {
         |toy| expiring(toy, 0),
         &[tick_whole, |toy, _| {
             let mut buckets = [0; 8];
-            let Ok((items, time)) = toy.shard().copy(Some(ticking(toy)), &mut buckets);
+            let Ok((items, time)) = toy.shard().copy(&mut buckets);
             let is_first = time.expect("that it forgets").tick == 2;
             let copied = (items, buckets.iter().any(|word| *word != 0));
             assert_eq!(copied, (i64::from(is_first), is_first), "{NOT_OF_ITS_TIME}");

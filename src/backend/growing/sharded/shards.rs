@@ -26,8 +26,8 @@ use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
 use crate::layout::sizing::{Layout, rate_of_a_lane};
 use crate::layout::stamps::{ByStamp, Moment};
-use crate::shard::whole::items_by_stamp;
-use crate::shard::{Known, Shard};
+use crate::shard::Shard;
+use crate::shard::raw::{Known, items_by_stamp};
 use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
 use crate::table::ticking::Ticking;
 use std::ops::Range;
@@ -101,7 +101,8 @@ impl Storage for Sharded {
         let _no_split = void.splits.write();
         for seen in self.directory.shards() {
             let site = self.site(seen);
-            let Ok(()) = site.shard().clear(|| site.surplus_gauge().set(0));
+            let _cleared = site.shard().clear();
+            site.surplus_gauge().set(0);
         }
         void.limit(0);
     }
@@ -110,7 +111,7 @@ impl Storage for Sharded {
         loop {
             let seen = self.directory.look_up(Mixed((*next)?));
             // If the shard has been split meanwhile, its halves are copied one after the other.
-            let copied = self.shard(seen).copy(self.ticking(), buckets);
+            let copied = self.shard(seen).copy(buckets);
             if let Ok((items, time)) = copied {
                 *next = self.directory.end(seen).map(|hash| hash.0);
                 return Some(Block { depth: seen.depth(), items, time, ..Block::EMPTY });
@@ -136,12 +137,12 @@ impl Storage for Sharded {
             (&self.shared.shrinking, self.layout.geometry.stripes() as usize);
         let sites = self.shared.tables.all_from(segments.start / in_a_shard);
         for (number, site) in sites.take_while(|(number, _)| number * in_a_shard < segments.end) {
-            let first = number * in_a_shard;
+            let (shard, first) = (site.shard(), number * in_a_shard);
             for segment in segments.start.max(first)..segments.end.min(first + in_a_shard) {
                 let expiring = |words: &[u64]| site.expiring(shrinking, words, now);
                 // A shard that is out of use may have no memory either. A split that reuses it must observe the time.
-                let stripe = site.first_stripe() + segment - first;
-                site.shard().sweep_if(stripe, now, || site.is_in_use(), expiring);
+                let stripe = shard.own_stripes().start + segment - first;
+                shard.sweep(stripe, now, || site.is_in_use(), expiring);
             }
         }
     }
@@ -157,7 +158,7 @@ impl Storage for Sharded {
         let mut stay = 0;
         for (_, site) in tables.sites_from(0).filter(|(_, site)| site.may_have_void(shrinking)) {
             // A writer that holds a lock may refresh a lane by the time before.
-            let _locked = site.shard().lock_all();
+            let _locked = site.shard().lock_raw();
             stay += site.void_lanes(shrinking, Some(now)) as u64;
         }
         void.limit(stay);

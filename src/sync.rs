@@ -136,7 +136,6 @@ mod imp {
     pub(crate) use parking_lot::MutexGuard;
     pub(crate) use parking_lot::{Mutex, RwLock};
     pub(crate) type RwLockReadGuard<'a> = parking_lot::RwLockReadGuard<'a, ()>;
-    pub(crate) type RwLockWriteGuard<'a> = parking_lot::RwLockWriteGuard<'a, ()>;
     pub(crate) use std::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering,
     };
@@ -165,7 +164,6 @@ mod imp {
 
     pub(crate) use checker::sync::MutexGuard;
     pub(crate) type RwLockReadGuard<'a> = checker::sync::RwLockReadGuard<'a, ()>;
-    pub(crate) type RwLockWriteGuard<'a> = checker::sync::RwLockWriteGuard<'a, ()>;
 
     pub(crate) struct Mutex<T>(checker::sync::Mutex<T>);
 

@@ -14,7 +14,6 @@ pub mod internals {
     pub use crate::backend::growing::tables::{Entry, Site};
     pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
     pub use crate::backend::shards::Shards;
-    pub use crate::backend::storage::Storage;
     pub use crate::filter::batch::{Insert, InsertIfAbsent, Operation, write as write_batch};
     pub use crate::journal::streams::{Change, STREAMS, Sink, Streams};
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
@@ -38,8 +37,6 @@ pub mod internals {
     pub use crate::union::entry::Ages;
     pub use crate::union::{Incoming, Union};
 }
-
-pub use backend::shards::additions as act;
 
 /// The environment variable that names the mutant which this process runs.
 pub const MUTANT: &str = "KOEL_MUTANT";

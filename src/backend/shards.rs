@@ -42,6 +42,15 @@ pub(crate) enum Adding {
     OrRefresh,
 }
 
+/// Why an item that found no room is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// This thread has split the shard.
+    Made,
+    /// Another thread has split or joined the shard, or there is room in it now.
+    Found,
+}
+
 /// Adds an item that an attempt has not added. Returns whether it was added.
 #[inline(never)]
 pub(crate) fn settle<'a, S: Shards<'a>>(
@@ -64,7 +73,7 @@ pub(crate) fn settle<'a, S: Shards<'a>>(
         };
         match answer {
             Ok(added) => return Ok(added),
-            Err(Refusal::Full) => shards.make_room(shard, place)?,
+            Err(Refusal::Full) => _ = shards.make_room(shard, place)?,
             Err(Refusal::Lapsed(_)) => {}
         }
     }
@@ -124,12 +133,12 @@ pub(crate) trait Shards<'a>: Copy + Send + Sync {
         place: Place,
     ) -> Result<bool, Lapsed<'a, Self>>;
 
-    /// Makes room for an item that found none in its shard, unless another thread has done so.
+    /// Makes room for an item that found none in its shard.
     ///
     /// # Errors
     ///
     /// [`Full`] if the filter cannot grow, or if growing would not help this item.
-    fn make_room(self, shard: Shard<Self::Lease>, place: Place) -> Result<(), Full>;
+    fn make_room(self, shard: Shard<Self::Lease>, place: Place) -> Result<Room, Full>;
 
     /// Where an item is, for a lookup.
     type Spot: Copy;

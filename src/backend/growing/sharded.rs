@@ -18,8 +18,7 @@ use crate::backend::growing::split::{SplitFigures, split};
 use crate::backend::growing::tables::{Entry, Site, Tables};
 use crate::backend::growing::until_split::{Shared, UntilSplit};
 use crate::backend::growing::void::VoidItems;
-use crate::backend::shards::{Loaded, Memory};
-use crate::backend::storage::Storage;
+use crate::backend::shards::{Loaded, Memory, Room};
 use crate::error::{self, BuildError, BuildErrorKind, Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Position;
@@ -118,13 +117,6 @@ impl Sharded {
         }
     }
 
-    /// Makes the shards that a filter of this layout begins with.
-    #[cfg(any(test, loom))]
-    #[doc(hidden)]
-    pub(crate) fn of(layout: Layout) -> Self {
-        Sharded::new(layout).expect("memory")
-    }
-
     /// Returns all memory that the filter holds, including itself.
     fn bytes(&self) -> usize {
         self.layout.own_bytes + self.heap_bytes()
@@ -175,21 +167,20 @@ impl Sharded {
         self.directory.roots.position(hash)
     }
 
-    /// Makes room for an item that found none in its shard, by splitting the shard. There is nothing to do if another
-    /// thread has split the shard since, or made room in it.
+    /// Makes room for an item that found none in its shard, by splitting the shard.
     ///
     /// # Errors
     ///
     /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for the split.
     #[cold]
     #[inline(never)]
-    pub(crate) fn make_room(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
+    pub(crate) fn make_room(&self, shard: Leased<'_>, place: Place) -> Result<Room, Full> {
         let (seen, shrinking) = (shard.seen, &self.shared.shrinking);
         let site = self.site(seen);
         {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of the
             // shard, so neither is half done then, and the writes of earlier ones are visible.
-            let Ok(own) = shard.lock(place) else { return Ok(()) };
+            let Ok(own) = shard.lock(place) else { return Ok(Room::Found) };
             if let Err(kind) = split_helps(
                 shard,
                 &own,
@@ -197,31 +188,30 @@ impl Sharded {
                 || site.void_lanes(shrinking, None),
                 || self.is_dense(),
             ) {
-                return path::find(shard, place).map(|_| ()).ok_or(Full::new(kind));
+                return path::find(shard, place).map(|_| Room::Found).ok_or(Full::new(kind));
             }
         }
         let _a_split = self.shared.void.splits.read();
-        let Ok(locked) = shard.lock_all() else { return Ok(()) };
+        let Ok(locked) = shard.lock_all() else { return Ok(Room::Found) };
         let void = || site.void_lanes(shrinking, None);
         let helps = split_helps(shard, &locked, place, void, || self.is_dense()).is_ok();
         if !helps {
-            return Ok(());
+            return Ok(Room::Found);
         }
         self.split_locked(shard, &locked)
     }
 
-    /// Splits a shard that is too small for the entries of another filter, whatever its own load, unless
-    /// another thread has split it.
+    /// Splits a shard that is too small for the entries of another filter, whatever its own load.
     #[cold]
     #[inline(never)]
-    pub(crate) fn split_for_all(&self, shard: Leased<'_>) -> Result<(), Full> {
+    pub(crate) fn split_for_all(&self, shard: Leased<'_>) -> Result<Room, Full> {
         let _a_split = self.shared.void.splits.read();
-        let Ok(locked) = shard.lock_all() else { return Ok(()) };
+        let Ok(locked) = shard.lock_all() else { return Ok(Room::Found) };
         self.split_locked(shard, &locked)
     }
 
     /// Splits a shard. The caller holds the `splits` of void items for reading.
-    fn split_locked(&self, shard: Leased<'_>, locked: &AllLocks<'_>) -> Result<(), Full> {
+    fn split_locked(&self, shard: Leased<'_>, locked: &AllLocks<'_>) -> Result<Room, Full> {
         let seen = shard.seen;
         let (site, depth) = (self.site(seen), seen.depth() + 1);
         let shrinking = &self.shared.shrinking;
@@ -243,7 +233,7 @@ impl Sharded {
             let [lower, upper] = halves.map(|site| Entry::new(site, depth));
             self.directory.replace(seen, lower, upper);
         });
-        Ok(())
+        Ok(Room::Made)
     }
 
     /// Whether the filter may be split further [for a crowd](split_policy), because it is small, or because

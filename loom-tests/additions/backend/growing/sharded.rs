@@ -1,9 +1,8 @@
 //! Access to the shards of a growing filter for models, and what mutants of saves do in more than a line.
 
-use crate::backend::storage::Storage;
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::tables::{Entry, Site};
-use crate::backend::shards::Block;
+use crate::backend::shards::{Block, Room};
 use crate::error::Full;
 use crate::layout::geometry::Mixed;
 use std::cell::RefCell;
@@ -25,7 +24,7 @@ impl Sharded {
     }
 
     /// Splits the shard that owned the item when this entry was in the list of this level.
-    pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
+    pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<Room, Full> {
         let seen = self.directory.assume(hash, level, entry);
         let (shard, place) = self.located(seen, self.position(hash), self.is_wide());
         self.make_room(shard, place)

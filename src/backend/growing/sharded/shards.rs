@@ -1,26 +1,10 @@
 //! The interface of a growing filter's shards: to operations on items and batches, and to all that concerns the filter
 //! as a whole.
-//!
-//! # Ticks
-//!
-//! The pass goes through all shards, including those that are made meanwhile. A lane that moves from a shard to a new
-//! one is met in one of the two. Either the pass went through the shard, under its locks, before the split; or it
-//! reaches the shard later, so it has not ended before the split, and reaches the new shard too. There it waits for the
-//! split to end, however early it arrives: a new shard is fully locked before it is counted, and until its items, its
-//! figures and the directory's entries are stored. Then it finds the new shard marked as swept, and leaves it alone:
-//! its items were swept before the split, and a union may have added others since, which are older than a tick that
-//! expired everything and stay nevertheless.
-//!
-//! A shard may also move to a place where the pass has been: a split takes the place of a shard that has been joined to
-//! another, and a join moves what the upper half has. So the pass also marks the stripes of unused shards, a thread
-//! that locks all stripes of a shard to move or add items sweeps those that the pass has not reached, and no tick
-//! begins during a split or a join.
 
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::sharded::{Sharded, bytes_beside};
 use crate::backend::growing::until_split::{Shared, UntilSplit, WasSplit};
-use crate::backend::shards::{Block, Located, Shards};
-use crate::backend::storage::Storage;
+use crate::backend::shards::{Block, Located, Room, Shards};
 use crate::error::Full;
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
@@ -28,8 +12,8 @@ use crate::layout::sizing::{Layout, rate_of_a_lane};
 use crate::layout::stamps::{ByStamp, Moment};
 use crate::shard::Shard;
 use crate::shard::raw::{Known, items_by_stamp};
-use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
-use crate::table::ticking::Ticking;
+use crate::sync::RwLockReadGuard;
+use crate::table::ticking::{Goal, Ticking};
 use std::ops::Range;
 
 /// The number of shards from which the rate is estimated, if there are more: a power of two.
@@ -50,53 +34,52 @@ impl Sharded {
     }
 }
 
-impl Storage for Sharded {
-    fn geometry(&self) -> &Geometry {
+impl Sharded {
+    pub(crate) fn geometry(&self) -> &Geometry {
         &self.layout.geometry
     }
 
-    fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.layout.capacity
     }
 
-    fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> Layout {
         Layout { max_bytes: self.max_bytes(), ..(*self.layout).clone() }
     }
 
-    fn ticking(&self) -> Option<&Ticking> {
+    pub(crate) fn ticking(&self) -> Option<&Ticking> {
         self.shared.ticking.as_deref()
     }
 
-    fn buckets(&self) -> usize {
+    pub(crate) fn buckets(&self) -> usize {
         self.shared.tables.shards() * self.layout.geometry.buckets() as usize
     }
 
-    fn items(&self) -> usize {
+    pub(crate) fn items(&self) -> usize {
         let counted = self.shared.tables.items().max(0) as u64;
         (counted + self.shared.void.number()).try_into().unwrap_or(usize::MAX)
     }
 
-    fn items_by_stamp(&self) -> ByStamp {
+    pub(crate) fn items_by_stamp(&self) -> ByStamp {
         let shards = self.shared.tables.sites_from(0).map(|(_, site)| site.shard());
-        items_by_stamp(self.lanes(), shards)
+        items_by_stamp(self.geometry().lanes(), shards)
     }
 
-    fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         let shards = self.directory.heap_bytes() + self.shared.tables.heap_bytes();
         bytes_beside(&self.layout) + shards
     }
 
     /// The rate is the expected number of lanes in the two buckets of an absent item that match it.
-    fn rate(&self) -> f64 {
-        let match_weight = match self.shared.tables.shards() as u64 <= SAMPLE {
-            true => self.match_weight_of_all(),
-            false => self.match_weight_of_some(),
-        };
+    pub(crate) fn rate(&self) -> f64 {
+        let is_small = self.shared.tables.shards() as u64 <= SAMPLE;
+        let match_weight =
+            if is_small { self.match_weight_of_all() } else { self.match_weight_of_some() };
         match_weight * rate_of_a_lane(self.layout.geometry.lanes())
             / f64::from(self.layout.geometry.buckets())
     }
 
-    fn clear(&self) {
+    pub(crate) fn clear(&self) {
         let void = &self.shared.void;
         let _no_split = void.splits.write();
         for seen in self.directory.shards() {
@@ -107,7 +90,7 @@ impl Storage for Sharded {
         void.limit(0);
     }
 
-    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
+    pub(crate) fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
         loop {
             let seen = self.directory.look_up(Mixed((*next)?));
             // If the shard has been split meanwhile, its halves are copied one after the other.
@@ -119,22 +102,22 @@ impl Storage for Sharded {
         }
     }
 
-    fn after(&self, next: u64) -> Option<u64> {
+    pub(crate) fn after(&self, next: u64) -> Option<u64> {
         self.directory.end(self.directory.look_up(Mixed(next))).map(|hash| hash.0)
     }
 
-    fn hash_in(&self, next: u64) -> Mixed {
+    pub(crate) fn hash_in(&self, next: u64) -> Mixed {
         Mixed(next)
     }
 
     /// Returns the number of segments of all shards that are in use, or were.
-    fn segments(&self) -> usize {
+    pub(crate) fn segments(&self) -> usize {
         self.shared.tables.segments()
     }
 
-    fn sweep(&self, segments: Range<usize>, now: Moment) {
-        let (shrinking, in_a_shard) =
-            (&self.shared.shrinking, self.layout.geometry.stripes() as usize);
+    pub(crate) fn sweep(&self, segments: Range<usize>, now: Moment) {
+        let shrinking = &self.shared.shrinking;
+        let in_a_shard = self.layout.geometry.stripes() as usize;
         let sites = self.shared.tables.all_from(segments.start / in_a_shard);
         for (number, site) in sites.take_while(|(number, _)| number * in_a_shard < segments.end) {
             let (shard, first) = (site.shard(), number * in_a_shard);
@@ -147,14 +130,12 @@ impl Storage for Sharded {
         }
     }
 
-    fn keep_from_splitting(&self) -> Option<RwLockWriteGuard<'_>> {
-        Some(self.shared.void.splits.write())
-    }
-
-    /// Counts the void lanes that stay when a tick begins, so that the number of their items does not depend on the
-    /// progress of the tick.
-    fn tick_begins(&self, now: Moment) {
+    /// Begins a tick, while no shard is split or joined. Then counts the void lanes that stay, so that the number of
+    /// their items does not depend on the progress of the tick.
+    pub(crate) fn begin_tick(&self, goal: Goal) -> Option<u64> {
         let Shared { void, tables, shrinking, .. } = &self.shared;
+        let _no_splits = void.splits.write();
+        let (passes, now) = self.ticking()?.begin(goal)?;
         let mut stay = 0;
         for (_, site) in tables.sites_from(0).filter(|(_, site)| site.may_have_void(shrinking)) {
             // A writer that holds a lock may refresh a lane by the time before.
@@ -162,34 +143,35 @@ impl Storage for Sharded {
             stay += site.void_lanes(shrinking, Some(now)) as u64;
         }
         void.limit(stay);
+        Some(passes)
     }
 
-    fn level(&self) -> u32 {
+    pub(crate) fn level(&self) -> u32 {
         self.directory.level()
     }
 
-    fn max_bytes(&self) -> usize {
+    pub(crate) fn max_bytes(&self) -> usize {
         self.max_bytes.get() as usize
     }
 
-    fn set_max_bytes(&self, bytes: usize) {
+    pub(crate) fn set_max_bytes(&self, bytes: usize) {
         self.max_bytes.set(bytes as u64);
     }
 
-    fn void_items(&self) -> u64 {
+    pub(crate) fn void_items(&self) -> u64 {
         self.shared.void.number()
     }
 
-    fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
-        Some(self.copying.read())
+    pub(crate) fn keep_shards(&self) -> RwLockReadGuard<'_> {
+        self.copying.read()
     }
 
-    fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {
+    pub(crate) fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {
         let _alone = self.joins.lock();
         self.join_alone(cursor, most)
     }
 
-    fn join_all_if_alone(&self) {
+    pub(crate) fn join_all_if_alone(&self) {
         if let Some(_alone) = self.joins.try_lock() {
             self.join_alone(0, usize::MAX);
         }
@@ -264,7 +246,7 @@ impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
         Ok(takes())
     }
 
-    fn make_room(self, shard: Shard<Self::Lease>, place: Place) -> Result<(), Full> {
+    fn make_room(self, shard: Shard<Self::Lease>, place: Place) -> Result<Room, Full> {
         self.0.make_room(self.0.shard(shard.seen), place)
     }
 

@@ -8,12 +8,12 @@ include!(concat!(env!("OUT_DIR"), "/koel/included.rs"));
 pub mod internals {
     pub use crate::backend::Backend;
     pub use crate::backend::fixed::{Fixed, FixedShards};
+    pub use crate::backend::growing::Growing;
+    pub use crate::backend::growing::GrowingShards;
     pub use crate::backend::growing::directory::{Directory, SeenEntry};
-    pub use crate::backend::growing::sharded::Sharded;
-    pub use crate::backend::growing::sharded::shards::GrowingShards;
-    pub use crate::backend::growing::tables::{Entry, Site};
-    pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
-    pub use crate::backend::shards::Shards;
+    pub use crate::backend::growing::lease::{UntilSplit, WasSplit};
+    pub use crate::backend::growing::site::{Entry, Site};
+    pub use crate::backend::retry::Shards;
     pub use crate::filter::batch::{Insert, InsertIfAbsent, Operation, write as write_batch};
     pub use crate::journal::streams::{Change, STREAMS, Sink, Streams};
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};

@@ -1,6 +1,6 @@
 //! The backend of a filter of fixed size: one table that never grows.
 
-use crate::backend::shards::{Block, Loaded, Located, Memory, Room, Shards};
+use crate::backend::retry::{Block, Loaded, Located, Memory, Room, Shards};
 use crate::error::{BuildError, Full, FullKind, NoMemory};
 use crate::layout::geometry::{Geometry, Mixed, Place, Spot};
 use crate::layout::roots::{Parts, Roots, Stagger};

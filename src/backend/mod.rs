@@ -4,7 +4,7 @@
 //! the filter is made. Each operation on items branches on kind and width once, so that there is code for each of the
 //! four. What concerns the filter as a whole branches on its kind alone.
 //!
-//! * [`shards`] has what follows when an operation on an item is not settled at once, for all backends;
+//! * [`retry`] has what follows when an operation on an item is not settled at once, for all backends;
 //! * [`ticks`] passes ticks through a filter that forgets;
 //! * [`fixed`] has one table of shards that are never split;
 //! * [`growing`] has a directory of shards, which are split when they are full.
@@ -23,13 +23,13 @@
 
 pub(crate) mod fixed;
 pub(crate) mod growing;
-pub(crate) mod shards;
+pub(crate) mod retry;
 pub(crate) mod ticks;
 
 use crate::backend::fixed::{Fixed, FixedShards};
-use crate::backend::growing::sharded::Sharded;
-use crate::backend::growing::sharded::shards::GrowingShards;
-use crate::backend::shards::{Adding, Block, Loaded, Shards, ask, settle};
+use crate::backend::growing::Growing;
+use crate::backend::growing::GrowingShards;
+use crate::backend::retry::{Adding, Block, Loaded, Shards, ask, settle};
 use crate::error::{BuildError, Full};
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::{Geometry, Mixed};
@@ -45,7 +45,7 @@ use crate::table::ticking::Ticking;
 #[allow(clippy::large_enum_variant, reason = "a filter is made once and stays where it is")]
 pub(crate) enum Backend {
     Fixed(Fixed),
-    Growing(Sharded),
+    Growing(Growing),
 }
 
 /// Evaluates an expression for a backend of either kind.
@@ -72,13 +72,11 @@ macro_rules! on_shards {
                 $value
             }
             $crate::backend::Backend::Growing(growing) if !growing.is_wide() => {
-                let $shards =
-                    $crate::backend::growing::sharded::shards::GrowingShards::<false>(growing);
+                let $shards = $crate::backend::growing::GrowingShards::<false>(growing);
                 $value
             }
             $crate::backend::Backend::Growing(growing) => {
-                let $shards =
-                    $crate::backend::growing::sharded::shards::GrowingShards::<true>(growing);
+                let $shards = $crate::backend::growing::GrowingShards::<true>(growing);
                 $value
             }
         }
@@ -251,7 +249,7 @@ impl Backend {
 impl Backend {
     pub(crate) fn new(layout: Layout) -> Result<Self, BuildError> {
         if layout.grows {
-            Sharded::new(layout).map(Backend::Growing)
+            Growing::new(layout).map(Backend::Growing)
         } else {
             Fixed::new(layout).map(Backend::Fixed)
         }
@@ -260,7 +258,7 @@ impl Backend {
     /// Returns the number of bytes that a filter of this layout begins with.
     pub(crate) fn initial_bytes(layout: &Layout) -> usize {
         if layout.grows {
-            Sharded::initial_bytes(layout)
+            Growing::initial_bytes(layout)
         } else {
             layout.own_bytes + Fixed::heap_bytes_of(layout)
         }
@@ -270,14 +268,14 @@ impl Backend {
     /// be allocated.
     pub(crate) fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
         if layout.grows {
-            Sharded::restore(layout, loaded).map(Backend::Growing)
+            Growing::restore(layout, loaded).map(Backend::Growing)
         } else {
             Fixed::restore(layout.capacity, loaded).map(Backend::Fixed)
         }
     }
 
     /// Returns what only a growing filter has.
-    fn growing(&self) -> Option<&Sharded> {
+    fn growing(&self) -> Option<&Growing> {
         match self {
             Backend::Fixed(_) => None,
             Backend::Growing(growing) => Some(growing),
@@ -348,7 +346,7 @@ impl Backend {
         Stats {
             size_in_bytes: self.heap_bytes(),
             false_positive_rate: self.rate(),
-            directory_depth: self.growing().map_or(0, Sharded::level),
+            directory_depth: self.growing().map_or(0, Growing::level),
             ..self.layout().stats(self.shards(), self.items())
         }
     }
@@ -380,7 +378,7 @@ impl Backend {
 impl Backend {
     /// Returns the limit of the memory, or `usize::MAX` if there is none.
     pub(crate) fn max_bytes(&self) -> usize {
-        self.growing().map_or(usize::MAX, Sharded::max_bytes)
+        self.growing().map_or(usize::MAX, Growing::max_bytes)
     }
 
     pub(crate) fn set_max_bytes(&self, bytes: usize) {
@@ -389,12 +387,12 @@ impl Backend {
 
     /// Returns the number of items that void lanes stand for.
     pub(crate) fn void_items(&self) -> u64 {
-        self.growing().map_or(0, Sharded::void_items)
+        self.growing().map_or(0, Growing::void_items)
     }
 
     /// Keeps shards from being joined until the result is dropped, while one after the other is copied.
     pub(crate) fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
-        self.growing().map(Sharded::keep_shards)
+        self.growing().map(Growing::keep_shards)
     }
 
     /// Visits up to `most` shards from this cursor on, 0 at first, and joins those that leave enough room. Returns the
@@ -405,6 +403,6 @@ impl Backend {
 
     /// Joins all shards that leave enough room, unless another thread joins shards.
     pub(crate) fn join_all_if_alone(&self) {
-        self.growing().into_iter().for_each(Sharded::join_all_if_alone);
+        self.growing().into_iter().for_each(Growing::join_all_if_alone);
     }
 }

@@ -1,4 +1,4 @@
-//! A shard: one complete cuckoo table inside a [`Table`](crate::table::Table).
+//! A shard: one complete cuckoo table inside a [`Table`].
 //!
 //! [`raw`] has the words, the stripes and the locks of a shard. This file has its [`Lease`]: whether the shard still
 //! owns the items that an operation asks about, and what its lanes mean. The operations are in other files:
@@ -30,19 +30,20 @@
 //! away again was a move, the removal of one of several copies, its expiry in a tick, or a `clear`, and each of
 //! these invalidates readers first.
 
-pub(crate) mod kick;
+#[allow(unreachable_pub, reason = "a page of the guide")]
+pub mod kick;
 pub(crate) mod lookup;
 pub(crate) mod path;
 pub(crate) mod raw;
-pub(crate) mod sweep;
+#[allow(unreachable_pub, reason = "a page of the guide")]
+pub mod sweep;
 pub(crate) mod write;
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;
-pub(crate) use crate::shard::raw::AllLocks;
-use crate::shard::raw::RawShard;
+use crate::shard::raw::{AllLocks, RawShard};
 use crate::sync::AtomicU64;
 use crate::table::stripe::{LockGuard, Locks, Many, StripeSet, Two};
 use crate::table::ticking::{Ticking, Time};
@@ -154,7 +155,7 @@ pub(crate) const MAX_NODES: usize = if SMALL { 16 } else { 512 };
 ///
 /// A shard of a fixed filter owns its items for good: its lease is [`Permanent`]. It compares whole fingerprints, and
 /// each lane is one item. A shard of a growing filter owns its items until it is split or joined: its lease is
-/// [`UntilSplit`](crate::backend::growing::until_split::UntilSplit). Its fingerprints [lose
+/// [`UntilSplit`](crate::backend::growing::lease::UntilSplit). Its fingerprints [lose
 /// bits](crate::layout::shrinking), and match more items the more they have lost;
 /// [void](crate::backend::growing::void) lanes are not one item each.
 ///

@@ -27,7 +27,7 @@
 //! It sweeps the stripes of its item first, if they have not been swept. So its result is the same as if T2
 //! were done, however far T2 has come: two filters to which the same operations are applied in the same order
 //! become equal. If its item finds no room, the writer sweeps the whole shard before it searches. (The first
-//! of these sweeps is in `backend/shards.rs`, the second in [`kick`](mod@crate::shard::kick).) Lookups do not
+//! of these sweeps is in `backend/retry.rs`, the second in [`kick`](mod@crate::shard::kick).) Lookups do not
 //! sweep: a lookup may find a dead lane until the lane's stripe is swept.
 //!
 //! A writer may have begun before T1, and then lock a stripe that others have swept since. It must not move a
@@ -72,12 +72,13 @@
 //! # And in a growing filter?
 //!
 //! The same happens in all of its shards, including those that splits add meanwhile (see
-//! `backend/growing/sharded/shards.rs`). As a tick begins, the number of void items becomes that of the void lanes that
+//! `backend/growing/mod.rs`). As a tick begins, the number of void items becomes that of the void lanes that
 //! stay, if it was greater (see `backend/growing/void.rs`).
 
 use crate::layout::geometry::Place;
 use crate::layout::stamps::Moment;
-use crate::shard::{AllLocks, Lease, Shard};
+use crate::shard::raw::AllLocks;
+use crate::shard::{Lease, Shard};
 use crate::table::stripe::Locks;
 use crate::table::ticking::{Ticking, Time};
 

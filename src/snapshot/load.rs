@@ -6,7 +6,7 @@
 //! promises more than it has, it may kill the process instead, as blocks are read.)
 
 use crate::backend::Backend;
-use crate::backend::shards::Block;
+use crate::backend::retry::Block;
 use crate::disk::DiskError;
 use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::PersistentHasher;

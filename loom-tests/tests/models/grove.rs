@@ -6,8 +6,8 @@
 use crate::toy::{MISSED, NOT_ONCE, World, lanes};
 use koel_under_loom::Full;
 use koel_under_loom::internals::{
-    Backend, Bucket, Fingerprint, Geometry, GrowingShards, Known, Layout, Mixed, Moment, Place,
-    Shard, Sharded, Shards, Shrinking, Site, Stagger, Ticking, UntilSplit,
+    Backend, Bucket, Fingerprint, Geometry, Growing, GrowingShards, Known, Layout, Mixed, Moment,
+    Place, Shard, Shards, Shrinking, Site, Stagger, Ticking, UntilSplit,
 };
 
 /// An entry of the directory: which shard, and how deep it is.
@@ -64,7 +64,7 @@ impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
     }
 
     /// What only a growing filter has.
-    pub fn room(&self) -> &Sharded {
+    pub fn room(&self) -> &Growing {
         let Backend::Growing(growing) = &self.backend else { unreachable!() };
         growing
     }

@@ -19,7 +19,8 @@
 //! odd; [`split`](mod@crate::backend::growing::split) and [`join`](mod@crate::backend::growing::join) explain why
 //! lookups stay right.
 
-use crate::backend::growing::tables::{Entry, Site, Tables};
+use crate::backend::growing::arena::Arena;
+use crate::backend::growing::site::{Entry, Site};
 use crate::error::FullKind;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
@@ -76,7 +77,7 @@ pub(crate) struct SeenEntry<'a> {
 
 impl Directory {
     /// Makes a directory of the first shards of these tables, all of depth 0.
-    pub(crate) fn new(roots: Roots, tables: &Tables) -> Option<Self> {
+    pub(crate) fn new(roots: Roots, tables: &Arena) -> Option<Self> {
         Self::restore(roots, tables, std::iter::repeat_n(0, roots.count))
     }
 
@@ -84,7 +85,7 @@ impl Directory {
     /// of the tables, in the same order. It needs no old lists, since no reader has seen one.
     pub(crate) fn restore(
         roots: Roots,
-        tables: &Tables,
+        tables: &Arena,
         depths: impl Iterator<Item = u32> + Clone,
     ) -> Option<Self> {
         let level = depths.clone().max().unwrap_or(0);

@@ -13,7 +13,7 @@
 //! changed one meanwhile, so some thread always makes progress. The shards of a fixed filter always own their items and
 //! are never split.
 
-use crate::backend::growing::tables::Tables;
+use crate::backend::growing::arena::Arena;
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Parts;
@@ -96,7 +96,7 @@ pub(crate) fn ask<'a, S: Shards<'a>, A>(
 }
 
 /// The shards of a filter, for operations on items: [those of a fixed size](crate::backend::fixed::FixedShards), or
-/// those that are [split](crate::backend::growing::sharded::shards::GrowingShards) when they are full.
+/// those that are [split](crate::backend::growing::GrowingShards) when they are full.
 ///
 /// Whether buckets are wide is a part of the type. So there is code for each width, without a test in it.
 pub(crate) trait Shards<'a>: Copy + Send + Sync {
@@ -181,7 +181,7 @@ pub(crate) struct Block {
     pub depth: u32,
     /// The number of lanes that are not void, each of which is one item.
     pub items: i64,
-    /// The [`surplus`](crate::backend::growing::tables::Site::surplus) of the shard, in a file of a growing filter.
+    /// The [`surplus`](crate::backend::growing::site::Site::surplus) of the shard, in a file of a growing filter.
     pub surplus: u64,
     /// The time of the copy, in a filter that forgets.
     pub time: Option<Time>,
@@ -210,5 +210,5 @@ pub(crate) enum Memory {
     /// All shards of this table.
     Table(Table),
     /// All shards of these tables that are in use.
-    Tables(Box<Tables>),
+    Arena(Box<Arena>),
 }

@@ -1,7 +1,8 @@
 //! The lease of a growing filter's shard, which ends when the shard is split, or joined with its other half.
 
+use crate::backend::growing::arena::Arena;
 use crate::backend::growing::directory::SeenEntry;
-use crate::backend::growing::tables::{Site, Tables};
+use crate::backend::growing::site::Site;
 use crate::backend::growing::void::VoidItems;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Words};
 use crate::layout::geometry::Bucket;
@@ -22,7 +23,7 @@ pub(crate) struct UntilSplit<'a, W = bool> {
     pub(super) shared: &'a Shared,
     pub(super) raw: RawShard<'a, W>,
     /// One array of words, or two of wide buckets. (That a shard of wide buckets has both is checked once, by its
-    /// [site](crate::backend::growing::tables).)
+    /// [site](crate::backend::growing::arena).)
     pub(super) words: &'a [ShardWords],
     pub(super) versions: &'a ShardVersions,
 }
@@ -31,7 +32,7 @@ pub(crate) struct UntilSplit<'a, W = bool> {
 pub(crate) struct Shared {
     pub shrinking: Shrinking,
     /// In a box, since a fixed filter takes as much room as all of this. Lookups read nothing of it.
-    pub tables: Box<Tables>,
+    pub tables: Box<Arena>,
     pub void: VoidItems,
     /// `Some` if the filter forgets.
     pub ticking: Option<Box<Ticking>>,

@@ -1,13 +1,13 @@
 //! Access to the shards of a growing filter for models, and what mutants of saves do in more than a line.
 
-use crate::backend::growing::sharded::Sharded;
-use crate::backend::growing::tables::{Entry, Site};
-use crate::backend::shards::{Block, Room};
+use crate::backend::growing::Growing;
+use crate::backend::growing::site::{Entry, Site};
+use crate::backend::retry::{Block, Room};
 use crate::error::Full;
 use crate::layout::geometry::Mixed;
 use std::cell::RefCell;
 
-impl Sharded {
+impl Growing {
     /// Returns the site of the shard with this number.
     pub fn site_of(&self, shard: usize) -> Option<&Site> {
         self.shared.tables.all_from(shard).next().map(|(_, site)| site)
@@ -52,7 +52,7 @@ thread_local! {
     static LISTED: RefCell<Vec<Listed>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Sharded {
+impl Growing {
     /// Copies the shards that existed when the first was copied.
     pub(super) fn copy_as_listed(
         &self,

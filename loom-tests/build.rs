@@ -121,8 +121,8 @@ fn read(folder: &Path, name: &Path, files: &mut Sources) {
 /// Makes what the crate has for itself public, so that models reach it.
 fn open(text: &mut String) {
     *text = text.replace("pub(crate) ", "pub ").replace("\nmod ", "\npub mod ");
-    // A macro stays in its crate.
-    *text = text.replace("pub use on_shards", "pub(crate) use on_shards");
+    // Macros stay in their crate.
+    *text = text.replace("pub use on_", "pub(crate) use on_");
     *text = text.replace("#[cfg(test)]", "#[cfg(any())]");
 }
 

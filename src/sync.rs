@@ -136,7 +136,6 @@ mod imp {
     pub(crate) use parking_lot::MutexGuard;
     pub(crate) use parking_lot::{Mutex, RwLock};
     pub(crate) type RwLockReadGuard<'a> = parking_lot::RwLockReadGuard<'a, ()>;
-    pub(crate) type RwLockWriteGuard<'a> = parking_lot::RwLockWriteGuard<'a, ()>;
     pub(crate) use std::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering,
     };
@@ -165,7 +164,6 @@ mod imp {
 
     pub(crate) use checker::sync::MutexGuard;
     pub(crate) type RwLockReadGuard<'a> = checker::sync::RwLockReadGuard<'a, ()>;
-    pub(crate) type RwLockWriteGuard<'a> = checker::sync::RwLockWriteGuard<'a, ()>;
 
     pub(crate) struct Mutex<T>(checker::sync::Mutex<T>);
 
@@ -219,7 +217,7 @@ mod imp {
     }
 }
 
-/// Loads of words that only the holder of a lock writes, and the queue of a lock.
+/// Loads of words that only the holder of a lock writes.
 #[cfg(not(loom))]
 mod owned {
     use super::*;
@@ -241,21 +239,11 @@ mod owned {
     pub(crate) fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
         word.load(Ordering::Relaxed)
     }
-
-    /// A place in the queue of a lock. It is empty, because `lock` tries the lock before it queues.
-    pub(crate) type InQueue<'a> = std::marker::PhantomData<&'a ()>;
-
-    /// Does nothing. Only under loom does a thread queue before it tries the lock.
-    #[inline]
-    pub(crate) fn queue_first(_: &Mutex<()>) -> InQueue<'_> {
-        std::marker::PhantomData
-    }
 }
 
 #[cfg(loom)]
 mod owned {
     use super::*;
-    use std::cell::Cell;
 
     #[allow(unsafe_code)]
     pub(crate) fn read_owned(word: &AtomicU64) -> u64 {
@@ -273,23 +261,5 @@ mod owned {
     pub(crate) fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
         // SAFETY: as above.
         unsafe { word.unsync_load() }
-    }
-
-    std::thread_local! {
-        static QUEUE_FIRST: Cell<bool> = const { Cell::new(false) };
-    }
-
-    pub(crate) type InQueue<'a> = Option<loom::sync::MutexGuard<'a, ()>>;
-
-    /// Waits in the queue if [`set_queue_first`] is on, so that a waiting thread blocks instead of retrying. Models of
-    /// three or more threads need this, because retries would never end there. All threads of a model run on one OS
-    /// thread, so the setting applies to all of them.
-    pub(crate) fn queue_first(queue: &Mutex<()>) -> InQueue<'_> {
-        QUEUE_FIRST.get().then(|| queue.lock())
-    }
-
-    /// Sets whether threads queue for each lock before they try it, in all models that this OS thread runs from now on.
-    pub(crate) fn set_queue_first(on: bool) {
-        QUEUE_FIRST.set(on);
     }
 }

@@ -5,6 +5,8 @@ use crate::layout::geometry::{Bucket, Place};
 use crate::shard::Shard;
 use crate::shard::kick::Outcome;
 use crate::shard::Lease;
+use crate::sync::additions::alone;
+use crate::table::stripe::Two;
 use crate::table::ticking::Time;
 
 impl<'a, L: Lease<'a>> Shard<L> {
@@ -13,10 +15,17 @@ impl<'a, L: Lease<'a>> Shard<L> {
         self.read_rest(bucket, self.read(bucket))
     }
 
+    /// Locks the stripes of an item, for a caller that may go on to split its shard.
+    pub fn lock_before_split(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
+        let both = [self.stripe(place.first), self.stripe(place.second)];
+        let locked = self.table.stripes.lock_two(both);
+        alone(|| self.check()).map(|()| locked)
+    }
+
     /// Looks into one bucket after the other, each with its own version.
     pub(super) fn look_at_one_by_one(self, place: Place) -> Option<bool> {
         for bucket in [place.first, place.second] {
-            let seen = self.table().stripes.see(self.stripe(bucket));
+            let seen = self.table.stripes.see(self.stripe(bucket));
             if !self.lanes().matching(self.read(bucket), place.fp).is_empty() {
                 return Some(true);
             }
@@ -74,32 +83,18 @@ impl<'a, L: Lease<'a>> Shard<L> {
         Ok(false)
     }
 
-    /// Clears the shard with one lock at a time.
-    pub(super) fn clear_one_by_one(self, cleared: impl FnOnce()) -> Result<(), L::Lapsed> {
-        for bucket in self.buckets() {
-            let locked = self.lock_one(bucket)?;
-            let taken = self.lanes().taken(self.read_locked(&locked, bucket).heads).len();
-            if taken > 0 {
-                self.write(&locked, bucket, Words::default());
-                self.add_items(&locked, bucket, -(taken as i32));
-            }
-        }
-        cleared();
-        Ok(())
-    }
-
     /// Copies the shard with one lock at a time.
     pub(super) fn copy_one_by_one(self, to: &mut [u64]) -> Result<(i64, Option<Time>), L::Lapsed> {
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
-            let locked = self.lock_one(Bucket((word - self.base()) as u32))?;
-            *copy = self.table().read_locked(&locked, word);
+            let locked = self.lock_one(Bucket((word - self.base) as u32))?;
+            *copy = self.table.read_locked(&locked, word);
         }
         Ok((self.all_items(), None))
     }
 
     pub(super) fn copy_unlocked(self, to: &mut [u64]) -> Result<(i64, Option<Time>), L::Lapsed> {
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
-            *copy = self.table().read(word);
+            *copy = self.table.read(word);
         }
         Ok((self.all_items(), None))
     }

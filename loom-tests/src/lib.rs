@@ -8,13 +8,12 @@ include!(concat!(env!("OUT_DIR"), "/koel/included.rs"));
 pub mod internals {
     pub use crate::backend::Backend;
     pub use crate::backend::fixed::{Fixed, FixedShards};
+    pub use crate::backend::growing::Growing;
+    pub use crate::backend::growing::GrowingShards;
     pub use crate::backend::growing::directory::{Directory, SeenEntry};
-    pub use crate::backend::growing::sharded::Sharded;
-    pub use crate::backend::growing::sharded::shards::GrowingShards;
-    pub use crate::backend::growing::tables::{Entry, Site};
-    pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
-    pub use crate::backend::shards::Shards;
-    pub use crate::backend::storage::Storage;
+    pub use crate::backend::growing::lease::{UntilSplit, WasSplit};
+    pub use crate::backend::growing::site::{Entry, Site};
+    pub use crate::backend::retry::Shards;
     pub use crate::filter::batch::{Insert, InsertIfAbsent, Operation, write as write_batch};
     pub use crate::journal::streams::{Change, STREAMS, Sink, Streams};
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
@@ -26,9 +25,10 @@ pub mod internals {
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, execute, kick};
     pub use crate::shard::path::{Path, Step, find};
-    pub use crate::shard::{Known, Lease, Permanent, Refusal};
+    pub use crate::shard::raw::Known;
+    pub use crate::shard::{Lease, Permanent, Refusal};
     pub use crate::sync::AtomicU64;
-    pub use crate::sync::set_queue_first;
+    pub use crate::sync::additions::set_queue_first;
     pub use crate::table::Table;
     pub use crate::table::stripe::{
         Locks, Many, SeenVersion, StripeSet, Stripes, Two, WriteSection,
@@ -37,8 +37,6 @@ pub mod internals {
     pub use crate::union::entry::Ages;
     pub use crate::union::{Incoming, Union};
 }
-
-pub use backend::shards::additions as act;
 
 /// The environment variable that names the mutant which this process runs.
 pub const MUTANT: &str = "KOEL_MUTANT";

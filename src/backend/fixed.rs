@@ -1,14 +1,13 @@
 //! The backend of a filter of fixed size: one table that never grows.
 
-use crate::backend::shards::{Block, Loaded, Located, Memory, Shards};
-use crate::backend::storage::Storage;
+use crate::backend::retry::{Block, Loaded, Located, Memory, Room, Shards};
 use crate::error::{BuildError, Full, FullKind, NoMemory};
 use crate::layout::geometry::{Geometry, Mixed, Place, Spot};
 use crate::layout::roots::{Parts, Roots, Stagger};
 use crate::layout::sizing::{Layout, rate_at};
 use crate::layout::stamps::{ByStamp, Moment};
-use crate::shard::whole::items_by_stamp;
-use crate::shard::{Known, Lease, Permanent, Shard};
+use crate::shard::raw::{Known, RawShard, items_by_stamp};
+use crate::shard::{Permanent, Shard};
 use crate::table::Table;
 use crate::table::ticking::Ticking;
 use std::convert::Infallible;
@@ -60,84 +59,83 @@ impl Fixed {
         Shard::new(&self.table, hash.scaled(self.table.geometry.shards()).0)
     }
 
-    fn shards(&self) -> impl Iterator<Item = Shard<Permanent<'_>>> {
-        (0..self.table.geometry.shards()).map(|shard| Shard::new(&self.table, shard))
+    fn shards(&self) -> impl Iterator<Item = RawShard<'_>> {
+        (0..self.table.geometry.shards()).map(|shard| RawShard::new(&self.table, shard))
     }
 }
 
-impl Storage for Fixed {
-    fn geometry(&self) -> &Geometry {
+impl Fixed {
+    pub(crate) fn geometry(&self) -> &Geometry {
         &self.table.geometry
     }
 
-    fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> Layout {
         Layout::fixed(self.geometry().clone(), self.capacity)
     }
 
-    fn ticking(&self) -> Option<&Ticking> {
+    pub(crate) fn ticking(&self) -> Option<&Ticking> {
         self.table.ticking()
     }
 
-    fn buckets(&self) -> usize {
+    pub(crate) fn buckets(&self) -> usize {
         self.table.buckets()
     }
 
-    fn items(&self) -> usize {
+    pub(crate) fn items(&self) -> usize {
         self.table.stripes.all_items().try_into().unwrap_or(0)
     }
 
-    fn items_by_stamp(&self) -> ByStamp {
-        items_by_stamp(self.lanes(), self.shards())
+    pub(crate) fn items_by_stamp(&self) -> ByStamp {
+        items_by_stamp(self.geometry().lanes(), self.shards())
     }
 
-    fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         self.table.heap_bytes()
     }
 
     /// Estimates the rate from the load of all shards, or of a sample at equal distances.
-    fn rate(&self) -> f64 {
-        let (geometry, lanes) = (self.geometry(), self.lanes());
+    pub(crate) fn rate(&self) -> f64 {
+        let geometry = self.geometry();
+        let lanes = geometry.lanes();
         let sample = geometry.shards().min(SAMPLE);
         let shards = self.shards().step_by(geometry.shards() / sample).take(sample);
-        let items: i64 = shards.map(Shard::all_items).sum();
+        let items: i64 = shards.map(RawShard::all_items).sum();
         let slots = sample * geometry.buckets() as usize * lanes.slots();
         rate_at(lanes, items.max(0) as f64 / slots as f64, geometry.all_buckets())
     }
 
-    fn clear(&self) {
-        self.shards().for_each(|shard| {
-            let Ok(()) = shard.clear(|| ());
-        });
+    pub(crate) fn clear(&self) {
+        self.shards().for_each(|shard| drop(shard.clear()));
     }
 
-    fn segments(&self) -> usize {
+    pub(crate) fn segments(&self) -> usize {
         self.table.stripes.count()
     }
 
-    fn sweep(&self, segments: Range<usize>, now: Moment) {
+    pub(crate) fn sweep(&self, segments: Range<usize>, now: Moment) {
         let in_a_shard = self.geometry().stripes() as usize;
         for segment in segments {
-            Shard::new(&self.table, segment / in_a_shard).sweep(segment, now, |_| 0);
+            RawShard::new(&self.table, segment / in_a_shard).sweep(segment, now, || true, |_| 0);
         }
     }
 
-    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
+    pub(crate) fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
         let index = (*next)?;
         let shard = index as usize;
-        let Ok((items, time)) = Shard::new(&self.table, shard).copy(self.ticking(), buckets);
+        let Ok((items, time)) = Shard::new(&self.table, shard).copy(buckets);
         *next = Some(index + 1).filter(|next| *next < self.geometry().shards() as u64);
         Some(Block { items, time, ..Block::EMPTY })
     }
 
-    fn after(&self, next: u64) -> Option<u64> {
+    pub(crate) fn after(&self, next: u64) -> Option<u64> {
         Some(next + 1).filter(|next| *next < self.geometry().shards() as u64)
     }
 
-    fn hash_in(&self, next: u64) -> Mixed {
+    pub(crate) fn hash_in(&self, next: u64) -> Mixed {
         self.roots().first_hash(next as usize, 0).unwrap_or(Mixed(0))
     }
 }
@@ -178,7 +176,7 @@ impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
         let table = &self.0.table;
         let (index, place) = table.geometry.locate_mixed(hash, WIDE);
         let base = index * table.geometry.buckets() as usize;
-        (Shard::of(Permanent { table, base, is_wide: Known::<WIDE> }), place)
+        (Shard(Permanent { raw: RawShard::from_base(table, base, Known::<WIDE>) }), place)
     }
 
     fn takes_another(self, _: Shard<Self::Lease>, _: Place) -> Result<bool, Infallible> {
@@ -186,7 +184,7 @@ impl<'a, const WIDE: bool> Shards<'a> for FixedShards<'a, WIDE> {
     }
 
     /// There is no other room. The reason is told by recent words.
-    fn make_room(self, shard: Shard<Self::Lease>, place: Place) -> Result<(), Full> {
+    fn make_room(self, shard: Shard<Self::Lease>, place: Place) -> Result<Room, Full> {
         let only_copies = shard.matches_of(place).lanes == 2 * shard.lanes().slots();
         let kind = if only_copies { FullKind::TooManyCopies } else { FullKind::NoRoomNearby };
         Err(Full::new(kind))

@@ -2,10 +2,10 @@
 //!
 //! A filter has one [`Backend`]: of fixed size or [growing], each with narrow or wide buckets. The kind is chosen when
 //! the filter is made. Each operation on items branches on kind and width once, so that there is code for each of the
-//! four. All others ask the backend's [`Storage`] and the lanes.
+//! four. What concerns the filter as a whole branches on its kind alone.
 //!
-//! * [`shards`] has what follows when an operation on an item is not settled at once, for all backends;
-//! * [`storage`] says what concerns a filter as a whole;
+//! * [`retry`] has what follows when an operation on an item is not settled at once, for all backends;
+//! * [`ticks`] passes ticks through a filter that forgets;
 //! * [`fixed`] has one table of shards that are never split;
 //! * [`growing`] has a directory of shards, which are split when they are full.
 //!
@@ -23,21 +23,22 @@
 
 pub(crate) mod fixed;
 pub(crate) mod growing;
-pub(crate) mod shards;
-pub(crate) mod storage;
+pub(crate) mod retry;
+pub(crate) mod ticks;
 
 use crate::backend::fixed::{Fixed, FixedShards};
-use crate::backend::growing::sharded::Sharded;
-use crate::backend::growing::sharded::shards::GrowingShards;
-use crate::backend::growing::tables::Tables;
-use crate::backend::shards::{Adding, Loaded, Shards, ask, settle};
-use crate::backend::storage::Storage;
+use crate::backend::growing::Growing;
+use crate::backend::growing::GrowingShards;
+use crate::backend::growing::arena::Arena;
+use crate::backend::retry::{Adding, Block, Loaded, Shards, ask, settle};
 use crate::error::{BuildError, Full};
-use crate::layout::geometry::Mixed;
+use crate::layout::bucket::Lanes;
+use crate::layout::geometry::{Geometry, Mixed};
 use crate::layout::sizing::Layout;
 use crate::shard::Shard;
 use crate::stats::Stats;
-use std::ops::Deref;
+use crate::sync::RwLockReadGuard;
+use crate::table::ticking::Ticking;
 
 /// Where a filter keeps its items. (The variant is in a word of its own, which takes fewer instructions to test than
 /// the unused bits of a field.)
@@ -45,19 +46,19 @@ use std::ops::Deref;
 #[allow(clippy::large_enum_variant, reason = "a filter is made once and stays where it is")]
 pub(crate) enum Backend {
     Fixed(Fixed),
-    Growing(Sharded),
+    Growing(Growing),
 }
 
-impl Deref for Backend {
-    type Target = dyn Storage;
-
-    fn deref(&self) -> &Self::Target {
-        match self {
-            Backend::Fixed(fixed) => fixed,
-            Backend::Growing(growing) => growing,
+/// Evaluates an expression for a backend of either kind.
+macro_rules! on_either {
+    ($backend:expr, $kind:ident => $value:expr) => {
+        match $backend {
+            $crate::backend::Backend::Fixed($kind) => $value,
+            $crate::backend::Backend::Growing($kind) => $value,
         }
-    }
+    };
 }
+pub(crate) use on_either;
 
 /// Evaluates an expression for the [`Shards`] of a backend of either kind and width.
 macro_rules! on_shards {
@@ -72,13 +73,11 @@ macro_rules! on_shards {
                 $value
             }
             $crate::backend::Backend::Growing(growing) if !growing.is_wide() => {
-                let $shards =
-                    $crate::backend::growing::sharded::shards::GrowingShards::<false>(growing);
+                let $shards = $crate::backend::growing::GrowingShards::<false>(growing);
                 $value
             }
             $crate::backend::Backend::Growing(growing) => {
-                let $shards =
-                    $crate::backend::growing::sharded::shards::GrowingShards::<true>(growing);
+                let $shards = $crate::backend::growing::GrowingShards::<true>(growing);
                 $value
             }
         }
@@ -250,23 +249,25 @@ impl Backend {
 
 impl Backend {
     pub(crate) fn new(layout: Layout) -> Result<Self, BuildError> {
-        match layout.grows {
-            false => Fixed::new(layout).map(Backend::Fixed),
-            true => Sharded::new(layout).map(Backend::Growing),
+        if layout.grows {
+            Growing::new(layout).map(Backend::Growing)
+        } else {
+            Fixed::new(layout).map(Backend::Fixed)
         }
     }
 
     /// Returns the number of bytes that a filter of this layout begins with.
     pub(crate) fn initial_bytes(layout: &Layout) -> usize {
-        match layout.grows {
-            false => layout.own_bytes + Fixed::heap_bytes_of(layout),
-            true => Sharded::initial_bytes(layout),
+        if layout.grows {
+            Growing::initial_bytes(layout)
+        } else {
+            layout.own_bytes + Fixed::heap_bytes_of(layout)
         }
     }
 
     /// Estimates the number of bytes that a filter of this layout takes when it has grown to this number of shards.
     pub(crate) fn bytes_with(layout: &Layout, shards: usize) -> usize {
-        let all = if layout.grows { Tables::all_with(&layout.geometry, shards) } else { shards };
+        let all = if layout.grows { Arena::all_with(&layout.geometry, shards) } else { shards };
         let geometry = layout.geometry.with_shards(all);
         Self::initial_bytes(&Layout { geometry, ..layout.clone() })
     }
@@ -274,14 +275,69 @@ impl Backend {
     /// Makes the backend of a filter from a file or pieces. The error is the number of bytes that could not
     /// be allocated.
     pub(crate) fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
-        match layout.grows {
-            false => Fixed::restore(layout.capacity, loaded).map(Backend::Fixed),
-            true => Sharded::restore(layout, loaded).map(Backend::Growing),
+        if layout.grows {
+            Growing::restore(layout, loaded).map(Backend::Growing)
+        } else {
+            Fixed::restore(layout.capacity, loaded).map(Backend::Fixed)
+        }
+    }
+
+    /// Returns what only a growing filter has.
+    fn growing(&self) -> Option<&Growing> {
+        match self {
+            Backend::Fixed(_) => None,
+            Backend::Growing(growing) => Some(growing),
         }
     }
 
     pub(crate) fn grows(&self) -> bool {
-        matches!(self, Backend::Growing(_))
+        self.growing().is_some()
+    }
+
+    /// Returns the geometry of the shards that the filter began with.
+    pub(crate) fn geometry(&self) -> &Geometry {
+        on_either!(self, backend => backend.geometry())
+    }
+
+    pub(crate) fn lanes(&self) -> Lanes {
+        self.geometry().lanes()
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        on_either!(self, backend => backend.capacity())
+    }
+
+    /// Returns the layout, with the present limit of the memory.
+    pub(crate) fn layout(&self) -> Layout {
+        on_either!(self, backend => backend.layout())
+    }
+
+    /// Returns the filter's clock and ticks, if it forgets.
+    pub(crate) fn ticking(&self) -> Option<&Ticking> {
+        on_either!(self, backend => backend.ticking())
+    }
+
+    /// Returns the present number of buckets.
+    pub(crate) fn buckets(&self) -> usize {
+        on_either!(self, backend => backend.buckets())
+    }
+
+    pub(crate) fn items(&self) -> usize {
+        on_either!(self, backend => backend.items())
+    }
+
+    /// Returns the memory held beside `self`, in bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        on_either!(self, backend => backend.heap_bytes())
+    }
+
+    /// Returns the present false-positive rate. The time that this takes does not depend on the number of shards.
+    pub(crate) fn rate(&self) -> f64 {
+        on_either!(self, backend => backend.rate())
+    }
+
+    pub(crate) fn clear(&self) {
+        on_either!(self, backend => backend.clear());
     }
 
     pub(crate) fn slots(&self) -> usize {
@@ -293,23 +349,68 @@ impl Backend {
         self.buckets() / self.geometry().buckets() as usize
     }
 
-    /// Returns the number of items that expire with each of the next ticks, if the filter forgets.
-    pub(crate) fn expiring(&self) -> Vec<usize> {
-        let Some(ticking) = self.ticking() else { return Vec::new() };
-        let (lanes, now) = (self.lanes(), ticking.clock().now());
-        let by_stamp = self.items_by_stamp();
-        let of_age = |age| by_stamp[lanes.stamp_of_age(age, now)];
-        let ages = (0..=u64::from(lanes.remembers())).rev();
-        ages.map(of_age).collect()
-    }
-
     /// Returns all figures. The size excludes that of the filter itself.
     pub(crate) fn stats(&self) -> Stats {
         Stats {
             size_in_bytes: self.heap_bytes(),
             false_positive_rate: self.rate(),
-            directory_depth: self.level(),
+            directory_depth: self.growing().map_or(0, Growing::level),
             ..self.layout().stats(self.shards(), self.items())
         }
+    }
+}
+
+/// The shards one by one.
+impl Backend {
+    /// Copies the buckets of the shard at the cursor `next`, which is 0 at first, and moves it to the shard that
+    /// follows. Other threads may change the filter between two calls, but for joins of its shards; an item that stays
+    /// in the filter is in exactly one of the copies. (This holds for items. A void lane, which goes to both halves of
+    /// a split, may be in two.)
+    pub(crate) fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
+        on_either!(self, backend => backend.copy_shard(next, buckets))
+    }
+
+    /// Returns the cursor after `next` of [`copy_shard`](Self::copy_shard). While no shards are joined, the border of
+    /// two shards stays where it is; splits only add borders.
+    pub(crate) fn after(&self, next: u64) -> Option<u64> {
+        on_either!(self, backend => backend.after(next))
+    }
+
+    /// Returns a hash that the shard at this cursor owns.
+    pub(crate) fn hash_in(&self, next: u64) -> Mixed {
+        on_either!(self, backend => backend.hash_in(next))
+    }
+}
+
+/// Growth. A fixed filter is not split or joined, and has no void lanes.
+impl Backend {
+    /// Returns the limit of the memory, or `usize::MAX` if there is none.
+    pub(crate) fn max_bytes(&self) -> usize {
+        self.growing().map_or(usize::MAX, Growing::max_bytes)
+    }
+
+    pub(crate) fn set_max_bytes(&self, bytes: usize) {
+        self.growing().into_iter().for_each(|growing| growing.set_max_bytes(bytes));
+    }
+
+    /// Returns the number of items that void lanes stand for.
+    pub(crate) fn void_items(&self) -> u64 {
+        self.growing().map_or(0, Growing::void_items)
+    }
+
+    /// Keeps shards from being joined until the result is dropped, while one after the other is copied.
+    pub(crate) fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
+        self.growing().map(Growing::keep_shards)
+    }
+
+    /// Visits up to `most` shards from this cursor on, 0 at first, and joins those that leave enough room. Returns the
+    /// cursor of the next part, if there is one. If shards are [kept](Self::keep_shards), none is joined.
+    pub(crate) fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {
+        self.growing()?.join_from(cursor, most)
+    }
+
+    /// Joins all shards that leave enough room, unless another thread joins shards.
+    pub(crate) fn join_all_if_alone(&self) {
+        self.growing().into_iter().for_each(Growing::join_all_if_alone);
     }
 }

@@ -13,7 +13,7 @@
 //! remove, so when that reaches zero, another removal may be the one that comes too late. No lock is held for longer
 //! than by an operation on a single item.
 
-use crate::backend::shards::{Adding, Located, Shards, ask, settle};
+use crate::backend::retry::{Adding, Located, Shards, ask, settle};
 use crate::backend::{Backend, on_shards};
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;

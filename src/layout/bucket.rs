@@ -460,6 +460,13 @@ impl LaneSet {
         self.tops.count_ones() as usize
     }
 
+    /// Returns the number of lanes in this set and in that of another word, which takes no longer: each lane has a
+    /// second bit.
+    #[inline]
+    pub(crate) fn len_with(self, other: Self) -> usize {
+        (self.tops | other.tops >> 1).count_ones() as usize
+    }
+
     /// Returns the lanes that are in both sets. The words of both sets have to be cut in the same way.
     #[inline]
     pub(crate) fn and(self, other: Self) -> Self {

@@ -109,7 +109,7 @@
 //! # What if the path has changed since it was found?
 //!
 //! The search (`path::find_near`, `path::find`) ran without locks, so that it blocked no thread, and the
-//! table may have changed since. [`execute`] locks every stripe of the path, in ascending order (for
+//! table may have changed since. `execute` locks every stripe of the path, in ascending order (for
 //! `insert_if_absent` together with the stripes of the newcomer's own two buckets), and checks again: does
 //! each lane still hold an item whose other bucket is the next on the path, and does the last bucket have an
 //! empty lane? If not, the path is *stale*, nothing has been moved, and the search starts over. For

@@ -55,11 +55,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     pub(crate) fn look(self, place: Place) -> Option<bool> {
         if L::IS_PERMANENT {
             let spot = (self.index(place.first), self.index(place.second), place.fp);
-            return if self.is_wide() {
-                self.table().look_wide(spot)
-            } else {
-                self.table().look(spot)
-            };
+            return if self.is_wide() { self.table.look_wide(spot) } else { self.table.look(spot) };
         }
         if self.is_wide() && self.lanes().forgets() {
             return self.look_since(self.see(place), place);
@@ -149,6 +145,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     ///
     /// Zero needs no lock. More than zero needs both locks: two words cannot be read at one moment, and
     /// copies are inserted and removed one by one without a version change.
+    #[inline]
     pub(crate) fn count(self, place: Place) -> Result<usize, L::Lapsed> {
         if !self.contains(place)? {
             return Ok(0);
@@ -158,9 +155,10 @@ impl<'a, L: Lease<'a>> Shard<L> {
         Ok(self.count_locked(&locked, place))
     }
 
+    #[inline]
     pub(crate) fn count_locked(self, locked: &impl Locks, place: Place) -> usize {
         let (first, second) = self.read_both(locked, place);
-        self.matching(first, place.fp).len() + self.matching(second, place.fp).len()
+        self.matching(first, place.fp).len_with(self.matching(second, place.fp))
     }
 
     /// Returns the copies of the item, by recent words.

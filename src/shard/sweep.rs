@@ -27,7 +27,7 @@
 //! It sweeps the stripes of its item first, if they have not been swept. So its result is the same as if T2
 //! were done, however far T2 has come: two filters to which the same operations are applied in the same order
 //! become equal. If its item finds no room, the writer sweeps the whole shard before it searches. (The first
-//! of these sweeps is in `backend/shards.rs`, the second in [`kick`](mod@crate::shard::kick).) Lookups do not
+//! of these sweeps is in `backend/retry.rs`, the second in [`kick`](mod@crate::shard::kick).) Lookups do not
 //! sweep: a lookup may find a dead lane until the lane's stripe is swept.
 //!
 //! A writer may have begun before T1, and then lock a stripe that others have swept since. It must not move a
@@ -72,24 +72,22 @@
 //! # And in a growing filter?
 //!
 //! The same happens in all of its shards, including those that splits add meanwhile (see
-//! `backend/growing/sharded/shards.rs`). As a tick begins, the number of void items becomes that of the void lanes that
+//! `backend/growing/mod.rs`). As a tick begins, the number of void items becomes that of the void lanes that
 //! stay, if it was greater (see `backend/growing/void.rs`).
 
 use crate::layout::geometry::Place;
 use crate::layout::stamps::Moment;
-use crate::shard::{AllLocks, Lease, Shard};
-use crate::table::stripe::{Locks, StripeSet};
-use crate::table::ticking::{Clock, Ticking, Time};
-
-/// The number of words that are summed at once: the smallest lanes count to 255.
-const IN_A_SUM: usize = 128;
+use crate::shard::raw::AllLocks;
+use crate::shard::{Lease, Shard};
+use crate::table::stripe::Locks;
+use crate::table::ticking::{Ticking, Time};
 
 impl<'a, L: Lease<'a>> Shard<L> {
     /// Returns the time. A caller that does not hold a lock of the shard may get an earlier one, and asks again under
     /// the lock.
     #[inline]
     pub(crate) fn now(&self) -> Moment {
-        self.clock().map_or(Moment::FIRST, Clock::now)
+        self.ticking().map_or(Moment::FIRST, |ticking| ticking.clock().now())
     }
 
     /// Returns the time, for a caller that has just locked these stripes. If a tick is passing, sweeps those
@@ -123,11 +121,6 @@ impl<'a, L: Lease<'a>> Shard<L> {
         (time, now)
     }
 
-    /// Marks all stripes as swept in this tick.
-    pub(crate) fn mark_swept(&self, locked: &AllLocks<'_>, now: Moment) {
-        self.own_stripes().for_each(|stripe| self.table().stripes.set_swept(locked, stripe, now));
-    }
-
     #[cold]
     #[inline(never)]
     fn sweep_locked(
@@ -137,8 +130,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
         now: Moment,
     ) {
         for stripe in stripes {
-            if !self.table().stripes.is_swept(stripe, now) {
-                self.erase(locked, stripe, now, |words| self.expiring(words, now));
+            if !self.table.stripes.is_swept(stripe, now) {
+                self.erase_expired(locked, stripe, now, |words| self.expiring(words, now));
             }
         }
     }
@@ -149,7 +142,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     pub(crate) fn sweep_both(&self, place: Place) -> Result<(), L::Lapsed> {
         let both = [place.first, place.second].map(|bucket| self.stripe(bucket));
         let now = self.now();
-        if both.iter().all(|stripe| self.table().stripes.is_swept(*stripe, now)) {
+        if both.iter().all(|stripe| self.table.stripes.is_swept(*stripe, now)) {
             return Ok(());
         }
         let locked = self.lock(place)?;
@@ -162,7 +155,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// depend on the progress of the tick.
     #[inline]
     pub(crate) fn sweep_all(&self) -> Result<(), L::Lapsed> {
-        let (stripes, now) = (&self.table().stripes, self.now());
+        let (stripes, now) = (&self.table.stripes, self.now());
         if !now.is_passing() {
             return Ok(());
         }
@@ -172,58 +165,5 @@ impl<'a, L: Lease<'a>> Shard<L> {
             self.sweep_locked(&locked, [stripe], self.now());
         }
         Ok(())
-    }
-
-    /// Erases the expired lanes of a stripe, unless a writer has done so in this tick. `uncounted` is called
-    /// with the words before that, and returns how many of these lanes the stripe does not count.
-    pub(crate) fn sweep(&self, stripe: usize, now: Moment, uncounted: impl FnMut(&[u64]) -> i32) {
-        self.sweep_if(stripe, now, || true, uncounted);
-    }
-
-    /// The same for a shard that may be out of use, whose stripe is only marked then. `is_in_use` is called under the
-    /// lock.
-    pub(crate) fn sweep_if(
-        &self,
-        stripe: usize,
-        now: Moment,
-        is_in_use: impl FnOnce() -> bool,
-        uncounted: impl FnMut(&[u64]) -> i32,
-    ) {
-        let stripes = &self.table().stripes;
-        let locked = stripes.lock(stripe);
-        if !is_in_use() {
-            stripes.set_swept(&locked, stripe, now);
-        } else if !stripes.is_swept(stripe, now) {
-            self.erase(&locked, stripe, now, uncounted);
-        }
-    }
-
-    fn erase(
-        &self,
-        locked: &impl Locks,
-        stripe: usize,
-        now: Moment,
-        mut uncounted: impl FnMut(&[u64]) -> i32,
-    ) {
-        let (lanes, stripes) = (self.lanes(), &self.table().stripes);
-        let which: StripeSet<1> = [stripe].into_iter().collect();
-        let _moving = self.is_wide().then(|| self.write_section(locked, &which));
-        if !self.is_wide() {
-            stripes.invalidate_readers(locked, stripe);
-        }
-        let mut buckets = self.buckets_of(stripe);
-        let Some(first) = buckets.next() else { return };
-        let last = buckets.last().unwrap_or(first);
-        let words = self.word(first)..self.word(last) + lanes.words();
-        let mut change = 0;
-        let expiry = lanes.expiry(now);
-        self.table().replace::<IN_A_SUM>(locked, words, |words| {
-            change += uncounted(words);
-            let erased = expiry.erase(words);
-            change -= erased as i32;
-            erased > 0
-        });
-        stripes.add_items(locked, stripe, change);
-        stripes.set_swept(locked, stripe, now);
     }
 }

@@ -198,7 +198,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     fn invalidate_readers(&self, locked: &impl Locks, place: Place) {
         let both = [place.first, place.second];
         for bucket in both {
-            self.table().stripes.invalidate_readers(locked, self.stripe(bucket));
+            self.table.stripes.invalidate_readers(locked, self.stripe(bucket));
         }
     }
 }

@@ -12,7 +12,7 @@
 //! the items of earlier blocks have become older, and some have expired.
 
 use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
-use crate::backend::shards::Block;
+use crate::backend::retry::Block;
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Geometry;
 use crate::layout::shrinking::Shrinking;

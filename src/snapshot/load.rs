@@ -6,11 +6,11 @@
 //! promises more than it has, it may kill the process instead, as blocks are read.)
 
 use crate::backend::Backend;
-use crate::backend::shards::Block;
+use crate::backend::retry::Block;
 use crate::disk::DiskError;
 use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::PersistentHasher;
-use crate::shard::whole::fill;
+use crate::shard::raw::RawShard;
 use crate::snapshot::block::{BlockReader, Totals, UNITS};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{
@@ -107,7 +107,7 @@ fn load_all(file: &File, outline: Outline) -> Result<Backend, SnapshotError> {
     let table = table_of(layout, count)?;
     let blocks = in_turns(file, length, count, &reader, |number, words| {
         let block = reader.read(number as u64, words)?;
-        fill(&table, number, &words[buckets_in(layout)], block.items);
+        RawShard::new(&table, number).fill(&words[buckets_in(layout)], block.items);
         Ok(block)
     })?;
     let mut totals = Totals::new(&layout.geometry, 0);

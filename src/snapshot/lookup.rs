@@ -5,7 +5,7 @@
 //! first leads there: a bit says so from then on. A block is read with a system call, not through the mapping: one call
 //! reads all of it from the disk, and an error of the disk is an error here.
 
-use crate::backend::shards::Block;
+use crate::backend::retry::Block;
 #[cfg(all(unix, not(any(loom, shuttle))))]
 use crate::disk::mapping::Mapping;
 use crate::error::{NoMemory, reserve, zeros};

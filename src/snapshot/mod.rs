@@ -11,11 +11,12 @@
 //! * [`journals`] finds the changes that a file lacks, beside it.
 //! * [`error`] has the error of all of these.
 //!
-//! The types that backends and files share are in [`backend::shards`](crate::backend::shards).
+//! The types that backends and files share are in [`backend::retry`](crate::backend::retry).
 
 pub(crate) mod block;
 pub(crate) mod error;
-pub(crate) mod format;
+#[allow(unreachable_pub, reason = "a page of the guide")]
+pub mod format;
 pub(crate) mod header;
 pub(crate) mod journals;
 pub(crate) mod load;

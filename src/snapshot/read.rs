@@ -7,19 +7,20 @@
 //!
 //! Memory is allocated only for shards that have been read, whatever a header claims:
 //!
-//! * The shards of a growing filter go into the [tables](Tables) where they stay. Tables are allocated one after
+//! * The shards of a growing filter go into the [tables](Arena) where they stay. Tables are allocated one after
 //!   another, as in a filter that grows. Only the directory is made at the end.
 //! * A filter of fixed size has one table. Shards wait until half of them have been read. Then the table is allocated,
 //!   and they all move there.
 
 use crate::backend::Backend;
-use crate::backend::growing::sharded::bytes_beside;
-use crate::backend::growing::tables::{Site, Tables};
-use crate::backend::shards::{Block, Loaded, Memory};
+use crate::backend::growing::arena::Arena;
+use crate::backend::growing::bytes_beside;
+use crate::backend::growing::site::Site;
+use crate::backend::retry::{Block, Loaded, Memory};
 use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::PersistentHasher;
 use crate::layout::sizing::Layout;
-use crate::shard::whole::{clear, fill, read_shard};
+use crate::shard::raw::RawShard;
 use crate::snapshot::block::{BlockReader, Totals, age_shift, from_here};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, buckets_in, bytes_of};
@@ -383,8 +384,8 @@ impl Gathered {
             false if shards == 0 => None,
             false => Some(Memory::Table(table_of(layout, shards)?)),
             true => {
-                let tables = Tables::for_shards(&layout.geometry, shards).map_err(NoMemory)?;
-                Some(Memory::Tables(Box::new(tables)))
+                let tables = Arena::for_shards(&layout.geometry, shards).map_err(NoMemory)?;
+                Some(Memory::Arena(Box::new(tables)))
             }
         };
         Ok(Self::new(memory))
@@ -399,8 +400,8 @@ impl Gathered {
         let memory = match layout.grows {
             false => Memory::Table(table),
             true => {
-                let tables = Tables::restore(layout.geometry.shards(), table, blocks.len());
-                Memory::Tables(Box::new(tables.map_err(NoMemory)?))
+                let tables = Arena::restore(layout.geometry.shards(), table, blocks.len());
+                Memory::Arena(Box::new(tables.map_err(NoMemory)?))
             }
         };
         Ok(Gathered { blocks, ..Self::new(Some(memory)) })
@@ -416,11 +417,13 @@ impl Gathered {
         reserve(&mut self.blocks, 1)?;
         self.deepest = self.deepest.max(block.depth);
         match &self.memory {
-            Some(Memory::Table(table)) => fill(table, self.blocks.len(), buckets, block.items),
-            Some(Memory::Tables(tables)) => {
+            Some(Memory::Table(table)) => {
+                RawShard::new(table, self.blocks.len()).fill(buckets, block.items);
+            }
+            Some(Memory::Arena(tables)) => {
                 let site = take(tables, layout, self.deepest);
                 let site = site.ok_or_else(|| NoMemory::for_values::<u64>(buckets.len()))?;
-                site.fill(buckets, block.items);
+                site.shard().fill(buckets, block.items);
             }
             None => {
                 let mut own = Vec::new();
@@ -435,7 +438,7 @@ impl Gathered {
         if self.memory.is_none() && self.blocks.len() >= shards.div_ceil(2) {
             let table = table_of(layout, shards)?;
             for (shard, buckets) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
-                fill(&table, shard, &buckets, self.blocks[shard].items);
+                RawShard::new(&table, shard).fill(&buckets, self.blocks[shard].items);
             }
             self.memory = Some(Memory::Table(table));
         }
@@ -454,28 +457,28 @@ impl Gathered {
         let memory = self.memory.ok_or(NoMemory(0))?;
         let mut words = Vec::new();
         // Returns whether the shard was older. The shards after the first that was not were all copied at this time.
-        let mut bring = |table: &Table, shard: usize, block: &mut Block| {
+        let mut bring = |shard: RawShard<'_>, block: &mut Block| {
             let Some(shift) = age_shift(block.time, time) else { return Ok(false) };
             if words.is_empty() {
-                words = zeros(table.geometry.words())?;
+                words = zeros(shard.table.geometry.words())?;
             }
-            read_shard(table, shard, &mut words);
+            shard.copy_words(&shard.lock_raw(), &mut words);
             *block = Block { depth: block.depth, ..reader.older(&mut words, shift) };
-            clear(table, shard);
-            fill(table, shard, &words, block.items);
+            drop(shard.clear());
+            shard.fill(&words, block.items);
             Ok(true)
         };
         match &memory {
             Memory::Table(table) => {
                 for (shard, block) in self.blocks.iter_mut().enumerate() {
-                    if !bring(table, shard, block)? {
+                    if !bring(RawShard::new(table, shard), block)? {
                         break;
                     }
                 }
             }
-            Memory::Tables(tables) => {
+            Memory::Arena(tables) => {
                 for ((_, site), block) in tables.sites_from(0).zip(&mut self.blocks) {
-                    bring(site.table(), site.number(), block)?;
+                    bring(site.shard(), block)?;
                     site.surplus_gauge().set(block.surplus);
                 }
             }
@@ -495,12 +498,12 @@ pub(crate) fn table_of(layout: &Layout, shards: usize) -> Result<Table, NoMemory
 /// Takes a shard into use, if there is memory. If the filter has a limit, a new table keeps it below the limit as long
 /// as that is possible: the limit may have been lowered below the size of the filter. Above the limit, a new table at
 /// most doubles the excess, so that there are not too many tables.
-fn take<'a>(tables: &'a Tables, layout: &Layout, deepest: u32) -> Option<&'a Site> {
+fn take<'a>(tables: &'a Arena, layout: &Layout, deepest: u32) -> Option<&'a Site> {
     let entries = u128::from(layout.geometry.shards() as u64) << deepest;
     let directory = usize::try_from(8 * entries).unwrap_or(usize::MAX);
     let others = layout.own_bytes + bytes_beside(layout) + tables.heap_bytes();
     let (taken, most) = (others.saturating_add(directory), layout.max_bytes);
-    let of_one = Tables::bytes(&layout.geometry.with_shards(1));
+    let of_one = Arena::bytes(&layout.geometry.with_shards(1));
     let above = taken.saturating_sub(most).max(of_one);
     let below = tables.take_next(most.saturating_sub(taken));
     below.or_else(|_| tables.take_next(above)).ok()

@@ -18,7 +18,7 @@
 //! part, and the dump has to begin again.
 
 use crate::backend::Backend;
-use crate::backend::shards::Block;
+use crate::backend::retry::Block;
 use crate::error::{reserve, zeros};
 use crate::hash::HashedBy;
 use crate::layout::geometry::Mixed;

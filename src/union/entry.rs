@@ -20,7 +20,8 @@ use crate::layout::geometry::Place;
 use crate::layout::shrinking::{MergeMatches, Shrinking};
 use crate::layout::stamps::{AgeShift, Moment};
 use crate::shard::path::{self, MAX_MOVES, Path, Steps};
-use crate::shard::{AllLocks, Lease, Shard};
+use crate::shard::raw::AllLocks;
+use crate::shard::{Lease, Shard};
 use crate::table::ticking::{Ticking, Time};
 use arrayvec::ArrayVec;
 

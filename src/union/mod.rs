@@ -42,8 +42,8 @@ pub(crate) mod entry;
 
 use crate::backend::Backend;
 use crate::backend::fixed::Fixed;
-use crate::backend::growing::sharded::{Leased, Sharded};
-use crate::backend::growing::until_split::Shared;
+use crate::backend::growing::lease::Shared;
+use crate::backend::growing::{Growing, Leased};
 use crate::error::{Full, FullKind, UnionError, UnionErrorKind, zeros};
 use crate::layout::bucket::{Lane, Lanes, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place, STRIPE_BUCKETS};
@@ -140,7 +140,7 @@ impl Incoming<'_> {
     ///
     /// The stripes take turns, so that they fill up evenly. Otherwise one would be full before the others
     /// have any entries, and the shard would seem to have met a
-    /// [crowd](crate::backend::growing::sharded::split_policy).
+    /// [crowd](crate::backend::growing::split).
     #[inline]
     fn bucket(&self, after: usize) -> Bucket {
         let stripes = self.end() / STRIPE_BUCKETS as usize;
@@ -309,7 +309,7 @@ impl Union {
     /// Merges a copied shard of another growing filter, which began with the same shards.
     pub(crate) fn merge_into_growing(
         &mut self,
-        growing: &Sharded,
+        growing: &Growing,
         mut incoming: Incoming<'_>,
     ) -> Result<(), UnionError> {
         let (shrinking, lanes) = (&growing.shared.shrinking, incoming.lanes);
@@ -342,7 +342,7 @@ impl Union {
     /// Merges what is left of a copy into the shards that own its range of hashes.
     fn merge_range(
         &mut self,
-        growing: &Sharded,
+        growing: &Growing,
         mut incoming: Incoming<'_>,
     ) -> Result<(), UnionError> {
         while incoming.next().is_some() {
@@ -367,7 +367,7 @@ impl Union {
     /// room.
     fn merge_some(
         &mut self,
-        growing: &Sharded,
+        growing: &Growing,
         shard: Leased<'_>,
         incoming: &mut Incoming<'_>,
     ) -> Option<Place> {

@@ -6,7 +6,7 @@ use crate::layout::sizing::Layout;
 use crate::table::Table;
 
 impl Fixed {
-    pub fn of(geometry: Geometry) -> Self {
+    pub fn with_geometry(geometry: Geometry) -> Self {
         Fixed::new(Layout::fixed(geometry, 1)).expect("memory for a small table")
     }
 

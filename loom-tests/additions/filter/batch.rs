@@ -1,6 +1,6 @@
 //! What mutants of a batch do in more than a line.
 
-use crate::backend::shards::{Located, Shards};
+use crate::backend::retry::{Located, Shards};
 use crate::filter::batch::Operation;
 
 /// Looks for an item, and inserts it as if it were still absent.

@@ -4,11 +4,11 @@
 //! eight items. The models add to the count without inserting items; a split counts again.
 
 use crate::toy::{MISSED, NOT_ONCE, World, lanes};
+use koel_under_loom::Full;
 use koel_under_loom::internals::{
-    Bucket, Fingerprint, Geometry, GrowingShards, Known, Layout, Mixed, Moment, Place, Shard,
-    Sharded, Shards, Shrinking, Site, Stagger, Storage, Ticking, UntilSplit,
+    Backend, Bucket, Fingerprint, Geometry, Growing, GrowingShards, Known, Layout, Mixed, Moment,
+    Place, Shard, Shards, Shrinking, Site, Stagger, Ticking, UntilSplit,
 };
-use koel_under_loom::{Full, act};
 
 /// An entry of the directory: which shard, and how deep it is.
 #[derive(Clone, Copy)]
@@ -27,20 +27,21 @@ pub fn half_of_root(upper: u64) -> Entry {
 pub const LEFT: &str = "something that expired is left";
 
 pub struct Grove<const WIDE: bool = false, const FORGETS: bool = false> {
-    pub room: Sharded,
+    pub backend: Backend,
 }
 
 impl<const WIDE: bool, const FORGETS: bool> World for Grove<WIDE, FORGETS> {
     fn of_shards(roots: usize) -> Self {
         let geometry = Geometry::new(lanes::<WIDE, FORGETS>(), roots, 8);
         let layout = Layout::growing(geometry, 1, 1.0, 1.0);
-        Grove { room: Sharded::of(Layout { stagger: Stagger::NONE, ..layout }) }
+        let layout = Layout { stagger: Stagger::NONE, ..layout };
+        Grove { backend: Backend::new(layout).expect("memory") }
     }
 
     fn check(&self) {
         if FORGETS {
             let now = self.ticking().clock().now();
-            for site in (0..).map_while(|number| self.room.site_of(number)) {
+            for site in (0..).map_while(|number| self.room().site_of(number)) {
                 let mut words = site.shard().all_words();
                 let lanes = lanes::<WIDE, FORGETS>();
                 assert!(words.all(|words| lanes.expired(words, now).is_empty()), "{LEFT}");
@@ -59,12 +60,13 @@ impl<const WIDE: bool, const FORGETS: bool> World for Grove<WIDE, FORGETS> {
 
 impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
     pub fn shards(&self) -> GrowingShards<'_, WIDE> {
-        GrowingShards(&self.room)
+        GrowingShards(self.room())
     }
 
-    /// What concerns the filter as a whole.
-    pub fn storage(&self) -> &dyn Storage {
-        &self.room
+    /// What only a growing filter has.
+    pub fn room(&self) -> &Growing {
+        let Backend::Growing(growing) = &self.backend else { unreachable!() };
+        growing
     }
 
     pub fn shard(&self, hash: Mixed) -> (Shard<UntilSplit<'_, Known<WIDE>>>, Place) {
@@ -126,19 +128,20 @@ impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
 
     /// Splits the shard that owned the item when this entry was in the list of this level.
     pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
-        self.room.split_as_seen(hash, level, self.room.entry(entry.shard, entry.depth))
+        let entry = self.room().entry(entry.shard, entry.depth);
+        self.room().split_as_seen(hash, level, entry).map(|_| ())
     }
 
     pub fn insert(&self, hash: Mixed) {
-        act::insert(self.shards(), hash).expect("there is room");
+        self.backend.insert(hash).expect("there is room");
     }
 
     pub fn insert_if_absent(&self, hash: Mixed) -> bool {
-        act::insert_if_absent(self.shards(), hash).expect("there is room")
+        self.backend.insert_if_absent(hash).expect("there is room")
     }
 
     pub fn remove(&self, hash: Mixed) -> bool {
-        act::remove(self.shards(), hash)
+        self.backend.remove(hash)
     }
 
     pub fn copies(&self, hash: Mixed) -> usize {
@@ -151,7 +154,7 @@ impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
     }
 
     pub fn ticking(&self) -> &Ticking {
-        self.room.ticking().expect("a filter that forgets")
+        self.backend.ticking().expect("a filter that forgets")
     }
 
     pub fn set_clock(&self, tick: u64) {
@@ -159,15 +162,15 @@ impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
     }
 
     pub fn begin_tick(&self) {
-        assert!(self.storage().begin_tick(), "a tick is passing");
+        assert!(self.backend.begin_tick(), "a tick is passing");
     }
 
     pub fn finish_tick(&self) {
-        self.storage().finish_tick();
+        self.backend.finish_tick();
     }
 
     pub fn site(&self, number: usize) -> &Site {
-        self.room.site_of(number).expect("a shard")
+        self.room().site_of(number).expect("a shard")
     }
 }
 

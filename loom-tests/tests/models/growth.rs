@@ -5,17 +5,14 @@ use crate::grove::{
     random, remove, removed, split_root, there_once,
 };
 use crate::toy::{FALSELY_FOUND, Model, Winners};
-use koel_under_loom::act;
-use koel_under_loom::internals::{
-    Copies, Lease, Mixed, Outcome, Path, Place, Step, Storage, execute,
-};
+use koel_under_loom::internals::{Copies, Mixed, Outcome, Path, Place, Step, execute};
 
 #[test]
 fn an_item_is_found_while_its_shard_is_split() {
     let model = Model::new(2_900).in_short(2, 115);
     model.run_each([0, 1], in_whole, &[split_root, look], |grove, item| {
         there_once(grove, item);
-        assert_eq!(grove.room.items(), 1, "a split changed the number of items");
+        assert_eq!(grove.backend.items(), 1, "a split changed the number of items");
     });
 }
 
@@ -45,7 +42,7 @@ fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
 #[test]
 fn a_lookup_that_gives_up_looking_is_right_after_a_split() {
     let contains: fn(&Grove, &Mixed) = |grove, item| {
-        assert!(act::contains(grove.shards(), *item), "{}", crate::toy::MISSED);
+        assert!(grove.backend.contains_slow(*item), "{}", crate::toy::MISSED);
     };
     let model = Model::blocking(630, 3).in_short(2, 175);
     model.run_each([0, 1], in_whole, &[split_root, contains], there_once);
@@ -153,7 +150,7 @@ fn two_that_find_the_same_shard_full_split_it_once() {
         },
         &[split_root, split_root],
         |grove, item| {
-            assert_eq!(grove.room.splits(), 1, "a shard was split twice");
+            assert_eq!(grove.room().splits(), 1, "a shard was split twice");
             there_once(grove, item);
         },
     );
@@ -187,7 +184,7 @@ fn a_shard_is_split_while_the_directory_gets_longer() {
         |grove| deep_and_shallow(grove, item(0b11, 2)),
         &[split_deep, split_shallow],
         |grove, items| {
-            assert_eq!(grove.room.splits(), 4, "a split was lost");
+            assert_eq!(grove.room().splits(), 4, "a split was lost");
             items.iter().for_each(|item| there_once(grove, item));
             let depths = [0b000, 0b001, 0b010, 0b100, 0b110]
                 .map(|bits| grove.shard(item(bits, 3)).0.depth());
@@ -276,7 +273,7 @@ fn an_insert_is_not_refused_while_its_shard_is_split() {
         },
         &[
             |grove, item| grove.split_as_seen(*item, 0, ROOT).expect(REFUSED),
-            |grove, item| act::insert(grove.shards(), *item).expect(REFUSED),
+            |grove, item| grove.backend.insert(*item).expect(REFUSED),
         ],
         there_once,
     );
@@ -287,7 +284,7 @@ fn an_insert_is_not_refused_while_its_shard_is_split() {
 #[test]
 fn an_item_is_not_refused_as_a_copy_of_another_in_the_middle_of_a_split() {
     let insert: fn(&Grove, &(Mixed, Mixed)) = |grove, (_, absent)| {
-        let answer = act::insert(grove.shards(), *absent);
+        let answer = grove.backend.insert(*absent);
         assert_eq!(answer, Ok(()), "an item was taken for a copy of another");
     };
     Model::blocking(100, 2).run_each(

@@ -6,14 +6,14 @@ use crate::grove::{
 };
 use crate::snapshots::{Saved, times_saved};
 use crate::toy::Model;
-use koel_under_loom::internals::{Mixed, Storage};
+use koel_under_loom::internals::Mixed;
 
 fn join(grove: &Grove, hash: &Mixed) {
-    assert!(grove.room.join_halves(*hash), "two empty halves were not joined");
+    assert!(grove.room().join_halves(*hash), "two empty halves were not joined");
 }
 
 fn try_join(grove: &Grove, hash: &Mixed) {
-    grove.room.join_halves(*hash);
+    grove.room().join_halves(*hash);
 }
 
 /// Puts an item into one of two halves.
@@ -27,7 +27,7 @@ fn in_a_half(grove: &Grove, half: u64) -> Mixed {
 fn an_item_is_found_while_its_halves_are_joined() {
     Model::new(25).run_each([0, 1], in_a_half, &[join, look], |grove, item| {
         there_once(grove, item);
-        assert_eq!(grove.room.items(), 1, "a join changed the number of items");
+        assert_eq!(grove.backend.items(), 1, "a join changed the number of items");
     });
 }
 
@@ -102,8 +102,8 @@ fn a_half_is_split_or_joined() {
 #[test]
 fn an_item_is_copied_once_while_its_halves_are_joined() {
     let copy: fn(&Grove, &Mixed) = |grove, item| {
-        let _no_joins = grove.room.keep_shards();
-        let times = times_saved(&Saved::all_of(&grove.room), *item);
+        let _no_joins = grove.backend.keep_shards();
+        let times = times_saved(&Saved::all_of(&grove.backend), *item);
         assert_eq!(times, 1, "an item is not in a copy once");
     };
     Model::blocking(4, 3).run_each([0, 1], in_a_half, &[try_join, copy], there_once);
@@ -112,10 +112,10 @@ fn an_item_is_copied_once_while_its_halves_are_joined() {
 /// A clear meets the halves, or the whole.
 #[test]
 fn nothing_escapes_a_clear_by_a_join() {
-    let clear: fn(&Grove, &Mixed) = |grove, _| grove.room.clear();
+    let clear: fn(&Grove, &Mixed) = |grove, _| grove.backend.clear();
     let model = Model::blocking(20, 3).in_short(2, 20);
     model.run_each([1, 0], in_a_half, &[try_join, clear], |grove, item| {
         assert_eq!(grove.copies(*item), 0, "an item escaped a clear");
-        assert_eq!(grove.room.items(), 0, "items are counted that were cleared");
+        assert_eq!(grove.backend.items(), 0, "items are counted that were cleared");
     });
 }

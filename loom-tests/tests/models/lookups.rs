@@ -109,7 +109,7 @@ fn a_clear_takes_an_item_away_at_one_moment() {
         &[
             |toy, y| {
                 toy.put(y, 3);
-                assert_eq!(toy.shard().clear(|| ()), Ok(()));
+                drop(toy.shard().clear());
             },
             |toy, y| {
                 let looks = [toy.shard().look(*y), toy.shard().look(*y)];

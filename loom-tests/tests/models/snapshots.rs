@@ -5,7 +5,7 @@ use crate::grove::{
     Grove, ROOT, half_of_root, in_whole, into_whole, item, place, shrinking, split_root, there_once,
 };
 use crate::toy::{Kick, Model, Toy, World, all_there_once, walk};
-use koel_under_loom::internals::{AtomicU64, Bucket, Mixed, Place, Storage};
+use koel_under_loom::internals::{AtomicU64, Backend, Bucket, Mixed, Place};
 use koel_under_loom::{ConcurrentCuckooFilter, StableHash};
 use loom::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::Arc;
@@ -19,11 +19,11 @@ pub struct Saved {
 }
 
 impl Saved {
-    pub fn all_of(room: &impl Storage) -> Vec<Saved> {
+    pub fn all_of(backend: &Backend) -> Vec<Saved> {
         let mut next = Some(0);
         let copies = std::iter::from_fn(|| {
             let mut buckets = [0; 8];
-            let copied = room.copy_shard(&mut next, &mut buckets)?;
+            let copied = backend.copy_shard(&mut next, &mut buckets)?;
             Some(Saved { depth: copied.depth, items: copied.items, buckets })
         });
         // More shards than any model has, so that a faulty save ends, too.
@@ -38,7 +38,7 @@ impl Saved {
 // A shard of a fixed filter.
 
 fn copy(toy: &Toy) -> Saved {
-    Saved::all_of(toy.room()).swap_remove(0)
+    Saved::all_of(toy.backend()).swap_remove(0)
 }
 
 fn times_in(toy: &Toy, copy: &Saved, item: &Place) -> usize {
@@ -168,7 +168,7 @@ pub fn times_saved(copies: &[Saved], item: Mixed) -> usize {
 /// Copies all shards, as a save does, and checks that this item is in them once. The counts include the items
 /// that shards only pretend to have.
 fn save(grove: &Grove, items: &[Mixed]) -> Vec<Saved> {
-    let copies = Saved::all_of(&grove.room);
+    let copies = Saved::all_of(&grove.backend);
     for item in items {
         let depths: Vec<u32> = copies.iter().map(|copy| copy.depth).collect();
         let times = times_saved(&copies, *item);
@@ -196,7 +196,7 @@ fn save_all(grove: &Grove, (item, items): &(Mixed, usize)) {
 fn an_item_is_saved_once_while_its_shard_is_split() {
     Model::blocking(120, 3).run_each::<Grove, (Mixed, usize), u64>(
         [1, 0],
-        |grove, half| (in_whole(grove, half), grove.room.items()),
+        |grove, half| (in_whole(grove, half), grove.backend.items()),
         &[|grove, (item, _)| split_root(grove, item), save_all],
         |grove, (item, _)| there_once(grove, item),
     );
@@ -214,7 +214,7 @@ fn an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory() {
             grove.split(into_whole(grove, other), half_of_root(other));
             let item = item(bits, 2);
             grove.put(item);
-            (item, grove.room.items())
+            (item, grove.backend.items())
         },
         &[
             |grove, (item, _)| {

@@ -9,7 +9,7 @@
 //! Its stamps have two bits, so the stamp of the next tick is that of what has expired.
 
 use koel_under_loom::internals::{
-    Bucket, Copies, Fingerprint, Fixed, FixedShards, Geometry, Lanes, Lease, Outcome, Path,
+    Backend, Bucket, Copies, Fingerprint, Fixed, FixedShards, Geometry, Lanes, Outcome, Path,
     Permanent, Place, Shard, Step, Table, execute, set_queue_first,
 };
 use std::sync::Arc;
@@ -28,20 +28,25 @@ pub fn lanes<const WIDE: bool, const FORGETS: bool>() -> Lanes {
 }
 
 pub struct Toy<const WIDE: bool = false, const FORGETS: bool = false> {
-    room: Fixed,
+    backend: Backend,
 }
 
 impl<const WIDE: bool, const FORGETS: bool> Toy<WIDE, FORGETS> {
-    pub fn room(&self) -> &Fixed {
-        &self.room
+    pub fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    fn fixed(&self) -> &Fixed {
+        let Backend::Fixed(fixed) = &self.backend else { unreachable!() };
+        fixed
     }
 
     pub fn shards(&self) -> FixedShards<'_, WIDE> {
-        FixedShards(&self.room)
+        FixedShards(self.fixed())
     }
 
     pub fn table(&self) -> &Table {
-        self.room.table()
+        self.fixed().table()
     }
 
     pub fn shard(&self) -> Shard<Permanent<'_>> {
@@ -179,13 +184,13 @@ pub trait World: Send + Sync + 'static {
 impl<const WIDE: bool, const FORGETS: bool> World for Toy<WIDE, FORGETS> {
     fn of_shards(shards: usize) -> Self {
         let geometry = Geometry::new(lanes::<WIDE, FORGETS>(), shards, BUCKETS);
-        Toy { room: Fixed::of(geometry) }
+        Toy { backend: Backend::Fixed(Fixed::with_geometry(geometry)) }
     }
 
     fn check(&self) {
         let stripes = &self.table().stripes;
         let taken = |bucket| 2 - self.empty_lanes(bucket) as i32;
-        let items: i32 = self.shard().own_stripes().map(|it| self.shard().items(it)).sum();
+        let items: i32 = self.shard().own_stripes().map(|it| stripes.items(it)).sum();
         let lanes = (0..BUCKETS).map(taken).sum();
         assert_eq!(items, lanes, "the count is not the number of taken lanes");
         for stripe in 0..BUCKETS / 2 {

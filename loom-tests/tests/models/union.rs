@@ -2,7 +2,7 @@
 
 use crate::grove::{Grove, into_whole, item, place, split_root, there_once};
 use crate::toy::{Kick, Model, Toy, all_there_once, look};
-use koel_under_loom::internals::{Fingerprint, Incoming, Lease, Mixed, Place, Storage, Union};
+use koel_under_loom::internals::{Fingerprint, Incoming, Mixed, Place, Union};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -14,7 +14,7 @@ fn adopt(grove: &Grove, Place { first, fp, .. }: Place) -> usize {
     let (start, words) = (Mixed(0), words.to_vec());
     let copy = Incoming { start, depth: 0, words, lanes, ages: None, done: 0 };
     let mut union = Union { void_there: u64::MAX, ..Union::default() };
-    union.merge_into_growing(&grove.room, copy).expect("memory");
+    union.merge_into_growing(grove.room(), copy).expect("memory");
     union.result().expect("there is room");
     union.added
 }
@@ -46,7 +46,7 @@ fn an_entry_that_belongs_to_both_halves_of_a_split_is_in_both() {
             let lanes = grove.shard(Mixed(half)).0.count(like);
             assert_eq!(lanes.ok(), Some(1), "an entry is not in each half once");
         }
-        assert_eq!(grove.room.items(), 1, "an entry does not count as one item");
+        assert_eq!(grove.backend.items(), 1, "an entry does not count as one item");
     });
 }
 
@@ -64,13 +64,13 @@ fn an_item_that_is_removed_does_not_come_back_by_a_join() {
             |grove, (item, _)| _ = adopt(grove, place(*item, 0)),
             |grove, (item, is_gone)| {
                 is_gone.store(grove.remove(*item), Relaxed);
-                grove.room.join_halves(*item);
+                grove.room().join_halves(*item);
             },
         ],
         |grove, (item, is_gone)| {
             let left = usize::from(!is_gone.load(Relaxed));
             assert_eq!(grove.copies(*item), left, "an entry is lost, or came back");
-            assert_eq!(grove.room.items(), left, "a removed item is counted");
+            assert_eq!(grove.backend.items(), left, "a removed item is counted");
         },
     );
 }
@@ -85,7 +85,7 @@ fn an_entry_and_its_item_are_there_once() {
         ],
         |grove, item| {
             there_once(grove, item);
-            assert_eq!(grove.room.items(), 1, "an item and its entry count as two");
+            assert_eq!(grove.backend.items(), 1, "an item and its entry count as two");
         },
     );
 }

@@ -2,7 +2,7 @@
 
 use crate::grove::{Grove, ROOT, item, split_root};
 use crate::toy::Model;
-use koel_under_loom::internals::{Mixed, Storage};
+use koel_under_loom::internals::Mixed;
 
 /// Fills a lane of the item with one bit left, in a shard that counts as half full.
 fn with_one_bit(grove: &Grove) -> Mixed {
@@ -19,7 +19,7 @@ fn an_item_that_loses_its_last_bit_is_removed() {
         assert!(grove.remove(*item), "an item without bits was not removed");
     };
     Model::blocking(40, 2).run(with_one_bit, &[split_root, remove], |grove, _| {
-        assert_eq!(grove.room.items(), 0, "items are counted wrong");
+        assert_eq!(grove.backend.items(), 0, "items are counted wrong");
     });
 }
 
@@ -35,12 +35,12 @@ fn a_void_item_is_removed_once() {
                 grove.fill_with_bits(item, bucket, 0);
             }
             // One for each thread, and one to be left: what they take is counted in the number.
-            grove.room.add_void_items(3);
+            grove.room().add_void_items(3);
             item
         },
         &[remove, remove],
         |grove, item| {
-            assert_eq!(grove.room.items(), 1, "items are counted wrong");
+            assert_eq!(grove.backend.items(), 1, "items are counted wrong");
             assert!(grove.remove(*item), "an item was not removed");
             assert!(!grove.remove(*item), "more void items were removed than there were");
         },
@@ -53,7 +53,7 @@ fn an_item_that_loses_its_last_bit_after_a_clear_is_counted() {
     Model::blocking(20, 3).run::<Grove, Mixed>(
         |_| item(1, 1),
         &[
-            |grove, _| grove.room.clear(),
+            |grove, _| grove.backend.clear(),
             |grove, _| {
                 let item = with_one_bit(grove);
                 // The clear may have taken the item away.
@@ -61,7 +61,7 @@ fn an_item_that_loses_its_last_bit_after_a_clear_is_counted() {
             },
         ],
         |grove, item| {
-            let (copies, counted) = (grove.copies(*item), grove.room.items() % 8);
+            let (copies, counted) = (grove.copies(*item), grove.backend.items() % 8);
             assert_eq!(copies, counted, "a void item is not counted, or counted and not there");
         },
     );

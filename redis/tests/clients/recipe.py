@@ -51,4 +51,5 @@ try:
     raise AssertionError("it was full")
 except Incomplete as error:
     assert "full" in str(error)
-    assert error.answers.count(True) == 100 and error.answers.count(None) == 900
+    added = error.answers.count(True)
+    assert 100 <= added < 500 and error.answers.count(None) == 1_000 - added

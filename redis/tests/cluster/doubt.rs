@@ -90,8 +90,10 @@ fn a_full_partition_is_an_error_that_tells_what_was_added() {
         let mut seen = open(&cluster.addresses(), options).await.unwrap();
         let error = seen.insert_new(&items(0, 1_000)).await.unwrap_err();
         assert!(error.to_string().contains("full"), "{error}");
-        assert_eq!(error.answers.iter().filter(|new| **new == Some(true)).count(), 100);
-        assert_eq!(error.answers.iter().filter(|new| new.is_none()).count(), 900);
+        let added = error.answers.iter().filter(|new| **new == Some(true)).count();
+        let refused = error.answers.iter().filter(|new| new.is_none()).count();
+        assert!((100..500).contains(&added), "{added}");
+        assert_eq!(refused, 1_000 - added);
     });
 }
 

@@ -19,12 +19,13 @@
 //! odd; [`split`](mod@crate::backend::growing::split) and [`join`](mod@crate::backend::growing::join) explain why
 //! lookups stay right.
 
-use crate::backend::growing::tables::{Entry, Site, Tables};
+use crate::backend::growing::arena::Arena;
+use crate::backend::growing::site::{Entry, Site};
 use crate::error::FullKind;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::{Position, Roots};
-use crate::sync::{AppendList, AtomicPtr, Gauge, Mutex, Ordering, read_owned_pointer};
+use crate::sync::{AppendList, AtomicPtr, Gauge, Mutex, Ordering};
 
 /// One more than the greatest depth of a shard.
 pub(crate) const MAX_LEVELS: usize = 32;
@@ -76,7 +77,7 @@ pub(crate) struct SeenEntry<'a> {
 
 impl Directory {
     /// Makes a directory of the first shards of these tables, all of depth 0.
-    pub(crate) fn new(roots: Roots, tables: &Tables) -> Option<Self> {
+    pub(crate) fn new(roots: Roots, tables: &Arena) -> Option<Self> {
         Self::restore(roots, tables, std::iter::repeat_n(0, roots.count))
     }
 
@@ -84,7 +85,7 @@ impl Directory {
     /// of the tables, in the same order. It needs no old lists, since no reader has seen one.
     pub(crate) fn restore(
         roots: Roots,
-        tables: &Tables,
+        tables: &Arena,
         depths: impl Iterator<Item = u32> + Clone,
     ) -> Option<Self> {
         let level = depths.clone().max().unwrap_or(0);
@@ -309,14 +310,6 @@ impl<'a> SeenEntry<'a> {
         // Acquire: the entry may be the same as before because of a split and a join. Then the reader's last load of
         // the version sees that of the join.
         self.slot.load(Ordering::Acquire) == self.entry.0
-    }
-
-    /// The same for a caller that holds a lock of the shard; the entry changes only under all of its locks. (To loom
-    /// this read is no event. An event here would hide the other threads' reads from the entry that the caller goes on
-    /// to store.)
-    #[inline]
-    pub(crate) fn is_unchanged_alone(self) -> bool {
-        read_owned_pointer(self.slot) == self.entry.0
     }
 }
 

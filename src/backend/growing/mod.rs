@@ -1,22 +1,439 @@
 //! A filter that grows: shards of equal size, which are split when they are full.
 //!
-//! * [`sharded`] has the shards, each of which is [split](mod@split) when it is full, if [a split
-//!   helps](sharded::split_policy), and [joined](mod@join) with its other half when both together fit well into one;
-//! * [`void`] counts the items of lanes that have no bits left.
+//! When an item finds no room in its shard, the shard is [split](mod@split): half of its items move to a new shard of
+//! the same size, and the [directory] gets an entry for each half. The anchor of an item's fingerprint, which never
+//! changes, leads from either of its buckets to the other, so each item keeps the number of its bucket, in the old shard
+//! or in the new one. No item is hashed again, and the halves always have room for the items.
+//! [`shrinking`](crate::layout::shrinking) describes what the fingerprints lose. Two halves that together fit well into
+//! one shard are [joined](mod@join) again.
 //!
 //! # The path to a shard
 //!
 //! 1. The hash has a [position](crate::layout::roots::Position) among the hashes of the shards that the
 //!    filter began with.
-//! 2. The [`directory`] has an entry there, which is valid until the shard is [split or joined](until_split).
-//! 3. The entry is the address of the shard's [site](tables::Site): its memory in one of the [`tables`], and its figures.
+//! 2. The [`directory`] has an entry there, which is valid until the shard is split or joined: for as long as the
+//!    [`lease`].
+//! 3. The entry is the address of the shard's [`site`]: its memory in one of the tables of the [`arena`], and its
+//!    figures.
 //!
-//! A shard takes 64 KiB, or 128 KiB with wide buckets, and a filter begins with at least one.
+//! A shard takes 64 KiB, or 128 KiB with wide buckets, and a filter begins with at least one. Items of lanes that have
+//! no bits left are [counted apart](void).
 
+pub(crate) mod arena;
 pub(crate) mod directory;
-pub(crate) mod join;
-pub(crate) mod sharded;
-pub(crate) mod split;
-pub(crate) mod tables;
-pub(crate) mod until_split;
+#[allow(unreachable_pub, reason = "a page of the guide")]
+pub mod join;
+pub(crate) mod lease;
+pub(crate) mod site;
+#[allow(unreachable_pub, reason = "a page of the guide")]
+pub mod split;
 pub(crate) mod void;
+
+use crate::backend::growing::arena::Arena;
+use crate::backend::growing::directory::{Directory, SeenEntry, ShardsOfDepth};
+use crate::backend::growing::lease::{Shared, UntilSplit, WasSplit};
+use crate::backend::growing::site::Site;
+use crate::backend::growing::void::VoidItems;
+use crate::backend::retry::{Block, Loaded, Located, Memory, Room, Shards};
+use crate::error::{self, BuildError, BuildErrorKind, Full};
+use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
+use crate::layout::roots::{Parts, Position};
+use crate::layout::sizing::{Layout, rate_of_a_lane};
+use crate::layout::stamps::{ByStamp, Moment};
+use crate::shard::Shard;
+use crate::shard::raw::{Known, items_by_stamp};
+use crate::sync::{Gauge, Mutex, RwLock, RwLockReadGuard};
+use crate::table::ticking::{Goal, Ticking};
+use std::ops::Range;
+
+/// The number of shards from which the rate is estimated, if there are more: a power of two.
+const SAMPLE: u64 = 128;
+
+/// Returns the memory that a filter takes beside itself, its shards and the lists of its directory.
+pub(crate) fn bytes_beside(layout: &Layout) -> usize {
+    let ticking = if layout.lanes().forgets() { size_of::<Ticking>() } else { 0 };
+    size_of::<Layout>() + size_of::<Arena>() + size_of::<ShardsOfDepth>() + ticking
+}
+
+pub(crate) struct Growing {
+    pub(crate) directory: Directory,
+    pub(crate) shared: Shared,
+    /// Held while the tables or the directory grow, and while a shard is given back.
+    growth: Mutex<()>,
+    /// Held by the thread that joins shards.
+    joins: Mutex<()>,
+    /// Held for reading while the filter is copied shard by shard, and for writing by a join: no shard may begin or end
+    /// where a copy does not expect it.
+    copying: RwLock<()>,
+    max_bytes: Gauge,
+    /// The layout of the new filter. Its limit may have changed since. (In a box, since a fixed filter takes as much
+    /// room as this.)
+    layout: Box<Layout>,
+}
+
+pub(crate) type Leased<'a, W = bool> = Shard<UntilSplit<'a, W>>;
+
+impl Growing {
+    /// Makes the shards that a filter begins with.
+    pub(crate) fn new(layout: Layout) -> Result<Self, BuildError> {
+        let least = Self::initial_bytes(&layout);
+        if least > layout.max_bytes {
+            let text = format!(
+                "a limit of {} bytes is too small: a filter of this capacity and rate begins with \
+                 {least}, so allow at least that",
+                layout.max_bytes
+            );
+            return Err(BuildError::new(BuildErrorKind::LimitTooSmall, text));
+        }
+        // The tables first: if the system refuses them, nothing has been written yet. The directory is
+        // written when it is made.
+        let tables =
+            Box::new(Arena::new(layout.geometry.clone()).map_err(|_| error::NoMemory(least))?);
+        let directory = Directory::new(layout.roots(), &tables).ok_or(error::NoMemory(least))?;
+        Ok(Self::with(layout, directory, tables, 0))
+    }
+
+    /// Returns the memory that a filter of this layout begins with, including itself.
+    pub(crate) fn initial_bytes(layout: &Layout) -> usize {
+        let directory = Directory::bytes(layout.geometry.shards(), 0);
+        layout.own_bytes + bytes_beside(layout) + Arena::bytes(&layout.geometry) + directory
+    }
+
+    /// Makes the shards of a file or of pieces. The error is the number of bytes that could not be allocated.
+    pub(crate) fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
+        let Loaded { memory: Memory::Arena(tables), blocks, void, time } = loaded else {
+            return Err(0);
+        };
+        let depths = blocks.iter().map(|block| block.depth);
+        let directory = Directory::restore(layout.roots(), &tables, depths);
+        let directory = directory.ok_or(tables.heap_bytes())?;
+        let sharded = Self::with(layout, directory, tables, void);
+        if let Some((ticking, time)) = sharded.ticking().zip(time) {
+            ticking.continue_from(time);
+        }
+        Ok(sharded)
+    }
+
+    /// Makes the backend of the shards that are in use in these tables, with their figures. Their void lanes stand for
+    /// `void` items, but never for more than there are of them.
+    fn with(layout: Layout, directory: Directory, tables: Box<Arena>, void: u64) -> Self {
+        let shrinking = layout.shrinking();
+        let void_lanes = |(_, site): (usize, &Site)| site.void_lanes(&shrinking, None) as u64;
+        let void = VoidItems::new(void.min(tables.sites_from(0).map(void_lanes).sum()));
+        let lanes = layout.lanes();
+        let ticking = lanes.forgets().then(|| Box::new(Ticking::new(lanes.remembers())));
+        let shared = Shared { shrinking, tables, void, ticking };
+        let max_bytes = Gauge::new();
+        max_bytes.set(layout.max_bytes as u64);
+        Growing {
+            directory,
+            shared,
+            growth: Mutex::new(()),
+            joins: Mutex::new(()),
+            copying: RwLock::new(()),
+            max_bytes,
+            layout: Box::new(layout),
+        }
+    }
+
+    /// Returns all memory that the filter holds, including itself.
+    fn bytes(&self) -> usize {
+        self.layout.own_bytes + self.heap_bytes()
+    }
+
+    #[inline]
+    pub(crate) fn site<'a>(&'a self, seen: SeenEntry<'a>) -> &'a Site {
+        self.shared.tables.at(seen.entry)
+    }
+
+    #[inline]
+    pub(crate) fn is_wide(&self) -> bool {
+        self.shared.shrinking.lanes().is_wide()
+    }
+
+    pub(crate) fn shard<'a>(&'a self, seen: SeenEntry<'a>) -> Leased<'a> {
+        self.leased(seen, self.is_wide())
+    }
+
+    /// Returns the shard of this entry. `is_wide` is whether buckets are wide, as a value or a type.
+    #[inline(always)]
+    fn leased<'a, W: Into<bool> + Copy>(
+        &'a self,
+        seen: SeenEntry<'a>,
+        is_wide: W,
+    ) -> Leased<'a, W> {
+        let site = self.site(seen);
+        let (words, versions) = site.memory(is_wide.into());
+        let raw = site.raw(is_wide);
+        Shard(UntilSplit { seen, shared: &self.shared, raw, words, versions })
+    }
+
+    /// Returns the shard of this entry, and the place of the entry's item there.
+    #[inline(always)] // Like the operations: the place must not pass through memory.
+    fn located<'a, W: Into<bool> + Copy>(
+        &'a self,
+        seen: SeenEntry<'a>,
+        position: Position,
+        is_wide: W,
+    ) -> (Leased<'a, W>, Place) {
+        let (hash, depth) = (seen.hash, seen.depth());
+        let place = self.shared.shrinking.place(hash, position.in_root, depth, is_wide.into());
+        (self.leased(seen, is_wide), place)
+    }
+
+    #[inline]
+    pub(crate) fn position(&self, hash: Mixed) -> Position {
+        self.directory.roots.position(hash)
+    }
+}
+
+impl Growing {
+    /// Returns the match weight of a shard, on average over all hashes.
+    pub(crate) fn match_weight_of_all(&self) -> f64 {
+        let part = |seen| self.directory.share(seen) * self.site(seen).match_weight();
+        self.directory.shards().map(part).sum()
+    }
+
+    /// Returns the same average over a sample: the hashes in the middle of equal parts of all hashes.
+    pub(crate) fn match_weight_of_some(&self) -> f64 {
+        let middle = |part| Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
+        let of_part = |part| self.site(self.directory.look_up(middle(part))).match_weight();
+        (0..SAMPLE).map(of_part).sum::<f64>() / SAMPLE as f64
+    }
+}
+
+impl Growing {
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.layout.geometry
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.layout.capacity
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        Layout { max_bytes: self.max_bytes(), ..(*self.layout).clone() }
+    }
+
+    pub(crate) fn ticking(&self) -> Option<&Ticking> {
+        self.shared.ticking.as_deref()
+    }
+
+    pub(crate) fn buckets(&self) -> usize {
+        self.shared.tables.shards() * self.layout.geometry.buckets() as usize
+    }
+
+    pub(crate) fn items(&self) -> usize {
+        let counted = self.shared.tables.items().max(0) as u64;
+        (counted + self.shared.void.number()).try_into().unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn items_by_stamp(&self) -> ByStamp {
+        let shards = self.shared.tables.sites_from(0).map(|(_, site)| site.shard());
+        items_by_stamp(self.geometry().lanes(), shards)
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let shards = self.directory.heap_bytes() + self.shared.tables.heap_bytes();
+        bytes_beside(&self.layout) + shards
+    }
+
+    /// The rate is the expected number of lanes in the two buckets of an absent item that match it.
+    pub(crate) fn rate(&self) -> f64 {
+        let is_small = self.shared.tables.shards() as u64 <= SAMPLE;
+        let match_weight =
+            if is_small { self.match_weight_of_all() } else { self.match_weight_of_some() };
+        match_weight * rate_of_a_lane(self.layout.geometry.lanes())
+            / f64::from(self.layout.geometry.buckets())
+    }
+
+    pub(crate) fn clear(&self) {
+        let void = &self.shared.void;
+        let _no_split = void.splits.write();
+        for seen in self.directory.shards() {
+            let site = self.site(seen);
+            let _cleared = site.shard().clear();
+            site.surplus_gauge().set(0);
+        }
+        void.limit(0);
+    }
+
+    pub(crate) fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
+        loop {
+            let seen = self.directory.look_up(Mixed((*next)?));
+            // If the shard has been split meanwhile, its halves are copied one after the other.
+            let copied = self.shard(seen).copy(buckets);
+            if let Ok((items, time)) = copied {
+                *next = self.directory.end(seen).map(|hash| hash.0);
+                return Some(Block { depth: seen.depth(), items, time, ..Block::EMPTY });
+            }
+        }
+    }
+
+    pub(crate) fn after(&self, next: u64) -> Option<u64> {
+        self.directory.end(self.directory.look_up(Mixed(next))).map(|hash| hash.0)
+    }
+
+    pub(crate) fn hash_in(&self, next: u64) -> Mixed {
+        Mixed(next)
+    }
+
+    /// Returns the number of segments of all shards that are in use, or were.
+    pub(crate) fn segments(&self) -> usize {
+        self.shared.tables.segments()
+    }
+
+    pub(crate) fn sweep(&self, segments: Range<usize>, now: Moment) {
+        let shrinking = &self.shared.shrinking;
+        let in_a_shard = self.layout.geometry.stripes() as usize;
+        let sites = self.shared.tables.all_from(segments.start / in_a_shard);
+        for (number, site) in sites.take_while(|(number, _)| number * in_a_shard < segments.end) {
+            let (shard, first) = (site.shard(), number * in_a_shard);
+            for segment in segments.start.max(first)..segments.end.min(first + in_a_shard) {
+                let expiring = |words: &[u64]| site.expiring(shrinking, words, now);
+                // A shard that is out of use may have no memory either. A split that reuses it must observe the time.
+                let stripe = shard.own_stripes().start + segment - first;
+                shard.sweep(stripe, now, || site.is_in_use(), expiring);
+            }
+        }
+    }
+
+    /// Begins a tick, while no shard is split or joined. Then counts the void lanes that stay, so that the number of
+    /// their items does not depend on the progress of the tick.
+    pub(crate) fn begin_tick(&self, goal: Goal) -> Option<u64> {
+        let Shared { void, tables, shrinking, .. } = &self.shared;
+        let _no_splits = void.splits.write();
+        let (passes, now) = self.ticking()?.begin(goal)?;
+        let mut stay = 0;
+        for (_, site) in tables.sites_from(0).filter(|(_, site)| site.may_have_void(shrinking)) {
+            // A writer that holds a lock may refresh a lane by the time before.
+            let _locked = site.shard().lock_raw();
+            stay += site.void_lanes(shrinking, Some(now)) as u64;
+        }
+        void.limit(stay);
+        Some(passes)
+    }
+
+    pub(crate) fn level(&self) -> u32 {
+        self.directory.level()
+    }
+
+    pub(crate) fn max_bytes(&self) -> usize {
+        self.max_bytes.get() as usize
+    }
+
+    pub(crate) fn set_max_bytes(&self, bytes: usize) {
+        self.max_bytes.set(bytes as u64);
+    }
+
+    pub(crate) fn void_items(&self) -> u64 {
+        self.shared.void.number()
+    }
+
+    pub(crate) fn keep_shards(&self) -> RwLockReadGuard<'_> {
+        self.copying.read()
+    }
+
+    pub(crate) fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {
+        let _alone = self.joins.lock();
+        self.join_alone(cursor, most)
+    }
+
+    pub(crate) fn join_all_if_alone(&self) {
+        if let Some(_alone) = self.joins.try_lock() {
+            self.join_alone(0, usize::MAX);
+        }
+    }
+}
+
+/// The shards, for operations on items.
+#[derive(Clone, Copy)]
+pub(crate) struct GrowingShards<'a, const WIDE: bool>(pub &'a Growing);
+
+impl<'a, const WIDE: bool> Shards<'a> for GrowingShards<'a, WIDE> {
+    type Lease = UntilSplit<'a, Known<WIDE>>;
+
+    type Spot = Self::Ahead;
+
+    #[inline(always)]
+    fn spot(self, hash: Mixed) -> Self::Spot {
+        let (shard, place) = self.locate(hash);
+        (shard.seen, place)
+    }
+
+    #[inline(always)]
+    fn request(self, spot: Self::Spot) {
+        let (shard, place) = self.fetched(spot);
+        shard.prefetch(place);
+    }
+
+    #[inline(always)]
+    fn look_at(self, spot: Self::Spot) -> Option<bool> {
+        let (shard, place) = self.fetched(spot);
+        shard.look(place)
+    }
+
+    #[inline(always)]
+    fn look(self, hash: Mixed) -> Option<bool> {
+        let position = self.0.position(hash);
+        let seen = self.0.directory.look_up_once(hash, position)?;
+        let (shard, place) = self.0.located(seen, position, Known::<WIDE>);
+        shard.look(place)
+    }
+
+    /// Finding the table again is cheaper than keeping its address.
+    type Ahead = (SeenEntry<'a>, Place);
+
+    #[inline]
+    fn is_ticking(self) -> bool {
+        self.0.shared.ticking.as_deref().is_some_and(|ticking| ticking.clock().is_passing())
+    }
+
+    #[inline(always)]
+    fn locate(self, hash: Mixed) -> Located<'a, Self> {
+        let position = self.0.position(hash);
+        self.0.located(self.0.directory.look_up_at(hash, position), position, Known::<WIDE>)
+    }
+
+    /// Recent words decide that it does. So of threads that race, each may add one copy too many.
+    fn takes_another(self, shard: Shard<Self::Lease>, place: Place) -> Result<bool, WasSplit> {
+        let takes = || self.0.shared.shrinking.takes_another(shard.matches_of(place));
+        if takes() {
+            return Ok(true);
+        }
+        // Words that a split is changing may be compared with one bit too few, so a refusal is decided under the locks.
+        let _own = shard.lock(place)?;
+        Ok(takes())
+    }
+
+    fn make_room(self, shard: Shard<Self::Lease>, place: Place) -> Result<Room, Full> {
+        self.0.make_room(self.0.shard(shard.seen), place)
+    }
+
+    #[inline(always)]
+    fn fetch(self, hash: Mixed) -> (SeenEntry<'a>, Place) {
+        let (shard, place) = self.locate(hash);
+        shard.prefetch(place);
+        (shard.seen, place)
+    }
+
+    #[inline(always)]
+    fn fetched(self, (seen, place): (SeenEntry<'a>, Place)) -> Located<'a, Self> {
+        (self.0.leased(seen, Known::<WIDE>), place)
+    }
+
+    fn parts(self) -> Parts {
+        // The parts are ranges of the least depth, so no deeper shard is in two parts. Parts as large as the
+        // largest shard are small enough.
+        let most = self.0.buckets() / SHARD_BUCKETS as usize;
+        Parts::at_most(most, self.0.directory.roots, self.0.directory.shallowest())
+    }
+
+    #[inline]
+    fn bucket_count(self) -> usize {
+        self.0.buckets()
+    }
+}
+
+#[cfg(test)]
+mod tests;

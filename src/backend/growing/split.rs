@@ -73,13 +73,56 @@
 //! As many as it has lanes with bits left. A lane that was void before the split goes to both halves, and its item has
 //! been counted already (see `backend/growing/void.rs`). A lane that loses its last bit in this split goes to one half,
 //! and its item moves from the count of its stripe to the number of void items.
+//!
+//! # When is a split refused?
+//!
+//! A split doubles the memory of a shard. It sends each lane to one of the two halves, by the next bit of the
+//! lane's hash; a *void* lane, which has no bit left, goes to both. So a
+//! split makes room if the shard is full of lanes that it can tell apart. In three cases it does not, and the
+//! item is refused:
+//!
+//! 1. **Copies.** Every lane of the item's two buckets matches the item. Such a lane either has the item's
+//!    own next bit or is void, so all of them follow the item into its half, and both buckets are full
+//!    again, however often the shard is split. (An item is
+//!    refused when it has half as many copies, so these
+//!    lanes belong to several items.)
+//!
+//! 2. **A crowd.** A shard of random items is at least 73 % full before it refuses an item (`unsplit` in
+//!    `layout/sizing.rs`, which was measured). Where many items have all the copies that they
+//!    may have, it is about half full. A shard that refuses an item below that has met a crowd: a few hot
+//!    items whose buckets meet by chance, or items chosen by someone who knows the hasher's keys. A split or
+//!    two tells hot items apart, and such items must not be refused. But splitting for chosen items would let
+//!    a few of them double the filter again and again. So a shard that is less than half full is split only
+//!    while the filter has few shards, or has an eighth of all its slots taken.
+//!
+//! 3. **Too few lanes can be told apart.** Each half keeps all void lanes and half of the others. If
+//!    lanes with bits left take a quarter of the slots, each half has an eighth of its slots free afterwards,
+//!    on average. With fewer such lanes, a split gains less than that, and the next one still less, while
+//!    each doubles the memory. In a crowd, half of the lanes must have bits left.
+//!
+//! With these rules the memory stays within a factor of eight of what the lanes need, beyond a megabyte or
+//! two. (In a union, a shard is also split if the other filter has more entries for it than it has room for,
+//! but no further than the other filter was; see `union/mod.rs`.)
+//!
+//! # What does a refusal cost?
+//!
+//! One counter per stripe is read. If their sum is less than half of the slots, and the shard may have void lanes, all
+//! of its words are read, too. Meanwhile, and while it searches for room once more, a refusal
+//! holds the locks of the item's two stripes and no other lock of the shard, for some microseconds. In a
+//! crowd, all counters of the filter are summed, which takes a millisecond at a billion items.
 
+use crate::backend::growing::directory::MAX_ENTRIES;
+use crate::backend::growing::site::{Entry, Site};
+use crate::backend::growing::{Growing, Leased};
+use crate::backend::retry::Room;
+use crate::error::{Full, FullKind};
 use crate::layout::SMALL;
 use crate::layout::bucket::Words;
-use crate::layout::geometry::{Bucket, SHARD_STRIPES};
+use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
 use crate::layout::shrinking::{Halves, Shrinking};
-use crate::shard::{AllLocks, Lease, Permanent, Shard};
-use crate::table::stripe::StripeSet;
+use crate::shard::path;
+use crate::shard::raw::{AllLocks, RawShard};
+use crate::table::stripe::{Locks, StripeSet};
 
 /// The number of words in a page of memory.
 const PAGE_WORDS: usize = 512;
@@ -88,7 +131,7 @@ const PAGE_WORDS: usize = 512;
 #[doc(hidden)]
 #[derive(Default)]
 pub(crate) struct SplitFigures {
-    /// The initial [`surplus`](crate::backend::growing::tables::Site::surplus) of each half.
+    /// The initial [`surplus`](crate::backend::growing::site::Site::surplus) of each half.
     pub surplus: [u64; 2],
     /// The number of lanes that have lost their last bit.
     pub newly_void: u64,
@@ -98,10 +141,9 @@ pub(crate) struct SplitFigures {
 /// stays, and each item keeps the number of its bucket. `publish` records the changes, and stores the entries of the
 /// halves.
 #[doc(hidden)]
-pub(crate) fn split<'a, L: Lease<'a>>(
-    shard: Shard<L>,
-    locked: &AllLocks<'_>,
-    (upper, upper_locked): (Shard<Permanent<'_>>, &AllLocks<'_>),
+pub(crate) fn split(
+    (shard, locked): (RawShard<'_>, &AllLocks<'_>),
+    (upper, upper_locked): (RawShard<'_>, &AllLocks<'_>),
     shrinking: &Shrinking,
     publish: impl FnOnce(SplitFigures),
 ) {
@@ -143,4 +185,155 @@ pub(crate) fn split<'a, L: Lease<'a>>(
     upper.share_out(upper_locked, counted[1], Bucket(0));
     shard.share_out(locked, counted[0], Bucket(0));
     publish(sorted);
+}
+
+/// Checks whether the item would probably find room if the shard were split. The error is the reason why not.
+/// `void` returns the number of void lanes of the shard, and `is_dense` whether the filter may be
+/// split further for a crowd.
+fn split_helps(
+    shard: Leased<'_>,
+    locked: &impl Locks,
+    place: Place,
+    void: impl FnOnce() -> usize,
+    is_dense: impl FnOnce() -> bool,
+) -> Result<(), FullKind> {
+    let in_a_bucket = shard.lanes().slots();
+    let only_copies = shard.count_locked(locked, place) == 2 * in_a_bucket;
+    if only_copies {
+        return Err(FullKind::TooManyCopies);
+    }
+    let slots = (shard.buckets().count() * in_a_bucket) as i64;
+    let told_apart = shard.all_items();
+    if 2 * told_apart >= slots {
+        return Ok(());
+    }
+    let taken = told_apart + void() as i64;
+    let helps = if 2 * taken >= slots {
+        4 * told_apart >= slots
+    } else {
+        2 * told_apart >= taken && is_dense()
+    };
+    if helps { Ok(()) } else { Err(FullKind::NoRoomNearby) }
+}
+
+/// The number of shards below which a filter is split for a crowd however empty it is.
+pub(super) const FEW_SHARDS: usize = 16;
+
+impl Growing {
+    /// Makes room for an item that found none in its shard, by splitting the shard.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for the split.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn make_room(&self, shard: Leased<'_>, place: Place) -> Result<Room, Full> {
+        let (seen, shrinking) = (shard.seen, &self.shared.shrinking);
+        let site = self.site(seen);
+        {
+            // A refusal is decided under the item's own locks. A split or a clear holds all locks of the
+            // shard, so neither is half done then, and the writes of earlier ones are visible.
+            let Ok(own) = shard.lock(place) else { return Ok(Room::Found) };
+            if let Err(kind) = split_helps(
+                shard,
+                &own,
+                place,
+                || site.void_lanes(shrinking, None),
+                || self.is_dense(),
+            ) {
+                return path::find(shard, place).map(|_| Room::Found).ok_or(Full::new(kind));
+            }
+        }
+        let _a_split = self.shared.void.splits.read();
+        let Ok(locked) = shard.lock_all() else { return Ok(Room::Found) };
+        let void = || site.void_lanes(shrinking, None);
+        let helps = split_helps(shard, &locked, place, void, || self.is_dense()).is_ok();
+        if !helps {
+            return Ok(Room::Found);
+        }
+        self.split_locked(shard, &locked)
+    }
+
+    /// Splits a shard that is too small for the entries of another filter, whatever its own load.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn split_for_all(&self, shard: Leased<'_>) -> Result<Room, Full> {
+        let _a_split = self.shared.void.splits.read();
+        let Ok(locked) = shard.lock_all() else { return Ok(Room::Found) };
+        self.split_locked(shard, &locked)
+    }
+
+    /// Splits a shard. The caller holds the `splits` of void items for reading.
+    fn split_locked(&self, shard: Leased<'_>, locked: &AllLocks<'_>) -> Result<Room, Full> {
+        let seen = shard.seen;
+        let (site, depth) = (self.site(seen), seen.depth() + 1);
+        let shrinking = &self.shared.shrinking;
+        let (new, new_locked) = self.allocate(depth)?;
+        let upper = (new.shard(), &new_locked);
+        let now = shard.now();
+        if now.is_passing() {
+            // The shard has been swept. After a tick that expired everything, entries of another filter may have come
+            // that are older than it.
+            upper.0.mark_swept(&new_locked, now);
+        }
+        split((shard.raw, locked), upper, shrinking, |SplitFigures { surplus, newly_void }| {
+            let halves = [site, new];
+            halves
+                .iter()
+                .zip(surplus)
+                .for_each(|(site, surplus)| site.surplus_gauge().set(surplus));
+            self.shared.void.add(newly_void);
+            let [lower, upper] = halves.map(|site| Entry::new(site, depth));
+            self.directory.replace(seen, lower, upper);
+        });
+        Ok(Room::Made)
+    }
+
+    /// Whether the filter may be split further for a crowd, because it is small, or because
+    /// an eighth of all slots are taken.
+    fn is_dense(&self) -> bool {
+        let slots = self.buckets() * self.layout.geometry.lanes().slots();
+        self.shared.tables.shards() < FEW_SHARDS || self.items() >= slots / 8
+    }
+
+    /// Provides what a split needs: an unused shard, and entries in the directory for shards of this depth.
+    /// Returns the shard with all its locks: ticks go through it from now on, and have to wait until it has
+    /// its items and figures.
+    ///
+    /// The caller holds all locks of the shard that is to be split, and other splits wait here for their
+    /// turn. Usually an unused shard is at hand and the directory is deep enough. Per doubling of the filter,
+    /// a table is allocated a few dozen times, and the directory is copied once or twice.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if there is not enough memory, or
+    ///
+    /// * if the directory would have more than [`MAX_ENTRIES`] entries per shard. It has two or four when
+    ///   hashes are random. Items that someone chose so that they share their first bits would otherwise
+    ///   double it with each split;
+    /// * if the filter would exceed its limit of bytes. A new table leaves room for the directory's next
+    ///   level, so that its shards can be used.
+    fn allocate(&self, depth: u32) -> Result<(&Site, AllLocks<'_>), Full> {
+        let _alone = self.growth.lock();
+        let limit = Full::new(FullKind::LimitReached);
+        let entries = self.directory.missing_bytes(depth);
+        let most = MAX_ENTRIES * (self.shared.tables.shards() + 1);
+        if self.directory.roots.count << depth > most {
+            return Err(Full::new(FullKind::NoRoomNearby));
+        }
+        let left = self.max_bytes().checked_sub(self.bytes() + entries).ok_or(limit)?;
+        let for_a_table = left.saturating_sub(self.directory.bytes_of(depth + 1));
+        let tables = &self.shared.tables;
+        let spare = tables.next_unused(for_a_table).map_err(Full::new)?;
+        self.directory.deepen(depth).map_err(Full::new)?;
+        let locked = spare.site.shard().lock_raw();
+        tables.take_into_use(spare);
+        Ok((spare.site, locked))
+    }
+
+    /// Splits the shard of this item, whatever its load. Returns whether it was possible.
+    #[cfg(all(unix, feature = "durable"))]
+    pub(crate) fn split_shard_of(&self, hash: crate::layout::geometry::Mixed) -> bool {
+        self.split_for_all(self.shard(self.directory.look_up(hash))).is_ok()
+    }
 }

@@ -1,7 +1,7 @@
 //! What models ask of a directory.
 
 use crate::backend::growing::directory::{Directory, SeenEntry};
-use crate::backend::growing::tables::Entry;
+use crate::backend::growing::site::Entry;
 use crate::layout::geometry::Mixed;
 
 impl Directory {

@@ -5,10 +5,7 @@
 
 use crate::grove::{self, Entry, LEFT, ROOT, half_of_root, random};
 use crate::toy::{MISSED, Model, NOT_ONCE, World, lanes};
-use koel_under_loom::act;
-use koel_under_loom::internals::{
-    Ages, Incoming, Lease, Mixed, Moment, Place, Shards, Storage, Time, Union,
-};
+use koel_under_loom::internals::{Ages, Incoming, Mixed, Moment, Place, Shards, Time, Union};
 
 type Grove = grove::Grove<false, true>;
 
@@ -47,7 +44,7 @@ fn split(grove: &Grove, [_, item]: &[Mixed; 2]) {
 }
 
 fn tick<T>(grove: &Grove, _: &T) {
-    grove.storage().tick();
+    grove.backend.tick();
 }
 
 fn begin_and_finish<T>(grove: &Grove, _: &T) {
@@ -69,7 +66,7 @@ fn only_one_stays(grove: &Grove, items: &[Mixed; 2]) {
     let [gone, stays] = items.map(|it| grove.copies(it));
     assert_eq!(gone, 0, "{LEFT}");
     assert_eq!(stays, 1, "{NOT_ONCE}");
-    assert_eq!(grove.room.items() % 8, 1, "{WRONGLY_COUNTED}");
+    assert_eq!(grove.backend.items() % 8, 1, "{WRONGLY_COUNTED}");
 }
 
 /// Nothing that expires escapes to the half that is split off, nothing else goes, and the counts are right.
@@ -95,7 +92,7 @@ fn a_tick_passes_what_a_split_takes_next() {
                 grove.pretend(item);
                 grove.split(item, entry);
             }
-            assert!(grove.room.join_halves(lower));
+            assert!(grove.room().join_halves(lower));
             insert_both(grove, upper);
             grove.pretend(upper[1]);
             upper
@@ -117,11 +114,11 @@ fn a_tick_comes_to_a_new_shard_first() {
         let in_old = old.shard().own_stripes().count();
         // The number of shards is no event to loom.
         loom::thread::yield_now();
-        let all = grove.room.segments();
-        grove.room.sweep(in_old..all, now);
-        grove.room.sweep(0..in_old, now);
+        let all = grove.room().segments();
+        grove.room().sweep(in_old..all, now);
+        grove.room().sweep(0..in_old, now);
         // Made since: it has nothing that was not sorted out before.
-        grove.room.sweep(all..grove.room.segments(), now);
+        grove.room().sweep(all..grove.room().segments(), now);
     };
     Model::blocking(120, 3).run(to_be_split, &[split, tick], |grove, items| {
         grove.check();
@@ -155,7 +152,7 @@ fn an_item_that_came_again_is_found_while_a_writer_sweeps() {
         ],
         |grove, item| {
             grove.finish_tick();
-            assert_eq!((grove.copies(*item), grove.room.items()), (1, 1));
+            assert_eq!((grove.copies(*item), grove.backend.items()), (1, 1));
         },
     );
 }
@@ -175,14 +172,14 @@ fn a_writer_sweeps_while_a_shard_is_split() {
 fn a_shard_is_copied_while_a_tick_passes() {
     let copy: fn(&Grove, &[Mixed; 2]) = |grove, _| {
         let (mut next, mut buckets) = (Some(0), [0; 8]);
-        let copied = grove.room.copy_shard(&mut next, &mut buckets).expect("a shard");
+        let copied = grove.backend.copy_shard(&mut next, &mut buckets).expect("a shard");
         let left = usize::from(copied.time.expect("that it forgets").tick == 2);
         let in_copy = buckets.map(|word| lanes::<false, true>().taken(word).count()).iter().sum();
         let found = (copied.items, in_copy);
         assert_eq!(found, (9 + left as i64, 1 + left), "a copy is not of its time");
     };
     Model::blocking(50, 3).run(to_be_split, &[tick, copy], |grove, _| {
-        assert_eq!(grove.room.items(), 9, "{WRONGLY_COUNTED}");
+        assert_eq!(grove.backend.items(), 9, "{WRONGLY_COUNTED}");
     });
 }
 
@@ -193,14 +190,14 @@ fn an_item_without_bits_is_refreshed_or_expires() {
             let item = item(0, grove);
             let (_, place) = grove.shard(item);
             grove.fill_with_bits(item, place.first, 0);
-            grove.room.add_void_items(1);
+            grove.room().add_void_items(1);
             grove.site(0).surplus_gauge().set(1 << 15);
             grove.set_clock(2);
             item
         },
-        &[begin_and_finish, |grove, item| _ = act::refresh(grove.shards(), *item)],
+        &[begin_and_finish, |grove, item| _ = grove.backend.refresh(*item)],
         |grove, item| {
-            let (copies, counted) = (grove.copies(*item), grove.room.items());
+            let (copies, counted) = (grove.copies(*item), grove.backend.items());
             assert_eq!(copies, counted, "an item is counted that expired, or not counted");
             assert_eq!(usize::from(grove.remove(*item)), copies, "an item was not removed");
         },
@@ -222,13 +219,13 @@ fn halves(grove: &Grove) -> [Mixed; 4] {
 }
 
 fn join(grove: &Grove, items: &[Mixed; 4]) {
-    grove.room.join_halves(items[0]);
+    grove.room().join_halves(items[0]);
 }
 
 fn only_two_stay(grove: &Grove, items: &[Mixed; 4]) {
     let copies = items.map(|item| grove.copies(item));
     assert_eq!(copies, [0, 0, 1, 1], "what stays is not there once, or what expired is");
-    assert_eq!(grove.room.items(), 2, "items are counted wrong after a join and a tick");
+    assert_eq!(grove.backend.items(), 2, "items are counted wrong after a join and a tick");
 }
 
 /// Two halves, each with an item that expires and one that stays, are joined while a tick passes.
@@ -253,7 +250,7 @@ fn a_writer_sweeps_while_halves_are_joined() {
 #[test]
 fn what_comes_after_a_tick_that_ended_all_stays_in_a_whole() {
     let adopt: fn(&Grove, &(Mixed, Place)) = |grove, (_, place)| {
-        assert_eq!(grove.storage().begin_tick_toward(9), Some(8), "the tick makes up for others");
+        assert_eq!(grove.backend.begin_tick_toward(9), Some(8), "the tick makes up for others");
         let lanes = grove.shard(Mixed(0)).0.lanes();
         let mut words = [0; 8];
         words[place.first.0 as usize] = lanes.stamped(place.fp, Moment::of_tick(3)).head().into();
@@ -262,7 +259,7 @@ fn what_comes_after_a_tick_that_ended_all_stays_in_a_whole() {
         let (start, words) = (Mixed(1 << 63), words.to_vec());
         let copy = Incoming { start, depth: 1, words, lanes, ages, done: 0 };
         let mut union = Union::default();
-        union.merge_into_growing(&grove.room, copy).expect("memory");
+        union.merge_into_growing(grove.room(), copy).expect("memory");
         assert_eq!(union.added, 1, "an absent entry was not added");
     };
     Model::blocking(500, 2).run::<Grove, (Mixed, Place)>(
@@ -270,10 +267,10 @@ fn what_comes_after_a_tick_that_ended_all_stays_in_a_whole() {
             let item = item(1, grove);
             grove.pretend(item);
             grove.split(item, ROOT);
-            assert_eq!(grove.storage().tick_to(1), 0, "the present tick has another number");
+            assert_eq!(grove.backend.tick_to(1), 0, "the present tick has another number");
             (item, grove.shard(item).1)
         },
-        &[|grove, (item, _)| _ = grove.room.join_halves(*item), adopt],
+        &[|grove, (item, _)| _ = grove.room().join_halves(*item), adopt],
         |grove, (item, _)| {
             grove.finish_tick();
             assert_eq!(grove.copies(*item), 1, "{NOT_ONCE}");
@@ -299,7 +296,7 @@ fn an_item_that_loses_its_last_bit_as_it_expires_is_not_counted() {
             |grove, item| _ = grove.split_as_seen(*item, 0, ROOT),
         ],
         |grove, item| {
-            let counted = grove.room.items() % 8;
+            let counted = grove.backend.items() % 8;
             assert_eq!(counted, grove.copies(*item), "an item is counted that expired");
         },
     );

@@ -5,10 +5,7 @@ mod growing;
 use crate::mutants::alone;
 use crate::toy::{Kick, Model, Toy, Winners};
 use crate::wide::with_tail;
-use koel_under_loom::act;
-use koel_under_loom::internals::{
-    Bucket, Clock, Copies, Lease, Mixed, Moment, Place, Storage, Ticking, execute,
-};
+use koel_under_loom::internals::{Bucket, Clock, Copies, Mixed, Moment, Place, Ticking, execute};
 
 const LOST: &str = "an item within its window is lost";
 const STILL_THERE: &str = "an item that expired is still there";
@@ -44,21 +41,17 @@ fn begin<const WIDE: bool>(toy: &Toy<WIDE, true>) {
 
 fn sweep<const WIDE: bool>(toy: &Toy<WIDE, true>, stripes: &[usize]) {
     let now = clock(toy).now();
-    stripes.iter().for_each(|stripe| toy.shard().sweep(*stripe, now, |_| 0));
-}
-
-fn storage(toy: &Narrow) -> &dyn Storage {
-    toy.room()
+    stripes.iter().for_each(|stripe| toy.shard().sweep(*stripe, now, || true, |_| 0));
 }
 
 /// Begins a tick in the library's own way.
 fn begin_tick(toy: &Narrow) {
-    storage(toy).finish_tick();
-    assert!(storage(toy).begin_tick(), "a tick is passing");
+    toy.backend().finish_tick();
+    assert!(toy.backend().begin_tick(), "a tick is passing");
 }
 
 fn tick_whole<T>(toy: &Narrow, _: &T) {
-    storage(toy).tick();
+    toy.backend().tick();
 }
 
 fn nothing_is_left_that_expired<const WIDE: bool>(toy: &Toy<WIDE, true>) {
@@ -178,12 +171,12 @@ fn an_item_that_has_just_come_is_not_taken_for_one_that_expired() {
             },
             |toy, _| {
                 begin_tick(toy);
-                storage(toy).finish_tick();
+                toy.backend().finish_tick();
                 toy.put(&toy.item(1, 2, 2), 1);
             },
         ],
         |toy, item| {
-            storage(toy).finish_tick();
+            toy.backend().finish_tick();
             assert_eq!(toy.copies(&toy.item(1, 2, 2)), 1, "{LOST}");
             assert_eq!(toy.copies(item), 0, "{STILL_THERE}");
         },
@@ -224,7 +217,7 @@ fn an_item_that_came_again_before_a_tick_is_found_by_who_sweeps() {
             |toy, item| {
                 let now = clock(toy).now();
                 if now.tick() == 3 {
-                    toy.shard().sweep(0, now, |_| 0);
+                    toy.shard().sweep(0, now, || true, |_| 0);
                     toy.is_found(item);
                 }
             },
@@ -274,10 +267,10 @@ fn an_item_that_expired_is_new_while_the_tick_passes() {
         },
         &[
             |toy, hash| {
-                let added = act::insert_if_absent(toy.shards(), *hash);
+                let added = toy.backend().insert_if_absent(*hash);
                 assert_eq!(added, Ok(true), "an item that expired is in the way");
             },
-            |toy, _| storage(toy).finish_tick(),
+            |toy, _| toy.backend().finish_tick(),
         ],
         move |toy, hash| is_there_once(toy, &place(toy, *hash)),
     );
@@ -383,7 +376,7 @@ fn a_shard_is_copied_while_a_tick_passes() {
         |toy| expiring(toy, 0),
         &[tick_whole, |toy, _| {
             let mut buckets = [0; 8];
-            let Ok((items, time)) = toy.shard().copy(Some(ticking(toy)), &mut buckets);
+            let Ok((items, time)) = toy.shard().copy(&mut buckets);
             let is_first = time.expect("that it forgets").tick == 2;
             let copied = (items, buckets.iter().any(|word| *word != 0));
             assert_eq!(copied, (i64::from(is_first), is_first), "{NOT_OF_ITS_TIME}");

@@ -8,19 +8,19 @@ const THREE: Roots = Roots { count: 3, stagger: Stagger::FULL };
 
 const SHARDS: usize = 64;
 
-fn tables() -> Tables {
+fn tables() -> Arena {
     let lanes = Lanes::of_bits(16);
     let geometry = Geometry::new(lanes, SHARDS, GROWING_BUCKETS);
-    Tables::new(geometry).expect("memory")
+    Arena::new(geometry).expect("memory")
 }
 
 /// The entry of a shard of the first table.
-fn entry(tables: &Tables, depth: u32, number: usize) -> Entry {
+fn entry(tables: &Arena, depth: u32, number: usize) -> Entry {
     Entry::new(tables.sites_from(number).next().expect("a shard").1, depth)
 }
 
 /// A directory of three roots, of which the second is split, and then its upper half.
-fn three_roots(tables: &Tables) -> Directory {
+fn three_roots(tables: &Arena) -> Directory {
     let entry = |depth, number| entry(tables, depth, number);
     let directory = Directory::new(THREE, tables).expect("memory");
     let second = Mixed(u64::MAX / 2);

@@ -13,7 +13,7 @@
 //! changed one meanwhile, so some thread always makes progress. The shards of a fixed filter always own their items and
 //! are never split.
 
-use crate::backend::growing::tables::Tables;
+use crate::backend::growing::arena::Arena;
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Parts;
@@ -42,6 +42,15 @@ pub(crate) enum Adding {
     OrRefresh,
 }
 
+/// Why an item that found no room is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// This thread has split the shard.
+    Made,
+    /// Another thread has split or joined the shard, or there is room in it now.
+    Found,
+}
+
 /// Adds an item that an attempt has not added. Returns whether it was added.
 #[inline(never)]
 pub(crate) fn settle<'a, S: Shards<'a>>(
@@ -64,7 +73,7 @@ pub(crate) fn settle<'a, S: Shards<'a>>(
         };
         match answer {
             Ok(added) => return Ok(added),
-            Err(Refusal::Full) => shards.make_room(shard, place)?,
+            Err(Refusal::Full) => _ = shards.make_room(shard, place)?,
             Err(Refusal::Lapsed(_)) => {}
         }
     }
@@ -87,7 +96,7 @@ pub(crate) fn ask<'a, S: Shards<'a>, A>(
 }
 
 /// The shards of a filter, for operations on items: [those of a fixed size](crate::backend::fixed::FixedShards), or
-/// those that are [split](crate::backend::growing::sharded::shards::GrowingShards) when they are full.
+/// those that are [split](crate::backend::growing::GrowingShards) when they are full.
 ///
 /// Whether buckets are wide is a part of the type. So there is code for each width, without a test in it.
 pub(crate) trait Shards<'a>: Copy + Send + Sync {
@@ -124,12 +133,12 @@ pub(crate) trait Shards<'a>: Copy + Send + Sync {
         place: Place,
     ) -> Result<bool, Lapsed<'a, Self>>;
 
-    /// Makes room for an item that found none in its shard, unless another thread has done so.
+    /// Makes room for an item that found none in its shard.
     ///
     /// # Errors
     ///
     /// [`Full`] if the filter cannot grow, or if growing would not help this item.
-    fn make_room(self, shard: Shard<Self::Lease>, place: Place) -> Result<(), Full>;
+    fn make_room(self, shard: Shard<Self::Lease>, place: Place) -> Result<Room, Full>;
 
     /// Where an item is, for a lookup.
     type Spot: Copy;
@@ -172,7 +181,7 @@ pub(crate) struct Block {
     pub depth: u32,
     /// The number of lanes that are not void, each of which is one item.
     pub items: i64,
-    /// The [`surplus`](crate::backend::growing::tables::Site::surplus) of the shard, in a file of a growing filter.
+    /// The [`surplus`](crate::backend::growing::site::Site::surplus) of the shard, in a file of a growing filter.
     pub surplus: u64,
     /// The time of the copy, in a filter that forgets.
     pub time: Option<Time>,
@@ -201,5 +210,5 @@ pub(crate) enum Memory {
     /// All shards of this table.
     Table(Table),
     /// All shards of these tables that are in use.
-    Tables(Box<Tables>),
+    Arena(Box<Arena>),
 }

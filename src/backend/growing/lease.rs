@@ -1,16 +1,19 @@
 //! The lease of a growing filter's shard, which ends when the shard is split, or joined with its other half.
 
+use crate::backend::growing::arena::Arena;
 use crate::backend::growing::directory::SeenEntry;
-use crate::backend::growing::tables::{Site, Tables};
+use crate::backend::growing::site::Site;
 use crate::backend::growing::void::VoidItems;
-use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Words};
 use crate::layout::geometry::Bucket;
 use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking};
 use crate::layout::stamps::Moment;
+use crate::shard::raw::RawShard;
 use crate::shard::{Lease, Removing};
 use crate::sync::AtomicU64;
-use crate::table::ticking::{Clock, Ticking};
+use crate::table::ticking::Ticking;
 use crate::table::{ShardVersions, ShardWords, Table, load};
+use std::ops::Deref;
 
 /// The lease of a shard that may be split or joined. It is valid for as long as the directory's entry of the shard is
 /// unchanged.
@@ -18,21 +21,18 @@ use crate::table::{ShardVersions, ShardWords, Table, load};
 pub(crate) struct UntilSplit<'a, W = bool> {
     pub(crate) seen: SeenEntry<'a>,
     pub(super) shared: &'a Shared,
-    pub(super) table: &'a Table,
-    pub(super) base: usize,
+    pub(super) raw: RawShard<'a, W>,
     /// One array of words, or two of wide buckets. (That a shard of wide buckets has both is checked once, by its
-    /// [site](crate::backend::growing::tables).)
+    /// [site](crate::backend::growing::arena).)
     pub(super) words: &'a [ShardWords],
     pub(super) versions: &'a ShardVersions,
-    /// Whether the shard's buckets are wide: a value, or [`Known`](crate::shard::Known).
-    pub(super) is_wide: W,
 }
 
 /// The state that the leases of all shards share.
 pub(crate) struct Shared {
     pub shrinking: Shrinking,
     /// In a box, since a fixed filter takes as much room as all of this. Lookups read nothing of it.
-    pub tables: Box<Tables>,
+    pub tables: Box<Arena>,
     pub void: VoidItems,
     /// `Some` if the filter forgets.
     pub ticking: Option<Box<Ticking>>,
@@ -42,7 +42,17 @@ pub(crate) struct Shared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WasSplit;
 
+impl<'a, W> Deref for UntilSplit<'a, W> {
+    type Target = RawShard<'a, W>;
+
+    #[inline(always)]
+    fn deref(&self) -> &RawShard<'a, W> {
+        &self.raw
+    }
+}
+
 impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
+    type Width = W;
     type Lapsed = WasSplit;
 
     const IS_PERMANENT: bool = false;
@@ -51,43 +61,20 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
     /// percent at each doubling would cost more than it is worth.
     const MAX_NODES: usize = 32;
 
-    #[inline]
-    fn table(&self) -> &'a Table {
-        self.table
-    }
-
-    #[inline]
-    fn base(&self) -> usize {
-        self.base
-    }
-
-    #[inline]
-    fn lanes(&self) -> Lanes {
-        self.shared.shrinking.lanes()
-    }
-
-    #[inline]
-    fn is_wide(&self) -> bool {
-        self.is_wide.into()
-    }
-
     #[inline(always)]
-    fn heads(&self, bucket: Bucket) -> &'a AtomicU64 {
+    fn heads(self, bucket: Bucket) -> &'a AtomicU64 {
         let index = bucket.0 as usize % GROWING_BUCKETS as usize;
-        match self.is_wide() {
-            false => &self.words[0][index],
-            true => &self.words.as_flattened()[2 * index],
-        }
+        if self.is_wide() { &self.words.as_flattened()[2 * index] } else { &self.words[0][index] }
     }
 
     #[inline(always)]
-    fn tails(&self, bucket: Bucket) -> u64 {
+    fn tails(self, bucket: Bucket) -> u64 {
         let index = bucket.0 as usize % GROWING_BUCKETS as usize;
         if self.is_wide() { load(&self.words.as_flattened()[2 * index + 1]) } else { 0 }
     }
 
     #[inline(always)]
-    fn version(&self, bucket: Bucket) -> &'a AtomicU64 {
+    fn version(self, bucket: Bucket) -> &'a AtomicU64 {
         &self.versions[Table::stripe_of(bucket.0 as usize) % self.versions.len()]
     }
 
@@ -97,13 +84,8 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
     }
 
     #[inline]
-    fn check_alone(self) -> Result<(), WasSplit> {
-        if self.seen.is_unchanged_alone() { Ok(()) } else { Err(WasSplit) }
-    }
-
-    #[inline]
-    fn clock(&self) -> Option<&'a Clock> {
-        self.shared.ticking.as_deref().map(Ticking::clock)
+    fn ticking(self) -> Option<&'a Ticking> {
+        self.shared.ticking.as_deref()
     }
 
     #[inline]
@@ -125,17 +107,20 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
 
     #[inline(always)]
     fn either_matches(self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
-        match self.is_wide() {
-            false => self.shared.shrinking.either_matches(heads, fp),
-            true => self.shared.shrinking.either_matches_whole(heads, tails, fp),
+        if self.is_wide() {
+            self.shared.shrinking.either_matches_whole(heads, tails, fp)
+        } else {
+            self.shared.shrinking.either_matches(heads, fp)
         }
     }
 
     #[inline]
     fn matching_heads(self, heads: u64, fp: Fingerprint) -> LaneSet {
-        match self.is_wide() {
-            false => self.shared.shrinking.matching(heads, fp),
-            true => self.lanes().matching(heads, fp),
+        let shrinking = &self.shared.shrinking;
+        if self.is_wide() {
+            shrinking.lanes().matching(heads, fp)
+        } else {
+            shrinking.matching(heads, fp)
         }
     }
 

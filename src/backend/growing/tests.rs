@@ -1,14 +1,16 @@
 use super::*;
-use crate::backend::growing::sharded::shards::GrowingShards;
-use crate::backend::shards::Shards;
-use crate::backend::shards::{Adding, settle};
+use crate::backend::Backend;
+use crate::backend::growing::split::FEW_SHARDS;
+use crate::backend::retry::Shards;
+use crate::backend::retry::{Adding, settle};
+use crate::error::FullKind;
 use crate::layout::SMALL;
 use crate::layout::geometry::{Bucket, MULTIPLIER};
 use crate::layout::sizing::layout_for;
 use std::sync::mpsc;
 use std::time::Duration;
 
-fn insert(filter: &Sharded, hash: Mixed) -> Result<(), Full> {
+fn insert(filter: &Growing, hash: Mixed) -> Result<(), Full> {
     settle(GrowingShards::<false>(filter), hash, Adding::Copy).map(|_| ())
 }
 
@@ -16,7 +18,7 @@ fn insert(filter: &Sharded, hash: Mixed) -> Result<(), Full> {
 #[test]
 fn an_insert_is_refused_without_the_locks_of_its_shard() {
     let layout = layout_for(100, 0.03, 0, Some(1_024.0)).expect("a layout");
-    let filter = Sharded::of(layout);
+    let filter = Growing::new(layout).expect("memory");
     let insert = |hash| insert(&filter, hash);
     // Buckets are derived from a hash times an odd number. These products differ only in their last bits.
     let inverse =
@@ -47,7 +49,7 @@ fn an_insert_is_refused_without_the_locks_of_its_shard() {
 fn what_some_shards_tell_of_the_rate_is_near_what_all_do() {
     let most = if SMALL { 1_000 } else { 250_000 };
     let layout = layout_for(most, 0.03, 0, Some(1_024.0)).expect("a layout");
-    let filter = Sharded::of(layout);
+    let filter = Growing::new(layout).expect("memory");
     let mut hashes = (0..).map(Mixed::of);
     for _ in 0..10 {
         let next = hashes.by_ref().take(most / 3);
@@ -62,17 +64,18 @@ fn what_some_shards_tell_of_the_rate_is_near_what_all_do() {
 #[test]
 fn the_time_is_told_while_a_tick_waits_to_begin() {
     let layout = layout_for(100, 0.03, 3, Some(1.0)).expect("a layout");
-    let filter = Sharded::of(layout);
-    let storage: &dyn Storage = &filter;
-    let ticking = storage.ticking().expect("it forgets");
-    assert_eq!(storage.tick_to(5), 0);
+    let filter = Backend::new(layout).expect("memory");
+    let filter = &filter;
+    let Backend::Growing(growing) = filter else { unreachable!("it grows") };
+    let ticking = filter.ticking().expect("it forgets");
+    assert_eq!(filter.tick_to(5), 0);
     std::thread::scope(|scope| {
-        let a_split = filter.shared.void.splits.read();
+        let a_split = growing.shared.void.splits.read();
         let (send, receive) = mpsc::channel();
-        scope.spawn(move || send.send(storage.tick_to(6)));
+        scope.spawn(move || send.send(filter.tick_to(6)));
         assert!(receive.recv_timeout(Duration::from_millis(50)).is_err(), "it does not wait");
-        assert_eq!((ticking.number(), storage.tick_to(5)), (Some(5), 0));
-        assert!(storage.work_on_tick(0) && !ticking.clock().is_passing());
+        assert_eq!((ticking.number(), filter.tick_to(5)), (Some(5), 0));
+        assert!(filter.work_on_tick(0) && !ticking.clock().is_passing());
         drop(a_split);
         assert_eq!(receive.recv(), Ok(1));
     });

@@ -1,6 +1,6 @@
 //! What models ask of an entry.
 
-use crate::backend::growing::until_split::UntilSplit;
+use crate::backend::growing::lease::UntilSplit;
 
 impl<W> UntilSplit<'_, W> {
     pub fn depth(self) -> u32 {

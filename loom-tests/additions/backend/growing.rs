@@ -1,14 +1,13 @@
 //! Access to the shards of a growing filter for models, and what mutants of saves do in more than a line.
 
-use crate::backend::storage::Storage;
-use crate::backend::growing::sharded::Sharded;
-use crate::backend::growing::tables::{Entry, Site};
-use crate::backend::shards::Block;
+use crate::backend::growing::Growing;
+use crate::backend::growing::site::{Entry, Site};
+use crate::backend::retry::{Block, Room};
 use crate::error::Full;
 use crate::layout::geometry::Mixed;
 use std::cell::RefCell;
 
-impl Sharded {
+impl Growing {
     /// Returns the site of the shard with this number.
     pub fn site_of(&self, shard: usize) -> Option<&Site> {
         self.shared.tables.all_from(shard).next().map(|(_, site)| site)
@@ -25,7 +24,7 @@ impl Sharded {
     }
 
     /// Splits the shard that owned the item when this entry was in the list of this level.
-    pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
+    pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<Room, Full> {
         let seen = self.directory.assume(hash, level, entry);
         let (shard, place) = self.located(seen, self.position(hash), self.is_wide());
         self.make_room(shard, place)
@@ -53,7 +52,7 @@ thread_local! {
     static LISTED: RefCell<Vec<Listed>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Sharded {
+impl Growing {
     /// Copies the shards that existed when the first was copied.
     pub(super) fn copy_as_listed(
         &self,
@@ -69,7 +68,9 @@ impl Sharded {
         let found = LISTED.with_borrow(|list| list.iter().find(|it| it.0 == hash).copied());
         let (_, entry, end) = found.expect("a shard");
         let shard = self.shared.tables.at(entry).shard();
-        let Ok((items, time)) = shard.copy(self.ticking(), buckets);
+        let locked = shard.lock_raw();
+        shard.copy_words(&locked, buckets);
+        let (items, time) = (shard.all_items(), self.ticking().map(|it| it.time().0));
         *next = end;
         Some(Block { depth: entry.depth(), items, time, ..Block::EMPTY })
     }

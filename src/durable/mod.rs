@@ -2,7 +2,7 @@
 //!
 //! * [`filter`] makes changes and records them in a [`journal`](crate::journal);
 //! * [`keeper`] syncs the journal, and calls for a [`checkpoint`], which replaces it and the state, when it is long;
-//! * [`open`] replays the journal on the state, under a [`claim`] that no other process has.
+//! * [`open`] replays the journal on the state, under a [claim](crate::disk::Claim) that no other process has.
 
 mod checkpoint;
 mod error;

@@ -7,7 +7,6 @@
 //! * [`read`] makes a filter from its parts, and copies one in memory.
 //! * [`load`] makes a filter of a file, on all cores, or reads only the description of the filter.
 //! * [`lookup`] answers from a file that is not loaded, and that all processes share.
-//! * [`replace`] replaces an old file with a new one, atomically.
 //! * [`journals`] finds the changes that a file lacks, beside it.
 //! * [`error`] has the error of all of these.
 //!

@@ -132,8 +132,6 @@ impl<T> Drop for AppendList<T> {
 #[cfg(not(any(loom, shuttle)))]
 mod imp {
     pub(crate) use crossbeam_utils::Backoff;
-    #[cfg(all(unix, feature = "durable"))]
-    pub(crate) use parking_lot::MutexGuard;
     pub(crate) use parking_lot::{Mutex, RwLock};
     pub(crate) type RwLockReadGuard<'a> = parking_lot::RwLockReadGuard<'a, ()>;
     pub(crate) use std::sync::atomic::{
@@ -217,10 +215,37 @@ mod imp {
     }
 }
 
-/// Loads of words that only the holder of a lock writes.
+/// Loads of words that only the holder of a lock writes, and a value that only that holder reaches.
 #[cfg(not(loom))]
 mod owned {
     use super::*;
+
+    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(crate) fn new(value: T) -> Self {
+            UnsafeCell(std::cell::UnsafeCell::new(value))
+        }
+
+        #[inline]
+        pub(crate) fn get_mut(&self) -> MutPtr<T> {
+            MutPtr(self.0.get())
+        }
+    }
+
+    pub(crate) struct MutPtr<T>(*mut T);
+
+    impl<T> MutPtr<T> {
+        /// # Safety
+        ///
+        /// The caller has exclusive access to the value, for as long as the result lives.
+        #[allow(unsafe_code, clippy::mut_from_ref, reason = "loom checks the same function")]
+        #[inline]
+        pub(crate) unsafe fn deref(&self) -> &mut T {
+            // SAFETY: as the caller promises.
+            unsafe { &mut *self.0 }
+        }
+    }
 
     /// Loads a word that only the holder of a lock writes. The caller is that holder, or keeps others from writing.
     #[inline]
@@ -244,6 +269,7 @@ mod owned {
 #[cfg(loom)]
 mod owned {
     use super::*;
+    pub(crate) use loom::cell::{MutPtr, UnsafeCell};
 
     #[allow(unsafe_code)]
     pub(crate) fn read_owned(word: &AtomicU64) -> u64 {

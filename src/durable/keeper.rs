@@ -75,9 +75,9 @@ pub(super) struct Journaled {
     done: Condvar,
     /// Notified when the threads have to end.
     end: Condvar,
-    /// Whether a sync has failed. Relaxed: it only says whether to look at `progress`, and a thread that sees it late
-    /// learns of the failure with its next change.
-    has_failed: AtomicBool,
+    /// Whether a change has to wait for a sync, or to report one that has failed. Relaxed: it only says whether to look
+    /// at `progress`, and a thread that sees a failure late learns of it with its next change.
+    asks: AtomicBool,
 }
 
 #[derive(Default)]
@@ -115,7 +115,7 @@ impl Journaled {
             progress: Mutex::default(),
             done: Condvar::new(),
             end: Condvar::new(),
-            has_failed: AtomicBool::new(false),
+            asks: AtomicBool::new(policy == SyncPolicy::Each),
         })
     }
 
@@ -142,19 +142,22 @@ impl Journaled {
     }
 
     /// Waits for a sync if each change is to be synced. Fails if changes are no longer synced as they should be.
-    #[inline]
+    #[inline(always)] // a call would save registers
     pub(super) fn wait(&self) -> Result<(), DurableError> {
-        match self.policy {
-            SyncPolicy::Each => {
-                // A sync that has begun may not include this thread's changes.
-                let next = self.progress.lock().begun + 1;
-                self.sync(next)
-            }
-            SyncPolicy::Every(_) if self.has_failed.load(Ordering::Relaxed) => {
-                self.progress.lock().result()
-            }
-            _ => Ok(()),
+        if self.asks.load(Ordering::Relaxed) { self.wait_for_sync() } else { Ok(()) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_for_sync(&self) -> Result<(), DurableError> {
+        let progress = self.progress.lock();
+        if self.policy != SyncPolicy::Each {
+            return progress.result();
         }
+        // A sync that has begun may not include this thread's changes.
+        let next = progress.begun + 1;
+        drop(progress);
+        self.sync(next)
     }
 
     /// Syncs the journals, unless sync number `wanted`, or a later one, has ended. After a
@@ -178,7 +181,8 @@ impl Journaled {
         let mut progress = self.progress.lock();
         if let Err(error) = result {
             progress.failed = Some(DurableError::not_synced(error));
-            self.has_failed.store(true, Ordering::Relaxed);
+            // With `Never`, only a call of `sync` reports it.
+            self.asks.store(self.policy != SyncPolicy::Never, Ordering::Relaxed);
         }
         progress.ended = progress.begun;
         self.done.notify_all();

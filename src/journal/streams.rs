@@ -28,13 +28,14 @@
 //! # Is the answer of a lookup on record?
 //!
 //! A lookup takes no lock. It may see a change whose record is not written yet; if the process were killed then, the
-//! answer would not survive. So it looks afterwards whether its stream is busy, and waits until it is not. A lookup that
-//! has seen a change also sees the flag that was set before it, or that it was cleared after the record: the words of
-//! the filter are stored `Release` and loaded `Acquire`.
+//! answer would not survive. So it looks afterwards whether its stream is locked, and waits until it is not. A lookup that
+//! has seen a change also sees that the lock was taken before it, or that it was released after the record: the words
+//! of the filter are stored `Release` and loaded `Acquire`.
 
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
-use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicU64, Ordering};
+use crate::table::lock::{Locked, LockedGuard};
 
 /// The number of streams: many more than threads, so that two threads seldom need the same one.
 pub(crate) const STREAMS: usize = if SMALL { 2 } else { 256 };
@@ -69,7 +70,7 @@ pub(crate) enum Change {
 }
 
 pub(crate) struct Streams<W> {
-    all: Box<[Stream<W>]>,
+    all: Box<[Stream<W>; STREAMS]>,
     /// The first hash that has not been copied, during a checkpoint. [`ALL`] if there is none.
     cut: AtomicU64,
 }
@@ -79,10 +80,7 @@ const ALL: u64 = u64::MAX;
 
 /// A stream, in cache lines of its own.
 #[repr(align(128))]
-struct Stream<W> {
-    busy: AtomicBool,
-    writers: Mutex<Writers<W>>,
-}
+struct Stream<W>(Locked<Writers<W>>);
 
 struct Writers<W> {
     current: W,
@@ -92,9 +90,8 @@ struct Writers<W> {
 
 /// The lock of a stream.
 pub(crate) struct Held<'a, W> {
-    busy: &'a AtomicBool,
     cut: u64,
-    writers: MutexGuard<'a, Writers<W>>,
+    writers: LockedGuard<'a, Writers<W>>,
 }
 
 impl<W: Sink> Held<'_, W> {
@@ -107,7 +104,7 @@ impl<W: Sink> Held<'_, W> {
     }
 
     /// Records a change of an item of this stream, or of all items.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write(&mut self, hash: Mixed, change: Change) {
         let Writers { current, next } = &mut *self.writers;
         current.write(hash, change);
@@ -119,20 +116,12 @@ impl<W: Sink> Held<'_, W> {
     }
 }
 
-impl<W> Drop for Held<'_, W> {
-    fn drop(&mut self) {
-        // Release: pairs with `is_busy`. A lookup that sees the flag down sees the record.
-        self.busy.store(false, Ordering::Release);
-    }
-}
-
 impl<W: Sink> Streams<W> {
     pub(crate) fn new(mut writer: impl FnMut(usize) -> W) -> Self {
-        let stream = |number| {
-            let writers = Mutex::new(Writers { current: writer(number), next: None });
-            Stream { busy: AtomicBool::new(false), writers }
-        };
-        Streams { all: (0..STREAMS).map(stream).collect(), cut: AtomicU64::new(0) }
+        let stream = |number| Stream(Locked::new(Writers { current: writer(number), next: None }));
+        let all: Vec<_> = (0..STREAMS).map(stream).collect();
+        let Ok(all) = all.try_into() else { unreachable!("there are as many") };
+        Streams { all, cut: AtomicU64::new(0) }
     }
 
     /// The stream of a hash.
@@ -143,24 +132,20 @@ impl<W: Sink> Streams<W> {
 
     #[inline]
     pub(crate) fn hold(&self, number: usize) -> Held<'_, W> {
-        let Stream { busy, writers } = &self.all[number];
-        let writers = writers.lock();
-        // Relaxed: it comes before the change, which is stored `Release` in the filter.
-        busy.store(true, Ordering::Relaxed);
+        let writers = self.all[number].0.lock();
         // Relaxed: the cut changes only under the locks of all streams for whose hashes a comparison changes.
-        Held { busy, cut: self.cut.load(Ordering::Relaxed), writers }
+        Held { cut: self.cut.load(Ordering::Relaxed), writers }
     }
 
     /// Waits until the change that is being made in the stream of this hash is recorded.
     pub(crate) fn until_free(&self, hash: Mixed) {
-        drop(self.all[Self::index_of(hash)].writers.lock());
+        drop(self.all[Self::index_of(hash)].0.lock());
     }
 
     /// Returns whether a change of this hash that the thread has seen may be unrecorded.
     #[inline]
     pub(crate) fn is_busy(&self, hash: Mixed) -> bool {
-        // Acquire: pairs with the drop of `Held`.
-        self.all[Self::index_of(hash)].busy.load(Ordering::Acquire)
+        self.all[Self::index_of(hash)].0.is_held()
     }
 
     /// Locks all streams, in their order.
@@ -173,7 +158,7 @@ impl<W: Sink> Streams<W> {
         // Relaxed, as in `cut`: a writer reads it under the lock of a stream that this thread locks next.
         self.cut.store(0, Ordering::Relaxed);
         for (number, stream) in self.all.iter().enumerate() {
-            stream.writers.lock().next = Some(Box::new(next(number)));
+            stream.0.lock().next = Some(Box::new(next(number)));
         }
     }
 

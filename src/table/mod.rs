@@ -13,6 +13,7 @@
 //! The two words of a [wide](crate::layout::bucket) bucket are adjacent. The second is stored before the
 //! first and read after it.
 
+pub(crate) mod lock;
 pub(crate) mod memory;
 pub(crate) mod stripe;
 pub(crate) mod ticking;

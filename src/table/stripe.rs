@@ -41,10 +41,8 @@
 //! mover, and the mover's fence does not cover its store.
 
 use crate::layout::stamps::Moment;
-use crate::sync::{
-    AtomicBool, AtomicU16, AtomicU32, AtomicU64, Backoff, Mutex, Ordering, nap, read_owned,
-    read_owned_u32,
-};
+use crate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering, read_owned, read_owned_u32};
+use crate::table::lock::{Lock, LockGuard};
 use arrayvec::ArrayVec;
 
 /// All stripes of a table, in two arrays. The versions, which readers read, are seldom written, so they are
@@ -314,95 +312,6 @@ pub(crate) struct Many<'a, const N: usize> {
 impl<const N: usize> Locks for Many<'_, N> {
     fn include(&self, stripes: &Stripes, stripe: usize) -> bool {
         self.held.iter().any(|one| one.include(stripes, stripe))
-    }
-}
-
-/// The lock of a stripe: one compare-and-swap to take, one store to release.
-///
-/// A mutex that wakes its waiters has to check at every release whether there are any. That takes a second
-/// read-modify-write, which costs a quarter of an insert in a table that fits the cache. Here the release is
-/// a plain store, and waiters poll: they spin a little, then yield, and then queue up in a [`Mutex`], whose
-/// holder alone keeps polling. So when the system has descheduled the holder of a lock and a hundred threads
-/// wait for it, one of them naps and polls, and ninety-nine sleep.
-///
-/// The lock guarantees mutual exclusion, and that some waiter acquires it. It guarantees no order: many
-/// threads may overtake a waiter. It never panics, and its queue allocates only what `parking_lot` keeps for
-/// waiting threads.
-pub(crate) struct Lock {
-    held: AtomicBool,
-    /// The queue of threads that found `held` true several times. The first holds this mutex while
-    /// it polls.
-    queue: Mutex<()>,
-}
-
-/// Exclusive access. Dropping it releases the lock.
-pub(crate) struct LockGuard<'a> {
-    lock: &'a Lock,
-}
-
-impl Lock {
-    pub(crate) fn new() -> Self {
-        Lock { held: AtomicBool::new(false), queue: Mutex::new(()) }
-    }
-
-    #[inline]
-    pub(crate) fn lock(&self) -> LockGuard<'_> {
-        if !self.try_take() {
-            self.wait();
-        }
-        LockGuard { lock: self }
-    }
-
-    /// Acquires the lock if it is free.
-    ///
-    /// No load precedes the compare-and-swap. A load would fetch the cache line for reading, and the swap
-    /// would fetch it again for writing.
-    #[inline]
-    fn try_take(&self) -> bool {
-        // Acquire: pairs with the release of the last holder. Without it, this one may read words from before the last
-        // one's changes.
-        self.held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
-    }
-
-    #[cold]
-    fn wait(&self) {
-        if self.try_for_a_while() {
-            return;
-        }
-        // A thread in this queue may hold locks of lower stripes, while the holder of this lock
-        // waits for locks of higher stripes at most. So the queue adds no cycle to the lock order.
-        let _first_in_line = self.queue.lock();
-        while !self.try_for_a_while() {
-            nap();
-        }
-    }
-
-    fn try_for_a_while(&self) -> bool {
-        let backoff = Backoff::new();
-        loop {
-            if self.try_take() {
-                return true;
-            }
-            if backoff.is_completed() {
-                return false;
-            }
-            backoff.snooze();
-        }
-    }
-}
-
-impl<'a> LockGuard<'a> {
-    /// Returns the lock that is held.
-    pub(crate) fn lock(&self) -> &'a Lock {
-        self.lock
-    }
-}
-
-impl Drop for LockGuard<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        // Release: pairs with the acquire of the next holder.
-        self.lock.held.store(false, Ordering::Release);
     }
 }
 

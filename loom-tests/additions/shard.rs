@@ -7,7 +7,7 @@ use crate::shard::kick::Outcome;
 use crate::shard::Lease;
 use crate::sync::additions::alone;
 use crate::table::stripe::Two;
-use crate::table::ticking::Time;
+use crate::shard::Copied;
 
 impl<'a, L: Lease<'a>> Shard<L> {
     /// Reads the words of a bucket without its lock.
@@ -84,18 +84,18 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Copies the shard with one lock at a time.
-    pub(super) fn copy_one_by_one(self, to: &mut [u64]) -> Result<(i64, Option<Time>), L::Lapsed> {
+    pub(super) fn copy_one_by_one(self, to: &mut [u64]) -> Result<Copied, L::Lapsed> {
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             let locked = self.lock_one(Bucket((word - self.base) as u32))?;
             *copy = self.table.read_locked(&locked, word);
         }
-        Ok((self.all_items(), None))
+        Ok(Copied { items: self.all_items(), time: None })
     }
 
-    pub(super) fn copy_unlocked(self, to: &mut [u64]) -> Result<(i64, Option<Time>), L::Lapsed> {
+    pub(super) fn copy_unlocked(self, to: &mut [u64]) -> Result<Copied, L::Lapsed> {
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             *copy = self.table.read(word);
         }
-        Ok((self.all_items(), None))
+        Ok(Copied { items: self.all_items(), time: None })
     }
 }

@@ -26,7 +26,7 @@ pub mod internals {
     pub use crate::shard::kick::{Copies, Outcome, execute, kick};
     pub use crate::shard::path::{Path, Step, find};
     pub use crate::shard::raw::Known;
-    pub use crate::shard::{Lease, Permanent, Refusal};
+    pub use crate::shard::{Copied, Lease, Permanent, Refusal};
     pub use crate::sync::AtomicU64;
     pub use crate::sync::additions::set_queue_first;
     pub use crate::table::Table;

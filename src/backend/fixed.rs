@@ -1,15 +1,15 @@
 //! The backend of a filter of fixed size: one table that never grows.
 
-use crate::backend::retry::{Block, Loaded, Located, Memory, Room, Shards};
+use crate::backend::retry::{Located, Room, Shards};
 use crate::error::{BuildError, Full, FullKind, NoMemory};
 use crate::layout::geometry::{Geometry, Mixed, Place, Spot};
 use crate::layout::roots::{Parts, Roots, Stagger};
 use crate::layout::sizing::{Layout, rate_at};
 use crate::layout::stamps::{ByStamp, Moment};
 use crate::shard::raw::{Known, RawShard, items_by_stamp};
-use crate::shard::{Permanent, Shard};
+use crate::shard::{Copied, Permanent, Shard};
 use crate::table::Table;
-use crate::table::ticking::Ticking;
+use crate::table::ticking::{Ticking, Time};
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -34,14 +34,13 @@ impl Fixed {
         Table::bytes(&layout.geometry) + ticking
     }
 
-    pub(crate) fn restore(capacity: usize, loaded: Loaded) -> Result<Self, usize> {
-        // A filter of fixed size has one table.
-        let Memory::Table(table) = loaded.memory else { return Err(0) };
+    /// Makes a filter of this table of all shards.
+    pub(crate) fn restore(capacity: usize, table: Table, time: Option<Time>) -> Self {
         let table = table.of_fixed_filter();
-        if let Some((ticking, time)) = table.ticking().zip(loaded.time) {
+        if let Some((ticking, time)) = table.ticking().zip(time) {
             ticking.continue_from(time);
         }
-        Ok(Fixed { table, capacity })
+        Fixed { table, capacity }
     }
 
     /// Returns its shards as roots, which are never split.
@@ -123,12 +122,16 @@ impl Fixed {
         }
     }
 
-    pub(crate) fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
+    pub(crate) fn copy_shard(
+        &self,
+        next: &mut Option<u64>,
+        buckets: &mut [u64],
+    ) -> Option<(u32, Copied)> {
         let index = (*next)?;
         let shard = index as usize;
-        let Ok((items, time)) = Shard::new(&self.table, shard).copy(buckets);
+        let Ok(copied) = Shard::new(&self.table, shard).copy(buckets);
         *next = Some(index + 1).filter(|next| *next < self.geometry().shards() as u64);
-        Some(Block { items, time, ..Block::EMPTY })
+        Some((0, copied))
     }
 
     pub(crate) fn after(&self, next: u64) -> Option<u64> {

@@ -27,15 +27,14 @@ pub(crate) mod retry;
 pub(crate) mod ticks;
 
 use crate::backend::fixed::{Fixed, FixedShards};
-use crate::backend::growing::Growing;
-use crate::backend::growing::GrowingShards;
 use crate::backend::growing::arena::Arena;
-use crate::backend::retry::{Adding, Block, Loaded, Shards, ask, settle};
+use crate::backend::growing::{Growing, GrowingShards};
+use crate::backend::retry::{Adding, Shards, ask, settle};
 use crate::error::{BuildError, Full};
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::{Geometry, Mixed};
 use crate::layout::sizing::Layout;
-use crate::shard::Shard;
+use crate::shard::{Copied, Shard};
 use crate::stats::Stats;
 use crate::sync::RwLockReadGuard;
 use crate::table::ticking::Ticking;
@@ -272,16 +271,6 @@ impl Backend {
         Self::initial_bytes(&Layout { geometry, ..layout.clone() })
     }
 
-    /// Makes the backend of a filter from a file or pieces. The error is the number of bytes that could not
-    /// be allocated.
-    pub(crate) fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
-        if layout.grows {
-            Growing::restore(layout, loaded).map(Backend::Growing)
-        } else {
-            Fixed::restore(layout.capacity, loaded).map(Backend::Fixed)
-        }
-    }
-
     /// Returns what only a growing filter has.
     fn growing(&self) -> Option<&Growing> {
         match self {
@@ -363,10 +352,14 @@ impl Backend {
 /// The shards one by one.
 impl Backend {
     /// Copies the buckets of the shard at the cursor `next`, which is 0 at first, and moves it to the shard that
-    /// follows. Other threads may change the filter between two calls, but for joins of its shards; an item that stays
+    /// follows. Returns the shard's depth and figures. Other threads may change the filter between two calls, but for joins of its shards; an item that stays
     /// in the filter is in exactly one of the copies. (This holds for items. A void lane, which goes to both halves of
     /// a split, may be in two.)
-    pub(crate) fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
+    pub(crate) fn copy_shard(
+        &self,
+        next: &mut Option<u64>,
+        buckets: &mut [u64],
+    ) -> Option<(u32, Copied)> {
         on_either!(self, backend => backend.copy_shard(next, buckets))
     }
 

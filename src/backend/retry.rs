@@ -13,14 +13,11 @@
 //! changed one meanwhile, so some thread always makes progress. The shards of a fixed filter always own their items and
 //! are never split.
 
-use crate::backend::growing::arena::Arena;
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Parts;
 use crate::shard::kick::{Copies, kick};
 use crate::shard::{Lease, Refusal, Shard};
-use crate::table::Table;
-use crate::table::ticking::Time;
 
 /// The shard that owns an item, and the item's place in it.
 pub(crate) type Located<'a, S> = (Shard<<S as Shards<'a>>::Lease>, Place);
@@ -172,43 +169,4 @@ pub(crate) trait Shards<'a>: Copy + Send + Sync {
 
     /// Returns the present number of buckets.
     fn bucket_count(self) -> usize;
-}
-
-/// The figures of a shard that was copied, or that are in its block of a file.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Block {
-    pub depth: u32,
-    /// The number of lanes that are not void, each of which is one item.
-    pub items: i64,
-    /// The [`surplus`](crate::backend::growing::site::Site::surplus) of the shard, in a file of a growing filter.
-    pub surplus: u64,
-    /// The time of the copy, in a filter that forgets.
-    pub time: Option<Time>,
-    /// The checksum of the block, in a file.
-    pub sum: u64,
-}
-
-impl Block {
-    pub(crate) const EMPTY: Block = Block { depth: 0, items: 0, surplus: 0, time: None, sum: 0 };
-}
-
-/// The contents of a file, or of pieces.
-#[doc(hidden)]
-pub(crate) struct Loaded {
-    /// The shards, in the order of their hashes.
-    pub memory: Memory,
-    pub blocks: Vec<Block>,
-    /// The number of items that [void](crate::backend::growing::void) lanes stand for.
-    pub void: u64,
-    pub time: Option<Time>,
-}
-
-/// The memory of all shards.
-#[doc(hidden)]
-pub(crate) enum Memory {
-    /// All shards of this table.
-    Table(Table),
-    /// All shards of these tables that are in use.
-    Arena(Box<Arena>),
 }

@@ -53,6 +53,14 @@ use std::convert::Infallible;
 use std::fmt::Debug;
 use std::ops::Deref;
 
+/// The figures of a shard at the moment of its copy.
+pub(crate) struct Copied {
+    /// The number of items that the stripes count: of lanes that are not void.
+    pub items: i64,
+    /// The time, in a filter that forgets.
+    pub time: Option<Time>,
+}
+
 /// A shard for which there is a lease.
 #[derive(Clone, Copy)]
 pub(crate) struct Shard<L>(pub L);
@@ -139,13 +147,12 @@ impl<'a, L: Lease<'a>> Shard<L> {
         Ok(locked)
     }
 
-    /// Copies all words as they are at one moment. Returns the number of items that the stripes count at that moment,
-    /// and its time, if the filter forgets.
-    pub(crate) fn copy(self, to: &mut [u64]) -> Result<(i64, Option<Time>), L::Lapsed> {
+    /// Copies all words as they are at one moment.
+    pub(crate) fn copy(self, to: &mut [u64]) -> Result<Copied, L::Lapsed> {
         let locked = self.lock_all()?;
         let time = self.ticking().map(|ticking| self.swept_time(&locked, ticking).0);
         self.copy_words(&locked, to);
-        Ok((self.all_items(), time))
+        Ok(Copied { items: self.all_items(), time })
     }
 }
 

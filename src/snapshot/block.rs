@@ -12,12 +12,12 @@
 //! the items of earlier blocks have become older, and some have expired.
 
 use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
-use crate::backend::retry::Block;
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Geometry;
 use crate::layout::shrinking::Shrinking;
 use crate::layout::sizing::Layout;
 use crate::layout::stamps::{AgeShift, Moment};
+use crate::shard::Copied;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, TIME_WORDS, block_bytes, unseal,
@@ -25,6 +25,29 @@ use crate::snapshot::format::{
 use crate::table::ticking::Time;
 use std::ops::BitOr;
 use xxhash_rust::xxh3::Xxh3;
+
+/// The figures of a shard that was copied, or that are in its block of a file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Block {
+    pub depth: u32,
+    /// The number of lanes that are not void, each of which is one item.
+    pub items: i64,
+    /// The [`surplus`](crate::backend::growing::site::Site::surplus) of the shard, in a file of a growing filter.
+    pub surplus: u64,
+    /// The time of the copy, in a filter that forgets.
+    pub time: Option<Time>,
+    /// The checksum of the block, in a file.
+    pub sum: u64,
+}
+
+impl Block {
+    pub(crate) const EMPTY: Block = Block { depth: 0, items: 0, surplus: 0, time: None, sum: 0 };
+
+    /// Makes the figures of a shard that was copied, without those that its words tell.
+    pub(crate) fn new(depth: u32, Copied { items, time }: Copied) -> Self {
+        Block { depth, items, time, ..Block::EMPTY }
+    }
+}
 
 /// Parses and validates the blocks of one filter.
 pub(crate) struct BlockReader {

@@ -6,12 +6,11 @@
 //! promises more than it has, it may kill the process instead, as blocks are read.)
 
 use crate::backend::Backend;
-use crate::backend::retry::Block;
 use crate::disk::DiskError;
 use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::PersistentHasher;
 use crate::shard::raw::RawShard;
-use crate::snapshot::block::{BlockReader, Totals, UNITS};
+use crate::snapshot::block::{Block, BlockReader, Totals, UNITS};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{
     END_WORDS, End, HEADER_WORDS, MAGIC, block_bytes, buckets_in, bytes_of,

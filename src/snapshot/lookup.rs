@@ -5,7 +5,6 @@
 //! first leads there: a bit says so from then on. A block is read with a system call, not through the mapping: one call
 //! reads all of it from the disk, and an error of the disk is an error here.
 
-use crate::backend::retry::Block;
 #[cfg(all(unix, not(any(loom, shuttle))))]
 use crate::disk::mapping::Mapping;
 use crate::error::{NoMemory, reserve, zeros};
@@ -16,7 +15,7 @@ use crate::layout::roots::{Position, Roots};
 use crate::layout::shrinking::Shrinking;
 use crate::layout::sizing::Layout;
 use crate::layout::stamps::AgeShift;
-use crate::snapshot::block::{BlockReader, Totals, UNITS, age_shift};
+use crate::snapshot::block::{Block, BlockReader, Totals, UNITS, age_shift};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{BLOCK_HEAD, End, TIME_WORDS};
 use crate::snapshot::header::Header;

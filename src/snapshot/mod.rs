@@ -9,8 +9,6 @@
 //! * [`lookup`] answers from a file that is not loaded, and that all processes share.
 //! * [`journals`] finds the changes that a file lacks, beside it.
 //! * [`error`] has the error of all of these.
-//!
-//! The types that backends and files share are in [`backend::retry`](crate::backend::retry).
 
 pub(crate) mod block;
 pub(crate) mod error;

@@ -13,15 +13,15 @@
 //!   and they all move there.
 
 use crate::backend::Backend;
+use crate::backend::fixed::Fixed;
 use crate::backend::growing::arena::Arena;
-use crate::backend::growing::bytes_beside;
 use crate::backend::growing::site::Site;
-use crate::backend::retry::{Block, Loaded, Memory};
+use crate::backend::growing::{Growing, bytes_beside};
 use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::PersistentHasher;
 use crate::layout::sizing::Layout;
 use crate::shard::raw::RawShard;
-use crate::snapshot::block::{BlockReader, Totals, age_shift, from_here};
+use crate::snapshot::block::{Block, BlockReader, Totals, age_shift, from_here};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, buckets_in, bytes_of};
 use crate::snapshot::header::{Header, check_fits, is_snapshot};
@@ -363,6 +363,14 @@ impl Source<'_> {
     }
 }
 
+/// The memory of all shards.
+enum Memory {
+    /// All shards of this table.
+    Table(Table),
+    /// All shards of these tables that are in use.
+    Tables(Box<Arena>),
+}
+
 /// The shards of a filter that have been read so far.
 pub(crate) struct Gathered {
     /// Where they are, unless they wait.
@@ -385,7 +393,7 @@ impl Gathered {
             false => Some(Memory::Table(table_of(layout, shards)?)),
             true => {
                 let tables = Arena::for_shards(&layout.geometry, shards).map_err(NoMemory)?;
-                Some(Memory::Arena(Box::new(tables)))
+                Some(Memory::Tables(Box::new(tables)))
             }
         };
         Ok(Self::new(memory))
@@ -401,7 +409,7 @@ impl Gathered {
             false => Memory::Table(table),
             true => {
                 let tables = Arena::restore(layout.geometry.shards(), table, blocks.len());
-                Memory::Arena(Box::new(tables.map_err(NoMemory)?))
+                Memory::Tables(Box::new(tables.map_err(NoMemory)?))
             }
         };
         Ok(Gathered { blocks, ..Self::new(Some(memory)) })
@@ -420,7 +428,7 @@ impl Gathered {
             Some(Memory::Table(table)) => {
                 RawShard::new(table, self.blocks.len()).fill(buckets, block.items);
             }
-            Some(Memory::Arena(tables)) => {
+            Some(Memory::Tables(tables)) => {
                 let site = take(tables, layout, self.deepest);
                 let site = site.ok_or_else(|| NoMemory::for_values::<u64>(buckets.len()))?;
                 site.shard().fill(buckets, block.items);
@@ -476,7 +484,7 @@ impl Gathered {
                     }
                 }
             }
-            Memory::Arena(tables) => {
+            Memory::Tables(tables) => {
                 for ((_, site), block) in tables.sites_from(0).zip(&mut self.blocks) {
                     bring(site.shard(), block)?;
                     site.surplus_gauge().set(block.surplus);
@@ -484,8 +492,16 @@ impl Gathered {
             }
         }
         let time = time.map(from_here);
-        let loaded = Loaded { memory, blocks: self.blocks, void, time };
-        Backend::restore(layout, loaded).map_err(NoMemory)
+        match memory {
+            Memory::Table(table) => {
+                Ok(Backend::Fixed(Fixed::restore(layout.capacity, table, time)))
+            }
+            Memory::Tables(tables) => {
+                let depths = self.blocks.iter().map(|block| block.depth);
+                let growing = Growing::restore(layout, tables, depths, (void, time));
+                growing.map(Backend::Growing).map_err(NoMemory)
+            }
+        }
     }
 }
 
@@ -522,11 +538,11 @@ fn copied(backend: &Backend, mut go_on: impl FnMut()) -> Result<Backend, NoMemor
     let mut copy = Gathered::begin(&layout, backend.shards())?;
     let mut buckets = zeros(layout.geometry.words())?;
     let (mut next, mut time) = (Some(0), None);
-    while let Some(block) = backend.copy_shard(&mut next, &mut buckets) {
+    while let Some((depth, copied)) = backend.copy_shard(&mut next, &mut buckets) {
         // The items of a fixed filter's shard are its taken lanes, which need not be counted again.
         let surplus = if layout.grows { reader.block(&buckets).surplus } else { 0 };
-        copy.add(&layout, Block { surplus, ..block }, &buckets)?;
-        time = block.time;
+        time = copied.time;
+        copy.add(&layout, Block { surplus, ..Block::new(depth, copied) }, &buckets)?;
         go_on();
     }
     copy.finish(layout, &reader, (backend.void_items(), time))

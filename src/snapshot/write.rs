@@ -18,13 +18,12 @@
 //! part, and the dump has to begin again.
 
 use crate::backend::Backend;
-use crate::backend::retry::Block;
 use crate::error::{reserve, zeros};
 use crate::hash::HashedBy;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Position;
 use crate::layout::sizing::Layout;
-use crate::snapshot::block::{BlockReader, Totals, UNITS, words_of};
+use crate::snapshot::block::{Block, BlockReader, Totals, UNITS, words_of};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, PIECE_MAGIC, block_bytes, buckets_in, seal,
@@ -132,8 +131,9 @@ impl<'a> Saving<'a> {
 
     /// Copies the next shard. Returns where it ended, or `None` for the last hash.
     pub(crate) fn copy(&mut self) -> Option<Mixed> {
-        self.copied =
-            self.backend.copy_shard(&mut self.next, &mut self.block[buckets_in(&self.layout)]);
+        let buckets = &mut self.block[buckets_in(&self.layout)];
+        let copied = self.backend.copy_shard(&mut self.next, buckets);
+        self.copied = copied.map(|(depth, copied)| Block::new(depth, copied));
         self.next.map(|next| self.backend.hash_in(next))
     }
 

@@ -257,7 +257,7 @@ impl Union {
         let mut next = Some(0);
         while let Some(start) = next {
             let mut words = zeros(layout.geometry.words())?;
-            let Some(copied) = other.copy_shard(&mut next, &mut words) else { break };
+            let Some((depth, copied)) = other.copy_shard(&mut next, &mut words) else { break };
             // After the copy: if there is none now, no void lane of the copy stands for an item.
             self.void_there = other.void_items();
             let ages = ages.zip(copied.time).map(|(ages, there)| {
@@ -269,7 +269,7 @@ impl Union {
                 ages.erase_expired(&mut words, lanes);
                 ages
             });
-            let (start, depth) = (other.hash_in(start), copied.depth);
+            let start = other.hash_in(start);
             let incoming = Incoming { start, depth, words, lanes, ages, done: 0 };
             match backend {
                 Backend::Fixed(fixed) => self.merge_into_fixed(fixed, incoming)?,

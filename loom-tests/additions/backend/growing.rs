@@ -2,7 +2,8 @@
 
 use crate::backend::growing::Growing;
 use crate::backend::growing::site::{Entry, Site};
-use crate::backend::retry::{Block, Room};
+use crate::backend::retry::Room;
+use crate::shard::Copied;
 use crate::error::Full;
 use crate::layout::geometry::Mixed;
 use std::cell::RefCell;
@@ -58,7 +59,7 @@ impl Growing {
         &self,
         next: &mut Option<u64>,
         buckets: &mut [u64],
-    ) -> Option<Block> {
+    ) -> Option<(u32, Copied)> {
         let hash = (*next)?;
         if hash == 0 {
             let shards = self.directory.shards();
@@ -72,6 +73,6 @@ impl Growing {
         shard.copy_words(&locked, buckets);
         let (items, time) = (shard.all_items(), self.ticking().map(|it| it.time().0));
         *next = end;
-        Some(Block { depth: entry.depth(), items, time, ..Block::EMPTY })
+        Some((entry.depth(), Copied { items, time }))
     }
 }

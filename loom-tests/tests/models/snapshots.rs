@@ -23,8 +23,8 @@ impl Saved {
         let mut next = Some(0);
         let copies = std::iter::from_fn(|| {
             let mut buckets = [0; 8];
-            let copied = backend.copy_shard(&mut next, &mut buckets)?;
-            Some(Saved { depth: copied.depth, items: copied.items, buckets })
+            let (depth, copied) = backend.copy_shard(&mut next, &mut buckets)?;
+            Some(Saved { depth, items: copied.items, buckets })
         });
         // More shards than any model has, so that a faulty save ends, too.
         copies.take(16).collect()

@@ -100,8 +100,7 @@ use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, Mixed, SHARD_STRIPES};
 use crate::layout::shrinking::Shrinking;
 use crate::layout::sizing::{rate_of_a_lane, unsplit_load};
-use crate::shard::raw::AllLocks;
-use crate::shard::{Lease, Shard};
+use crate::shard::raw::{AllLocks, RawShard};
 use crate::table::stripe::StripeSet;
 
 /// The number of items that may be moved to find a place for one.
@@ -138,10 +137,10 @@ impl Whole {
     }
 
     /// Finds places for the items of both shards. Returns `false` if some item has none.
-    pub(crate) fn find_places<'a, L: Lease<'a>>(
+    pub(crate) fn find_places(
         &mut self,
-        (lower, lower_locked): (Shard<L>, &AllLocks<'_>),
-        (upper, upper_locked): (Shard<L>, &AllLocks<'_>),
+        (lower, lower_locked): (RawShard<'_>, &AllLocks<'_>),
+        (upper, upper_locked): (RawShard<'_>, &AllLocks<'_>),
         shrinking: &Shrinking,
     ) -> bool {
         for (whole, bucket) in self.words.iter_mut().zip(lower.buckets()) {
@@ -194,10 +193,10 @@ impl Whole {
 
     /// Stores the whole in the lower shard. `publish` stores the entry
     /// and the figures. After that, the upper shard is out of use, though its words are still there.
-    pub(crate) fn store<'a, L: Lease<'a>>(
+    pub(crate) fn store(
         &self,
-        (lower, lower_locked): (Shard<L>, &AllLocks<'_>),
-        (upper, upper_locked): (Shard<L>, &AllLocks<'_>),
+        (lower, lower_locked): (RawShard<'_>, &AllLocks<'_>),
+        (upper, upper_locked): (RawShard<'_>, &AllLocks<'_>),
         counted: i64,
         publish: impl FnOnce(),
     ) {
@@ -288,7 +287,8 @@ impl Growing {
         let _no_copy = self.copying.try_write()?;
         let lower_locked = in_lower.lock_all().ok()?;
         let upper_locked = in_upper.lock_all().ok()?;
-        let (lower_half, upper_half) = ((in_lower, &lower_locked), (in_upper, &upper_locked));
+        let lower_half = (in_lower.raw, &lower_locked);
+        let upper_half = (in_upper.raw, &upper_locked);
         let fit = are_few()
             && sites.iter().all(|site| site.void_lanes(shrinking, None) == 0)
             && self.directory.allows_join()

@@ -34,16 +34,16 @@ use crate::backend::growing::directory::{Directory, SeenEntry, ShardsOfDepth};
 use crate::backend::growing::lease::{Shared, UntilSplit, WasSplit};
 use crate::backend::growing::site::Site;
 use crate::backend::growing::void::VoidItems;
-use crate::backend::retry::{Block, Loaded, Located, Memory, Room, Shards};
+use crate::backend::retry::{Located, Room, Shards};
 use crate::error::{self, BuildError, BuildErrorKind, Full};
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::{Parts, Position};
 use crate::layout::sizing::{Layout, rate_of_a_lane};
 use crate::layout::stamps::{ByStamp, Moment};
-use crate::shard::Shard;
 use crate::shard::raw::{Known, items_by_stamp};
+use crate::shard::{Copied, Shard};
 use crate::sync::{Gauge, Mutex, RwLock, RwLockReadGuard};
-use crate::table::ticking::{Goal, Ticking};
+use crate::table::ticking::{Goal, Ticking, Time};
 use std::ops::Range;
 
 /// The number of shards from which the rate is estimated, if there are more: a power of two.
@@ -99,19 +99,20 @@ impl Growing {
         layout.own_bytes + bytes_beside(layout) + Arena::bytes(&layout.geometry) + directory
     }
 
-    /// Makes the shards of a file or of pieces. The error is the number of bytes that could not be allocated.
-    pub(crate) fn restore(layout: Layout, loaded: Loaded) -> Result<Self, usize> {
-        let Loaded { memory: Memory::Arena(tables), blocks, void, time } = loaded else {
-            return Err(0);
-        };
-        let depths = blocks.iter().map(|block| block.depth);
+    /// Makes a filter of all shards that are in use in these tables, which have these depths. The error is the number of bytes that could not be allocated.
+    pub(crate) fn restore(
+        layout: Layout,
+        tables: Box<Arena>,
+        depths: impl Iterator<Item = u32> + Clone,
+        (void, time): (u64, Option<Time>),
+    ) -> Result<Self, usize> {
         let directory = Directory::restore(layout.roots(), &tables, depths);
         let directory = directory.ok_or(tables.heap_bytes())?;
-        let sharded = Self::with(layout, directory, tables, void);
-        if let Some((ticking, time)) = sharded.ticking().zip(time) {
+        let growing = Self::with(layout, directory, tables, void);
+        if let Some((ticking, time)) = growing.ticking().zip(time) {
             ticking.continue_from(time);
         }
-        Ok(sharded)
+        Ok(growing)
     }
 
     /// Makes the backend of the shards that are in use in these tables, with their figures. Their void lanes stand for
@@ -258,14 +259,17 @@ impl Growing {
         void.limit(0);
     }
 
-    pub(crate) fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Block> {
+    pub(crate) fn copy_shard(
+        &self,
+        next: &mut Option<u64>,
+        buckets: &mut [u64],
+    ) -> Option<(u32, Copied)> {
         loop {
             let seen = self.directory.look_up(Mixed((*next)?));
             // If the shard has been split meanwhile, its halves are copied one after the other.
-            let copied = self.shard(seen).copy(buckets);
-            if let Ok((items, time)) = copied {
+            if let Ok(copied) = self.shard(seen).copy(buckets) {
                 *next = self.directory.end(seen).map(|hash| hash.0);
-                return Some(Block { depth: seen.depth(), items, time, ..Block::EMPTY });
+                return Some((seen.depth(), copied));
             }
         }
     }
@@ -343,6 +347,12 @@ impl Growing {
         if let Some(_alone) = self.joins.try_lock() {
             self.join_alone(0, usize::MAX);
         }
+    }
+
+    /// Splits the shard of this item, whatever its load. Returns whether it was possible.
+    #[cfg(all(unix, feature = "durable"))]
+    pub(crate) fn split_shard_of(&self, hash: Mixed) -> bool {
+        self.split_for_all(self.shard(self.directory.look_up(hash))).is_ok()
     }
 }
 

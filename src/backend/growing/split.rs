@@ -330,10 +330,4 @@ impl Growing {
         tables.take_into_use(spare);
         Ok((spare.site, locked))
     }
-
-    /// Splits the shard of this item, whatever its load. Returns whether it was possible.
-    #[cfg(all(unix, feature = "durable"))]
-    pub(crate) fn split_shard_of(&self, hash: crate::layout::geometry::Mixed) -> bool {
-        self.split_for_all(self.shard(self.directory.look_up(hash))).is_ok()
-    }
 }

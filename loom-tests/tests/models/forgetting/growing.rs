@@ -172,7 +172,7 @@ fn a_writer_sweeps_while_a_shard_is_split() {
 fn a_shard_is_copied_while_a_tick_passes() {
     let copy: fn(&Grove, &[Mixed; 2]) = |grove, _| {
         let (mut next, mut buckets) = (Some(0), [0; 8]);
-        let copied = grove.backend.copy_shard(&mut next, &mut buckets).expect("a shard");
+        let (_, copied) = grove.backend.copy_shard(&mut next, &mut buckets).expect("a shard");
         let left = usize::from(copied.time.expect("that it forgets").tick == 2);
         let in_copy = buckets.map(|word| lanes::<false, true>().taken(word).count()).iter().sum();
         let found = (copied.items, in_copy);

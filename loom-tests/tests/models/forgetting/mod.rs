@@ -5,7 +5,9 @@ mod growing;
 use crate::mutants::alone;
 use crate::toy::{Kick, Model, Toy, Winners};
 use crate::wide::with_tail;
-use koel_under_loom::internals::{Bucket, Clock, Copies, Mixed, Moment, Place, Ticking, execute};
+use koel_under_loom::internals::{
+    Bucket, Clock, Copied, Copies, Mixed, Moment, Place, Ticking, execute,
+};
 
 const LOST: &str = "an item within its window is lost";
 const STILL_THERE: &str = "an item that expired is still there";
@@ -376,7 +378,7 @@ fn a_shard_is_copied_while_a_tick_passes() {
         |toy| expiring(toy, 0),
         &[tick_whole, |toy, _| {
             let mut buckets = [0; 8];
-            let Ok((items, time)) = toy.shard().copy(&mut buckets);
+            let Ok(Copied { items, time }) = toy.shard().copy(&mut buckets);
             let is_first = time.expect("that it forgets").tick == 2;
             let copied = (items, buckets.iter().any(|word| *word != 0));
             assert_eq!(copied, (i64::from(is_first), is_first), "{NOT_OF_ITS_TIME}");

@@ -164,7 +164,7 @@
 //! Single files are for all layers: `error.rs`, `hash.rs`, `stats.rs`, `window.rs`, and `sync.rs`, which has the atomics
 //! of the standard library or of a checker.
 //!
-//! `unsafe` is in `table/{memory,lock}.rs` and `backend/growing/{arena,site}.rs`, and, in one place each (but for what
+//! `unsafe` is in `table/{memory,locked}.rs` and `backend/growing/{arena,site}.rs`, and, in one place each (but for what
 //! only a checker compiles), in `durable/keeper.rs`, `disk/mapping.rs` and `sync.rs`.
 //!
 //! An ordering of an atomic says at its line what it pairs with; those of the seqlock, which several files share, are

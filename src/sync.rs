@@ -215,11 +215,59 @@ mod imp {
     }
 }
 
-/// Loads of words that only the holder of a lock writes, and a value that only that holder reaches.
+/// Loads of words that only the holder of a lock writes.
 #[cfg(not(loom))]
 mod owned {
     use super::*;
 
+    /// Loads a word that only the holder of a lock writes. The caller is that holder, or keeps others from writing.
+    #[inline]
+    pub(crate) fn read_owned(word: &AtomicU64) -> u64 {
+        word.load(Ordering::Relaxed)
+    }
+
+    /// Loads a count that only the holder of a lock writes. The caller is that holder.
+    #[inline]
+    pub(crate) fn read_owned_u32(word: &AtomicU32) -> u32 {
+        word.load(Ordering::Relaxed)
+    }
+
+    /// Loads a pointer that only the holder of a lock writes. The caller is that holder.
+    #[inline]
+    pub(crate) fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
+        word.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(loom)]
+mod owned {
+    use super::*;
+
+    #[allow(unsafe_code)]
+    pub(crate) fn read_owned(word: &AtomicU64) -> u64 {
+        // SAFETY: loom itself checks this, and panics if a store is not ordered before the load.
+        unsafe { word.unsync_load() }
+    }
+
+    #[allow(unsafe_code)]
+    pub(crate) fn read_owned_u32(word: &AtomicU32) -> u32 {
+        // SAFETY: as above.
+        unsafe { word.unsync_load() }
+    }
+
+    #[allow(unsafe_code)]
+    pub(crate) fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
+        // SAFETY: as above.
+        unsafe { word.unsync_load() }
+    }
+}
+
+#[cfg(loom)]
+pub(crate) use loom::cell::{MutPtr, UnsafeCell};
+
+/// A value that only the holder of a lock reaches.
+#[cfg(all(unix, feature = "durable", not(loom)))]
+mod cell {
     pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
     impl<T> UnsafeCell<T> {
@@ -246,46 +294,6 @@ mod owned {
             unsafe { &mut *self.0 }
         }
     }
-
-    /// Loads a word that only the holder of a lock writes. The caller is that holder, or keeps others from writing.
-    #[inline]
-    pub(crate) fn read_owned(word: &AtomicU64) -> u64 {
-        word.load(Ordering::Relaxed)
-    }
-
-    /// Loads a count that only the holder of a lock writes. The caller is that holder.
-    #[inline]
-    pub(crate) fn read_owned_u32(word: &AtomicU32) -> u32 {
-        word.load(Ordering::Relaxed)
-    }
-
-    /// Loads a pointer that only the holder of a lock writes. The caller is that holder.
-    #[inline]
-    pub(crate) fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
-        word.load(Ordering::Relaxed)
-    }
 }
-
-#[cfg(loom)]
-mod owned {
-    use super::*;
-    pub(crate) use loom::cell::{MutPtr, UnsafeCell};
-
-    #[allow(unsafe_code)]
-    pub(crate) fn read_owned(word: &AtomicU64) -> u64 {
-        // SAFETY: loom itself checks this, and panics if a store is not ordered before the load.
-        unsafe { word.unsync_load() }
-    }
-
-    #[allow(unsafe_code)]
-    pub(crate) fn read_owned_u32(word: &AtomicU32) -> u32 {
-        // SAFETY: as above.
-        unsafe { word.unsync_load() }
-    }
-
-    #[allow(unsafe_code)]
-    pub(crate) fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
-        // SAFETY: as above.
-        unsafe { word.unsync_load() }
-    }
-}
+#[cfg(all(unix, feature = "durable", not(loom)))]
+pub(crate) use cell::{MutPtr, UnsafeCell};

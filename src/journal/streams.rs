@@ -35,7 +35,7 @@
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::lock::{Locked, LockedGuard};
+use crate::table::locked::{Locked, LockedGuard};
 
 /// The number of streams: many more than threads, so that two threads seldom need the same one.
 pub(crate) const STREAMS: usize = if SMALL { 2 } else { 256 };

@@ -1,7 +1,6 @@
-//! The lock of a stripe and of a stream, and a value behind it.
+//! The lock of a stripe, and of a stream.
 
-use crate::sync::{AtomicBool, Backoff, MutPtr, Mutex, Ordering, UnsafeCell, nap};
-use std::ops::{Deref, DerefMut};
+use crate::sync::{AtomicBool, Backoff, Mutex, Ordering, nap};
 
 /// A lock: one compare-and-swap to take, one store to release.
 ///
@@ -77,6 +76,16 @@ impl Lock {
     }
 }
 
+impl Lock {
+    /// Returns whether a thread holds the lock. If none does, all that earlier holders did is visible.
+    #[cfg(any(loom, all(unix, feature = "durable")))]
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        // Acquire: pairs with the release of the last holder.
+        self.held.load(Ordering::Acquire)
+    }
+}
+
 impl<'a> LockGuard<'a> {
     /// Returns the lock that is held.
     pub(crate) fn lock(&self) -> &'a Lock {
@@ -89,65 +98,5 @@ impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
         // Release: pairs with the acquire of the next holder.
         self.lock.held.store(false, Ordering::Release);
-    }
-}
-
-/// A value that only the holder of its lock reaches.
-pub(crate) struct Locked<T> {
-    lock: Lock,
-    value: UnsafeCell<T>,
-}
-
-// SAFETY: one thread at a time has the value, which is the holder of the lock.
-#[allow(unsafe_code)]
-unsafe impl<T: Send> Sync for Locked<T> {}
-
-impl<T> Locked<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Locked { lock: Lock::new(), value: UnsafeCell::new(value) }
-    }
-
-    #[inline]
-    pub(crate) fn lock(&self) -> LockedGuard<'_, T> {
-        let lock = self.lock.lock();
-        LockedGuard { value: self.value.get_mut(), _lock: lock }
-    }
-
-    /// Returns whether a thread holds the lock. If none does, all that earlier holders did is visible.
-    #[inline]
-    pub(crate) fn is_held(&self) -> bool {
-        // Acquire: pairs with the release of the last holder.
-        self.lock.held.load(Ordering::Acquire)
-    }
-}
-
-/// Exclusive access to a value. Dropping it releases the lock.
-pub(crate) struct LockedGuard<'a, T> {
-    /// Dropped before the lock is released.
-    value: MutPtr<T>,
-    _lock: LockGuard<'a>,
-}
-
-impl<T> Deref for LockedGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: the guard has the lock, so no other thread reaches the value, and this one borrows it from the guard.
-        #[allow(unsafe_code)]
-        unsafe {
-            self.value.deref()
-        }
-    }
-}
-
-impl<T> DerefMut for LockedGuard<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above.
-        #[allow(unsafe_code)]
-        unsafe {
-            self.value.deref()
-        }
     }
 }

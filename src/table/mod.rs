@@ -14,6 +14,8 @@
 //! first and read after it.
 
 pub(crate) mod lock;
+#[cfg(any(loom, all(unix, feature = "durable")))]
+pub(crate) mod locked;
 pub(crate) mod memory;
 pub(crate) mod stripe;
 pub(crate) mod ticking;

@@ -111,9 +111,10 @@ pub fn of_claim(error: &SnapshotError, path: &Path) -> PyErr {
     }
 }
 
-/// A new filter cannot be built.
-pub fn of_build(kind: BuildErrorKind, plan: &Plan) -> PyErr {
-    let Plan { rate, max_bytes, .. } = *plan;
+/// A new filter cannot be built. `least` is the least rate, if that is why.
+pub fn of_build(kind: BuildErrorKind, least: Option<f64>, plan: &Plan) -> PyErr {
+    let Plan { max_bytes, .. } = *plan;
+    let rate = plan.rate.unwrap_or(koel::Plan::SEEN_SET_RATE);
     let items = plan.capacity.map_or(String::new(), |items| format!(" for capacity={items}"));
     PyValueError::new_err(match kind {
         BuildErrorKind::OutOfMemory => {
@@ -125,7 +126,9 @@ pub fn of_build(kind: BuildErrorKind, plan: &Plan) -> PyErr {
         BuildErrorKind::RateTooSmall => {
             let how =
                 if plan.capacity.is_some() { "" } else { ", or a capacity, which allows for less" };
-            format!("rate={rate:e} is out of reach: pass {:.1e} or more{how}", plan.least_rate())
+            let least =
+                least.map_or(String::new(), |least| format!(": pass {least:.1e} or more{how}"));
+            format!("rate={rate:e} is out of reach{least}")
         }
         BuildErrorKind::CapacityOverflow => {
             format!("a filter{items} is larger than any memory: pass a smaller capacity")

@@ -2,7 +2,7 @@
 
 use crate::errors;
 use crate::own::Own;
-use crate::plan::{DEFAULT_RATE, Plan};
+use crate::plan::Plan;
 use crate::set::{self, Durable};
 use koel::{
     DurableError, DurableErrorKind, DurableFilter, DurableOptions, PersistentHasher, SnapshotFile,
@@ -35,9 +35,8 @@ pub struct Asked {
 
 impl Asked {
     fn plan(&self) -> Plan {
-        let Asked { capacity, remembers, seed, .. } = *self;
-        let max_bytes = self.max_bytes.unwrap_or(usize::MAX);
-        Plan { rate: self.rate.unwrap_or(DEFAULT_RATE), capacity, remembers, max_bytes, seed }
+        let Asked { rate, capacity, remembers, seed, .. } = *self;
+        Plan { rate, capacity, remembers, max_bytes: self.max_bytes.unwrap_or(usize::MAX), seed }
     }
 
     /// Builds a filter in memory.
@@ -45,7 +44,9 @@ impl Asked {
         check_refresh(self.remembers.is_some(), self.refresh)?;
         let plan = self.plan();
         let built = py.detach(|| plan.build());
-        built.map(Own::in_memory).map_err(|error| errors::of_build(error.kind(), &plan))
+        built
+            .map(Own::in_memory)
+            .map_err(|error| errors::of_build(error.kind(), error.least_rate(), &plan))
     }
 
     /// Opens the filter of a file, or makes it if it is not there. Waits so long for another process.
@@ -66,7 +67,9 @@ impl Asked {
                 }
                 Err(error) => {
                     return Err(match error.kind() {
-                        DurableErrorKind::Build(kind) => errors::of_build(kind, &self.plan()),
+                        DurableErrorKind::Build(kind) => {
+                            errors::of_build(kind, error.least_rate(), &self.plan())
+                        }
                         _ => errors::of_durable(&error, Some(path)),
                     });
                 }

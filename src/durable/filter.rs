@@ -11,7 +11,7 @@ use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::{self, Batch, Item, Sorted};
 use crate::hash::{Key, PersistentHasher, Prehashed, StableHash};
 use crate::journal::streams::{Change, MAX_RESERVED, STREAMS, Streams};
-use crate::journal::write::Writer;
+use crate::journal::writer::Writer;
 use crate::layout::geometry::Mixed;
 use crate::snapshot::{SaveReport, SnapshotError};
 use crate::stats::Stats;

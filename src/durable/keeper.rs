@@ -10,7 +10,7 @@ use crate::durable::error::{DurableError, DurableErrorKind};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::hash::HashedBy;
 use crate::journal::streams::Streams;
-use crate::journal::write::Writer;
+use crate::journal::writer::Writer;
 use crate::snapshot::error::SnapshotError;
 use parking_lot::{Condvar, Mutex};
 use std::io;

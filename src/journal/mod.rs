@@ -5,6 +5,6 @@ pub(crate) mod streams;
 #[cfg(not(loom))]
 pub(crate) mod format;
 #[cfg(not(loom))]
-pub(crate) mod read;
+pub(crate) mod reader;
 #[cfg(not(loom))]
-pub(crate) mod write;
+pub(crate) mod writer;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 #[cfg(all(unix, feature = "durable"))]
-use crate::journal::read::Reader;
+use crate::journal::reader::Reader;
 
 /// Returns the beginning of the names of a state's journals. A long name of a state is replaced by its hash.
 pub(crate) fn journals_begin(state: &OsStr) -> OsString {

@@ -169,21 +169,30 @@ impl Journals {
                 next.keep();
             }
             placed?;
-            self.finish(streams)
+            self.adopt_next(streams);
+            self.remove_old()
         };
         made().map_err(|error: SnapshotError| error.of_file(&self.state))
     }
 
-    /// Does the last steps of a checkpoint, from C5 on, if they are not done.
+    /// Does what is left of the last checkpoint, from C5 on.
     fn finish(&self, streams: &Streams<Writer>) -> Result<(), SnapshotError> {
         if self.files.lock().next.is_some() {
             sync_folder_of(&self.state).map_err(DiskError::not_synced)?;
-            streams.adopt_next();
-            let Files { current, next, old } = &mut *self.files.lock();
-            if let Some(next) = next.take() {
-                *old = Some(std::mem::replace(current, next).path().to_path_buf());
-            }
+            self.adopt_next(streams);
         }
+        self.remove_old()
+    }
+
+    fn adopt_next(&self, streams: &Streams<Writer>) {
+        streams.adopt_next();
+        let Files { current, next, old } = &mut *self.files.lock();
+        if let Some(next) = next.take() {
+            *old = Some(std::mem::replace(current, next).path().to_path_buf());
+        }
+    }
+
+    fn remove_old(&self) -> Result<(), SnapshotError> {
         let old = self.files.lock().old.clone();
         if let Some(old) = old {
             self.check_claim()?;

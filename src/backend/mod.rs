@@ -18,7 +18,7 @@
 //!    the shard and the two buckets: by arithmetic, or [through the directory](growing).
 //! 3. The shard looks for room, locks, and fills a lane (`shard/write.rs`). All of this is inlined where it is called.
 //! 4. If both buckets are full, or the shard has been split or joined meanwhile, [`settle`] goes on: it finds the shard
-//!    again, and [kicks](mod@crate::shard::kick) other items out of the way. If there is no path for them, the shard is
+//!    again, and [kicks](mod@crate::guide::kick) other items out of the way. If there is no path for them, the shard is
 //!    split, and the item is tried again, or refused.
 
 pub(crate) mod fixed;

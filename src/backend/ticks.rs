@@ -1,6 +1,6 @@
 //! Ticks of a filter that forgets: how they begin, and who passes them through the filter.
 //!
-//! [`sweep`](mod@crate::shard::sweep) says what a tick does to a shard, and [`ticking`](crate::table::ticking) in which
+//! [`sweep`](mod@crate::guide::sweep) says what a tick does to a shard, and [`ticking`](crate::table::ticking) in which
 //! order it passes through the segments of all shards.
 //!
 //! # Growing filters

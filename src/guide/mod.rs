@@ -22,8 +22,6 @@
 #[cfg(doc)]
 pub use crate::backend::growing::{join, split};
 #[cfg(doc)]
-pub use crate::shard::{kick, sweep};
-#[cfg(doc)]
 pub use crate::snapshot::format;
 
 #[doc = include_str!("rates.md")]
@@ -46,3 +44,9 @@ pub mod progress {}
 
 #[doc = include_str!("design.md")]
 pub mod design {}
+
+#[doc = include_str!("kick.md")]
+pub mod kick {}
+
+#[doc = include_str!("sweep.md")]
+pub mod sweep {}

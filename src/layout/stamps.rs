@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Lookups ignore stamps: fingerprints are [compared](Lanes) without them. (Comparing them too takes a quarter more
-//! instructions.) Expired items are erased when a tick passes; see [`sweep`](mod@crate::shard::sweep).
+//! instructions.) Expired items are erased when a tick passes; see [`sweep`](mod@crate::guide::sweep).
 
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 

@@ -83,7 +83,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Reads the versions that a lookup of an item has to validate: that of the bucket that it reads last, or of both
-    /// where items expire in wide buckets ([sweeps](mod@crate::shard::sweep#is-a-lookup-right)).
+    /// where items expire in wide buckets ([sweeps](mod@crate::guide::sweep#is-a-lookup-right)).
     #[inline(always)]
     pub(crate) fn see(self, place: Place) -> SeenVersions<'a> {
         let both = self.is_wide() && self.lanes().forgets();

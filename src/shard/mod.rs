@@ -30,13 +30,11 @@
 //! away again was a move, the removal of one of several copies, its expiry in a tick, or a `clear`, and each of
 //! these invalidates readers first.
 
-#[allow(unreachable_pub, reason = "a page of the guide")]
-pub mod kick;
+pub(crate) mod kick;
 pub(crate) mod lookup;
 pub(crate) mod path;
 pub(crate) mod raw;
-#[allow(unreachable_pub, reason = "a page of the guide")]
-pub mod sweep;
+pub(crate) mod sweep;
 pub(crate) mod write;
 
 use crate::layout::SMALL;

@@ -1,6 +1,6 @@
 //! Inserts, removals and refreshes of one item, in its own two buckets.
 //!
-//! An item whose buckets are both full is passed on to [`kick`](mod@crate::shard::kick).
+//! An item whose buckets are both full is passed on to [`kick`](mod@crate::guide::kick).
 
 use crate::layout::bucket::{Fingerprint, Lane, Words};
 use crate::layout::geometry::{Bucket, Place};
@@ -192,7 +192,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Invalidates the readers that have begun to look for the item, before one copy is removed and another
-    /// stays: [`kick`](mod@crate::shard::kick) says why.
+    /// stays: [`kick`](mod@crate::guide::kick) says why.
     #[cold]
     #[inline(never)]
     fn invalidate_readers(&self, locked: &impl Locks, place: Place) {

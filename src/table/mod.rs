@@ -138,7 +138,7 @@ impl Table {
     /// either.
     ///
     /// The version is that of the bucket that is read last, because a tick may erase a copy there
-    /// ([sweeps](mod@crate::shard::sweep#is-a-lookup-right)).
+    /// ([sweeps](mod@crate::guide::sweep#is-a-lookup-right)).
     #[inline(always)]
     pub(crate) fn look(&self, (first, second, fp): Spot) -> Option<bool> {
         let one = &self.words[first];
@@ -183,7 +183,7 @@ impl Table {
     }
 
     /// Does the same where items expire. These lookups read the versions of both stripes, because an expiry changes
-    /// only that of its own ([sweeps](mod@crate::shard::sweep#is-a-lookup-right)).
+    /// only that of its own ([sweeps](mod@crate::guide::sweep#is-a-lookup-right)).
     #[inline(never)]
     fn look_wide_forgetting(&self, first: usize, second: usize, fp: Fingerprint) -> Option<bool> {
         let buckets = self.words.as_chunks().0;

@@ -13,7 +13,7 @@
 //! kick, a split or a join, or readers were [invalidated](Stripes::invalidate_readers): by a removal of one of several
 //! copies, a sweep or a clear. Filling or emptying a single lane does not change the version, because it is one store
 //! of one word, which a reader sees as a whole or not at all. (Buckets of two words have [rules of their
-//! own](mod@crate::shard::kick#and-in-a-wide-bucket): there, whatever empties a lane makes the version odd meanwhile.)
+//! own](mod@crate::guide::kick#and-in-a-wide-bucket): there, whatever empties a lane makes the version odd meanwhile.)
 //!
 //! This file never accesses a bucket.
 //!

@@ -1,7 +1,7 @@
 //! How a tick passes through a filter: the order in which its segments are swept, and the threads that do the
 //! work.
 //!
-//! A tick is one pass over all segments, which erases expired lanes: see [`sweep`](mod@crate::shard::sweep). The work
+//! A tick is one pass over all segments, which erases expired lanes: see [`sweep`](mod@crate::guide::sweep). The work
 //! is handed out in portions to the threads that ask for it.
 //!
 //! ```text

@@ -13,7 +13,7 @@
 //!
 //! An entry without such a lane is put into either bucket. A merge holds all locks of the shard, so a path is
 //! never stale once it is found. Versions invalidate lookups during the moves, as in a
-//! [kick](mod@crate::shard::kick).
+//! [kick](mod@crate::guide::kick).
 
 use crate::layout::bucket::{Fingerprint, Lanes, Words};
 use crate::layout::geometry::Place;

@@ -1,7 +1,7 @@
 //! Splitting a shard in two, while other threads look up its items.
 //!
 //! (This page is for reading; nothing in it can be called. It continues the page on
-//! [kicks](mod@crate::shard::kick).)
+//! [kicks](mod@crate::guide::kick).)
 //!
 //! A filter that grows has a *directory*: the leading bits of the *position* of an item's hash lead to an *entry*,
 //! which says where the item's *shard* is and how *deep* it is, that is, how many bits led to it. A full shard is

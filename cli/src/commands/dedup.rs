@@ -271,7 +271,7 @@ impl<'a> Job<'a> {
         let answer = answer(&outcome, rules, recovered);
         let none_is_1 = matches!(answer, Answer::Seen(_) | Answer::Forgotten(_));
         let report = Report::new(&outcome, rules, answer, rate_exceeded, state, began);
-        if !matches!(outcome.end, End::BrokenPipe { .. }) || reporting.json {
+        if !matches!(outcome.end, End::BrokenPipe) || reporting.json {
             screen.sum_up(&report)?;
         }
         Ok(match &outcome.end {

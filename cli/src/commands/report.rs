@@ -87,7 +87,7 @@ impl Ended {
             End::Signal(signal_hook::consts::SIGINT) => Ended::Signal("SIGINT"),
             End::Signal(signal_hook::consts::SIGHUP) => Ended::Signal("SIGHUP"),
             End::Signal(_) => Ended::Signal("SIGTERM"),
-            End::BrokenPipe { .. } => Ended::BrokenPipe,
+            End::BrokenPipe => Ended::BrokenPipe,
             End::Failed(_) => Ended::Failed,
         }
     }

@@ -144,7 +144,7 @@ impl Coordinator<'_> {
 
     /// Removes from the filter what was not written, and saves the state.
     pub fn finish(&mut self, end: End) -> End {
-        let Shared { task, monitor, so_far, pipe, noting, .. } = self.shared;
+        let Shared { task, monitor, so_far, noting, .. } = self.shared;
         let Task { operation, sink, screen, .. } = &**task;
         monitor.close();
         if let End::Signal(_) = end {
@@ -163,7 +163,7 @@ impl Coordinator<'_> {
         if !so_far.turns.halt() {
             return end;
         }
-        // What is left of a pipe's chunk is new again, whether its reader has it or not.
+        // The chunk that a stuck pipe has in part is new again as a whole.
         let grace = if noting.is_some() { GRACE } else { Duration::ZERO };
         let is_stuck = !monitor.end_writes(Instant::now() + grace);
         if let Some(output) = noting.as_ref().and_then(Noting::output).filter(|_| is_stuck) {
@@ -175,24 +175,11 @@ impl Coordinator<'_> {
             ));
             return end;
         }
-        // Locked lest the writer move lines from the ledger to the pipe between the two.
-        let pipe = pipe.as_ref().map(locked);
-        let unread = pipe.as_ref().map_or(&[][..], |pipe| pipe.unread());
-        let end = match end {
-            End::Reached | End::Enough if !unread.is_empty() => End::BrokenPipe { written: 0 },
-            end => end,
-        };
         if let Operation::Add(seen) = operation {
-            // If the output was stuck for long, the filter may have forgotten some of them by itself. There
-            // is nothing else that could be removed instead: a line that seems to be the same is only added
-            // when the first is gone, so it comes later, and is not written either.
-            let mut gone = so_far.turns.added();
-            gone.extend(unread.iter().map(|(_, hash)| *hash));
-            seen.remove_many(&gone);
+            // Some of them may have expired. A line that equals one of those was added later, so it is not written
+            // either, and its removal is right.
+            seen.remove_many(&so_far.turns.added());
             let mut tally = locked(&so_far.tally);
-            let lines = unread.len() as u64;
-            tally.take_back(lines, unread.iter().map(|(length, _)| length).sum(), true);
-            tally.taken_back = lines;
             let added = tally.yes;
             tally.doubt.update(seen, added, true);
         }

@@ -32,7 +32,7 @@ pub mod worker;
 use crate::failure::{End, Failure};
 use crate::lines::aside::Aside;
 use crate::lines::input::Source;
-use crate::run::coordinator::{Coordinator, Keeping, Saved};
+use crate::run::coordinator::{Checkpointer, Coordinator, Saved};
 use crate::run::monitor::Monitor;
 use crate::run::shared::{Shared, SoFar, Task, locked};
 use crate::run::signals::Watch;
@@ -92,7 +92,7 @@ pub fn run(task: &Arc<Task>, needs: Needs) -> Result<(Outcome, Watch), Failure> 
     });
     // What has been forgotten since the state was saved is not known any more.
     shared.pass_time();
-    let keep = |keeper| Keeping::new(keeper, checkpoint, operation.stats().items);
+    let keep = |keeper| Checkpointer::new(keeper, checkpoint, operation.stats().items);
     let keeping = keeper.map(keep);
     let writer = crew::start(&shared, sources, threads, aside)?;
     let mut coordinator = Coordinator { shared: &shared, keeping };

@@ -62,7 +62,7 @@ pub struct Task {
     pub sink: Sink,
     pub screen: Arc<Screen>,
     /// What the progress bar calls lines whose answer is yes.
-    pub yes_is: &'static str,
+    pub matched_label: &'static str,
 }
 
 pub struct Shared {

@@ -38,10 +38,8 @@ pub enum End {
     /// As many lines have been written as were asked for.
     Enough,
     Signal(i32),
-    /// The reader of the output has closed it. The number is that of the bytes that it had taken of the last write.
-    BrokenPipe {
-        written: u64,
-    },
+    /// The reader of the output has closed it.
+    BrokenPipe,
     Failed(Failure),
 }
 

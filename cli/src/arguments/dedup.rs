@@ -25,8 +25,8 @@ pub struct Dedup {
     /// nobody disturbed: .FILE.koel-output notes, during a run, how much of the output the state has. Without
     /// --output, the lines since the last save are written again; see --checkpoint. A power failure takes no line.
     ///
-    /// If the output is a pipe and its reader goes early, as head does, the lines that it has not taken from the pipe
-    /// are not remembered, on Linux. On other systems, those that the pipe has taken are.
+    /// If the reader of the output leaves early, as head does, lines that it has not read may be remembered. To get
+    /// only the next N lines, use --limit N.
     ///
     /// One process at a time can use a state. With --count or --repeated, new lines are not
     /// written, so FILE is only read.
@@ -76,7 +76,7 @@ pub struct Dedup {
     /// koel reads ahead, so another program that shares its standard input goes on further down, and not
     /// after the last of them.
     ///
-    /// (With | head, more lines are remembered than head prints: all that it has taken from the pipe.)
+    /// This is exact, unlike | head, after which more lines are remembered than head prints.
     #[arg(
         long,
         value_name = "N",

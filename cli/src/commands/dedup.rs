@@ -187,7 +187,7 @@ impl<'a> Job<'a> {
         let screen = Screen::new(reporting.quiet, reporting.json).with_bar(is_shown, total_bytes);
         let screen = Arc::new(screen);
         self.notes.iter().for_each(|note| screen.note(note));
-        let (yes_is, answer): (_, Answering) = match operation {
+        let (matched_label, answer): (_, Answering) = match operation {
             Operation::Add(_) if output.is_some() => ("new", Answer::of_dedup),
             Operation::Add(_) => ("added", |outcome, _, _| Answer::Added(outcome.tally.yes)),
             Operation::Find(_) => ("seen", |outcome, _, _| Answer::Seen(outcome.tally.yes)),
@@ -206,7 +206,7 @@ impl<'a> Job<'a> {
             limit: self.limit,
             sink: if is_later { Sink::default() } else { sink.clone() },
             screen: Arc::clone(&screen),
-            yes_is,
+            matched_label,
         });
         let (threads, checkpoint) = (self.threads, self.checkpoint);
         let (mut outcome, watch) =
@@ -271,7 +271,7 @@ impl<'a> Job<'a> {
         let answer = answer(&outcome, rules, recovered);
         let none_is_1 = matches!(answer, Answer::Seen(_) | Answer::Forgotten(_));
         let report = Report::new(&outcome, rules, answer, rate_exceeded, state, began);
-        if !matches!(outcome.end, End::BrokenPipe { .. }) || reporting.json {
+        if !matches!(outcome.end, End::BrokenPipe) || reporting.json {
             screen.sum_up(&report)?;
         }
         Ok(match &outcome.end {

@@ -87,7 +87,7 @@ impl Ended {
             End::Signal(signal_hook::consts::SIGINT) => Ended::Signal("SIGINT"),
             End::Signal(signal_hook::consts::SIGHUP) => Ended::Signal("SIGHUP"),
             End::Signal(_) => Ended::Signal("SIGTERM"),
-            End::BrokenPipe { .. } => Ended::BrokenPipe,
+            End::BrokenPipe => Ended::BrokenPipe,
             End::Failed(_) => Ended::Failed,
         }
     }
@@ -212,7 +212,7 @@ impl Display for Report {
                     Some(0) => f.write_str("none dropped by mistake")?,
                     Some(some) => write!(f, "{} recovered in the second pass", HumanCount(some))?,
                 }
-                // Without what is equal, a second pass would claim more than a reader may take it for.
+                // "None dropped" is only true for this meaning of equal, so the summary says which it is.
                 if recovered.is_some() {
                     write!(f, "; compared {compared}")?;
                 }

@@ -8,7 +8,7 @@
 use crate::failure::{End, Failure};
 use crate::lines::chunk::Chunk;
 use crate::lines::cutter::{Cut, Cutter};
-use crate::lines::input::Opened;
+use crate::lines::input::OpenInput;
 use crate::lines::rules::{Keys, Rules};
 use crate::state::comparison::LineHash;
 use hashbrown::HashTable;
@@ -143,7 +143,7 @@ fn for_each_chunk<E: From<Failure>>(
     rules: Rules,
     mut act: impl FnMut(u64, &mut Chunk) -> Result<(), E>,
 ) -> Result<(), E> {
-    let input = Opened { reader: Box::new(file), is_live: false };
+    let input = OpenInput { reader: Box::new(file), is_live: false };
     let mut cutter = Cutter::new(input, rules.terminator);
     let (mut chunk, mut lines) = (Chunk::default(), 0);
     while cutter.fill(&mut chunk).map_err(|error| cannot(&error))? == Cut::Lines {

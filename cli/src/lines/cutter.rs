@@ -1,7 +1,7 @@
 //! Cuts an input into chunks of whole lines.
 
 use crate::lines::chunk::{CHUNK, Chunk, empty};
-use crate::lines::input::Opened;
+use crate::lines::input::OpenInput;
 use memchr::{memchr, memchr_iter};
 use std::io::{self, ErrorKind, Read};
 
@@ -21,7 +21,7 @@ pub enum Cut {
 
 /// Cuts one input into chunks.
 pub struct Cutter {
-    input: Opened,
+    input: OpenInput,
     terminator: u8,
     /// The most bytes of a line without its terminator. A longer one is left out.
     longest: usize,
@@ -34,7 +34,7 @@ pub struct Cutter {
 }
 
 impl Cutter {
-    pub fn new(input: Opened, terminator: u8) -> Self {
+    pub fn new(input: OpenInput, terminator: u8) -> Self {
         let (rest, skips, over) = (Vec::new(), false, None);
         Cutter { input, terminator, longest: LONGEST, rest, skips, over }
     }
@@ -121,7 +121,7 @@ mod tests {
     /// Reads a text in pieces of this size. Returns its lines, and how many were too long.
     fn cut(text: &[u8], piece: usize, is_live: bool, longest: usize) -> (Vec<Vec<u8>>, u64) {
         let reader = Box::new(Pieces(io::Cursor::new(text.to_vec()), piece));
-        let mut cutter = Cutter { longest, ..Cutter::new(Opened { reader, is_live }, b'\n') };
+        let mut cutter = Cutter { longest, ..Cutter::new(OpenInput { reader, is_live }, b'\n') };
         let (mut lines, mut too_long, mut chunk) = (Vec::new(), 0, Chunk::default());
         loop {
             let cut = cutter.fill(&mut chunk).unwrap();

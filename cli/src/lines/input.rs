@@ -17,7 +17,7 @@ pub enum Source {
 }
 
 /// An input that is being read.
-pub struct Opened {
+pub struct OpenInput {
     pub reader: Box<dyn Read + Send>,
     /// Whether more may arrive only later, as from a pipe. Lines that are there are then processed
     /// without waiting for more.
@@ -46,7 +46,7 @@ impl Source {
 
     /// Opens the input. The number of bytes read from the file, before decompression, is added to
     /// `read`.
-    pub fn open(&self, read: &Arc<AtomicU64>) -> io::Result<Opened> {
+    pub fn open(&self, read: &Arc<AtomicU64>) -> io::Result<OpenInput> {
         let (file, path) = match self {
             Source::StandardInput => (standard_input()?, None),
             Source::File(path) => (File::open(path)?, Some(&**path)),
@@ -58,7 +58,7 @@ impl Source {
         }
         let is_live = !file.metadata()?.is_file();
         let reader = unpacked(Counted { inner: file, read: Arc::clone(read) }, path)?;
-        Ok(Opened { reader, is_live })
+        Ok(OpenInput { reader, is_live })
     }
 
     /// Returns the metadata of the input, if it has any before it is opened.

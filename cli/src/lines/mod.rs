@@ -6,7 +6,6 @@ pub mod cutter;
 pub mod input;
 pub mod json;
 pub mod output;
-pub mod pipe;
 pub mod replacement;
 pub mod rules;
 pub mod streams;

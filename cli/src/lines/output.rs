@@ -2,12 +2,9 @@
 
 use crate::failure::{End, Failure};
 use crate::lines::input::{self, Source};
-use crate::lines::pipe::Pipe;
 use crate::lines::replacement::Replacement;
-use crate::lines::rules::Rules;
 use crate::lines::streams::{is_standard_output, standard_output};
 use crate::paths::{is_folder, is_same};
-use crate::state::comparison::LineHash;
 use koel::disk::folder_of;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -131,7 +128,7 @@ impl Sink {
                 let _ = take_back(&target.file, written);
             }
             return Err(match error.kind() {
-                ErrorKind::BrokenPipe => End::BrokenPipe { written },
+                ErrorKind::BrokenPipe => End::BrokenPipe,
                 _ => End::Failed(Failure::of(&target.name, &error)),
             });
         }
@@ -156,11 +153,6 @@ impl Sink {
             Err(End::Failed(failure)) => Err(failure),
             written => Ok(written.is_ok()),
         }
-    }
-
-    /// Returns the output as a pipe, if it is one that tells what its reader has taken.
-    pub fn pipe(&self, rules: Rules, hash: LineHash) -> Option<Pipe> {
-        self.0.as_ref().and_then(|target| Pipe::of(&target.file, rules, hash))
     }
 
     pub fn is_somewhere(&self) -> bool {

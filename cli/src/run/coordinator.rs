@@ -30,11 +30,11 @@ const LONG: Duration = Duration::from_secs(3_600);
 
 pub struct Coordinator<'a> {
     pub shared: &'a Shared,
-    pub keeping: Option<Keeping>,
+    pub keeping: Option<Checkpointer>,
 }
 
 /// When and how the state is saved.
-pub struct Keeping {
+pub struct Checkpointer {
     keeper: Keeper,
     period: Option<Duration>,
     next: Option<Instant>,
@@ -52,7 +52,7 @@ impl Coordinator<'_> {
     /// Waits until the run ends. Meanwhile, saves checkpoints and shows progress.
     pub fn wait(&mut self) -> End {
         let Shared { task, monitor, so_far, .. } = self.shared;
-        let Task { screen, yes_is, .. } = &**task;
+        let Task { screen, matched_label, .. } = &**task;
         loop {
             let tick = Instant::now() + if screen.has_bar() { TICK } else { LONG };
             let due = self.keeping.as_ref().and_then(|keeping| keeping.next);
@@ -60,7 +60,7 @@ impl Coordinator<'_> {
                 return end;
             }
             let tally = locked(&so_far.tally).clone();
-            screen.progress(so_far.read.load(Relaxed), tally.lines, tally.yes, yes_is);
+            screen.progress(so_far.read.load(Relaxed), tally.lines, tally.yes, matched_label);
             if due.is_some_and(|due| due <= Instant::now()) {
                 self.checkpoint();
             }
@@ -82,7 +82,7 @@ impl Coordinator<'_> {
         let mut waited = Duration::ZERO;
         let last = || {
             let start = Instant::now();
-            // The copy may have parts of these chunks.
+            // The copy may have parts of the chunks that had started before it ended.
             let begun = so_far.turns.begun().ok_or(NotSaved::GivenUp)?;
             while !monitor.wait_until_written(begun, start + LONG) && !monitor.is_disturbed() {}
             waited = start.elapsed();
@@ -119,7 +119,7 @@ impl Coordinator<'_> {
 
     /// What was saved of a state, if there is one.
     pub fn saved(&self) -> Option<Saved> {
-        let Keeping { saved, has_saved, known, .. } = self.keeping.as_ref()?;
+        let Checkpointer { saved, has_saved, known, .. } = self.keeping.as_ref()?;
         Some(Saved { known: *known, is_unchanged: !has_saved && self.changes() == *saved })
     }
 
@@ -144,7 +144,7 @@ impl Coordinator<'_> {
 
     /// Removes from the filter what was not written, and saves the state.
     pub fn finish(&mut self, end: End) -> End {
-        let Shared { task, monitor, so_far, pipe, noting, .. } = self.shared;
+        let Shared { task, monitor, so_far, noting, .. } = self.shared;
         let Task { operation, sink, screen, .. } = &**task;
         monitor.close();
         if let End::Signal(_) = end {
@@ -163,7 +163,7 @@ impl Coordinator<'_> {
         if !so_far.turns.halt() {
             return end;
         }
-        // What is left of a pipe's chunk is new again, whether its reader has it or not.
+        // The chunk that a stuck pipe has in part is new again as a whole.
         let grace = if noting.is_some() { GRACE } else { Duration::ZERO };
         let is_stuck = !monitor.end_writes(Instant::now() + grace);
         if let Some(output) = noting.as_ref().and_then(Noting::output).filter(|_| is_stuck) {
@@ -175,24 +175,11 @@ impl Coordinator<'_> {
             ));
             return end;
         }
-        // Locked lest the writer move lines from the ledger to the pipe between the two.
-        let pipe = pipe.as_ref().map(locked);
-        let unread = pipe.as_ref().map_or(&[][..], |pipe| pipe.unread());
-        let end = match end {
-            End::Reached | End::Enough if !unread.is_empty() => End::BrokenPipe { written: 0 },
-            end => end,
-        };
         if let Operation::Add(seen) = operation {
-            // If the output was stuck for long, the filter may have forgotten some of them by itself. There
-            // is nothing else that could be removed instead: a line that seems to be the same is only added
-            // when the first is gone, so it comes later, and is not written either.
-            let mut gone = so_far.turns.added();
-            gone.extend(unread.iter().map(|(_, hash)| *hash));
-            seen.remove_many(&gone);
+            // Some of them may have expired. A line that equals one of those was added later, so it is not written
+            // either, and its removal is right.
+            seen.remove_many(&so_far.turns.added());
             let mut tally = locked(&so_far.tally);
-            let lines = unread.len() as u64;
-            tally.take_back(lines, unread.iter().map(|(length, _)| length).sum(), true);
-            tally.taken_back = lines;
             let added = tally.yes;
             tally.doubt.update(seen, added, true);
         }
@@ -211,13 +198,13 @@ impl Coordinator<'_> {
     }
 }
 
-impl Keeping {
+impl Checkpointer {
     /// Keeps a state whose file has `known` lines.
     pub fn new(keeper: Keeper, period: Option<Duration>, known: usize) -> Self {
         let saved = Changes::default();
         let next = period.map(|period| Instant::now() + period);
         let has_saved = keeper.is_new;
-        Keeping { keeper, period, next, saved, has_saved, is_safe: true, known }
+        Checkpointer { keeper, period, next, saved, has_saved, is_safe: true, known }
     }
 
     /// Syncs the output, then saves the state, unless it is safe and nothing has changed: a line must be safe before

@@ -9,7 +9,6 @@ use crate::lines::rules::Keys;
 use crate::run::shared::{Operation, Shared, locked};
 use crate::run::worker::Worker;
 use crossbeam_channel::{Receiver, Sender, bounded};
-use memchr::{memchr_iter, memrchr};
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -143,26 +142,9 @@ impl Shared {
                     return aside;
                 }
                 let is_enough = self.cut_off(&mut chunk);
-                let written = self.write(&mut chunk, aside.as_mut());
-                let mut pipe = self.pipe.as_ref().map(locked);
-                if let Err(trouble) = written {
-                    if let End::BrokenPipe { written } = &trouble {
-                        self.count(&chunk);
-                        let refused = chunk.selected.len() as u64 - written;
-                        match &mut pipe {
-                            // All of its new lines count as written until the pipe is asked.
-                            Some(pipe) => {
-                                pipe.wrote(&chunk, refused);
-                                self.so_far.turns.cross_out(chunk.number);
-                            }
-                            None => self.take_back(&chunk.selected, *written as usize),
-                        }
-                    }
+                if let Err(trouble) = self.write(&mut chunk, aside.as_mut()) {
                     self.monitor.wrote_not(trouble);
                     return aside;
-                }
-                if let Some(pipe) = &mut pipe {
-                    pipe.wrote(&chunk, 0);
                 }
                 next += 1;
                 self.so_far.turns.cross_out(chunk.number);
@@ -223,15 +205,6 @@ impl Shared {
         self.task.sink.write(&chunk.selected)?;
         noting.wrote(self.task.sink.end()?);
         Ok(())
-    }
-
-    /// Takes the lines of which a pipe has refused a part out of the count.
-    fn take_back(&self, selected: &[u8], written: usize) {
-        let terminator = self.task.rules.terminator;
-        let whole = memrchr(terminator, &selected[..written]).map_or(0, |at| at + 1);
-        let lines = memchr_iter(terminator, &selected[whole..]).count() as u64;
-        let bytes = (selected.len() - whole) as u64;
-        locked(&self.so_far.tally).take_back(lines, bytes, self.task.select);
     }
 
     fn count(&self, chunk: &Chunk) {

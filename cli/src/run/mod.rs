@@ -14,9 +14,8 @@
 //!
 //! The calling thread is the [coordinator]. When it saves the state, lines go on, and it waits until
 //! every chunk of which the filter had something then has been written. If the run ends early, it removes from the
-//! filter the lines that were added but not written. A line is therefore never saved as seen unless it was written. If
-//! the output is a pipe whose reader has gone, that holds for the lines that stayed
-//! [in the pipe](crate::lines::pipe), too.
+//! filter the lines that were added but not written. A line is therefore never saved as seen unless it was written.
+//! If a write fails because the reader of a pipe has gone, none of its chunk counts as written.
 //!
 //! What a kill leaves of a run, [`crate::unsaved`] explains.
 
@@ -33,7 +32,7 @@ pub mod worker;
 use crate::failure::{End, Failure};
 use crate::lines::aside::Aside;
 use crate::lines::input::Source;
-use crate::run::coordinator::{Coordinator, Keeping, Saved};
+use crate::run::coordinator::{Checkpointer, Coordinator, Saved};
 use crate::run::monitor::Monitor;
 use crate::run::shared::{Shared, SoFar, Task, locked};
 use crate::run::signals::Watch;
@@ -41,7 +40,7 @@ use crate::run::tally::Tally;
 use crate::state::comparison::LineHash;
 use crate::state::keeper::Keeper;
 use crate::unsaved::output::Noting;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -84,7 +83,6 @@ pub fn run(task: &Arc<Task>, needs: Needs) -> Result<(Outcome, Watch), Failure> 
         sets_aside: aside.is_some(),
         writes: sink.is_somewhere() || aside.is_some(),
         records: keeper.is_some(),
-        pipe: keeper.as_ref().and_then(|_| sink.pipe(*rules, hash)).map(Mutex::new),
         noting: keeper
             .as_ref()
             .zip(operation.changes())
@@ -94,7 +92,7 @@ pub fn run(task: &Arc<Task>, needs: Needs) -> Result<(Outcome, Watch), Failure> 
     });
     // What has been forgotten since the state was saved is not known any more.
     shared.pass_time();
-    let keep = |keeper| Keeping::new(keeper, checkpoint, operation.stats().items);
+    let keep = |keeper| Checkpointer::new(keeper, checkpoint, operation.stats().items);
     let keeping = keeper.map(keep);
     let writer = crew::start(&shared, sources, threads, aside)?;
     let mut coordinator = Coordinator { shared: &shared, keeping };

@@ -1,7 +1,6 @@
 //! What the threads of a run share.
 
 use crate::lines::output::Sink;
-use crate::lines::pipe::Pipe;
 use crate::lines::rules::Rules;
 use crate::run::monitor::Monitor;
 use crate::run::screen::Screen;
@@ -63,7 +62,7 @@ pub struct Task {
     pub sink: Sink,
     pub screen: Arc<Screen>,
     /// What the progress bar calls lines whose answer is yes.
-    pub yes_is: &'static str,
+    pub matched_label: &'static str,
 }
 
 pub struct Shared {
@@ -76,8 +75,6 @@ pub struct Shared {
     pub writes: bool,
     /// Whether added lines are recorded in the ledger until they have been written.
     pub records: bool,
-    /// The output, if it is a pipe, and if lines that stay unread in it are to be taken back.
-    pub pipe: Option<Mutex<Pipe>>,
     /// The note of what the output has, if a run that follows a killed one can read it there.
     pub noting: Option<Noting>,
     pub monitor: Arc<Monitor>,

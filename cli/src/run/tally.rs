@@ -11,8 +11,6 @@ pub struct Tally {
     pub yes: u64,
     /// Lines that were seen again and are remembered from then on.
     pub refreshed: u64,
-    /// Lines that were written to a pipe and that nobody has read. They are not counted elsewhere.
-    pub taken_back: u64,
     /// Lines that were selected, whether they were written or only counted.
     pub selected: u64,
     /// Lines that should be URLs and are not.
@@ -43,22 +41,9 @@ pub struct Changes {
     /// Lines that were added or removed.
     pub lines: u64,
     pub refreshed: u64,
-    /// Lines that were added, written, and removed again, because nobody has read them.
-    pub taken_back: u64,
 }
 
 impl Tally {
-    /// Counts lines no longer that were selected and that nobody has read.
-    pub fn take_back(&mut self, lines: u64, bytes: u64, selects: bool) {
-        for count in [&mut self.lines, &mut self.selected] {
-            *count = count.saturating_sub(lines);
-        }
-        if selects {
-            self.yes = self.yes.saturating_sub(lines);
-        }
-        self.bytes = self.bytes.saturating_sub(bytes);
-    }
-
     /// Whether the inputs have lines that were not processed.
     pub fn lacks_lines(&self) -> bool {
         self.unreadable > 0 || self.too_long > 0
@@ -66,7 +51,7 @@ impl Tally {
 
     /// What was done to the filter, and written.
     pub fn changes(&self) -> Changes {
-        Changes { lines: self.yes, refreshed: self.refreshed, taken_back: self.taken_back }
+        Changes { lines: self.yes, refreshed: self.refreshed }
     }
 }
 
@@ -74,8 +59,7 @@ impl Doubt {
     /// Updates the sum after `added` lines. The rate changes slowly, so it is computed only once in
     /// a while, and at the end.
     pub fn update(&mut self, seen: &Seen, added: u64, at_the_end: bool) {
-        // Fewer than before, if nobody has read the last of them.
-        let since = added.saturating_sub(self.added);
+        let since = added - self.added;
         if since < (added / 64).max(4_096) && !at_the_end && self.rate.is_some() {
             return;
         }

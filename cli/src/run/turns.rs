@@ -57,8 +57,8 @@ impl Turns {
         self.ledger.lock().expect(PANICKED).retain(|note| note.chunk != chunk);
     }
 
-    /// Returns how many chunks, the first ones, have visited any part: what is in the filter now is of these. `None`
-    /// if a thread panicked during a visit.
+    /// The number of chunks that have started: only these can have added anything to the filter. `None` if a thread
+    /// panicked during a visit.
     pub fn begun(&self) -> Option<u64> {
         let next = |part: &Part| part.next.lock().ok().map(|next| *next);
         self.parts.iter().map(next).try_fold(0, |most, next| Some(most.max(next?)))

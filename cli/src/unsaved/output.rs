@@ -44,7 +44,7 @@
 use crate::failure::Failure;
 use crate::lines::chunk::Chunk;
 use crate::lines::cutter::{Cut, Cutter};
-use crate::lines::input::Opened;
+use crate::lines::input::OpenInput;
 use crate::lines::output::{Sink, sync_folder_of};
 use crate::lines::rules::{Keys, Rules};
 use crate::paths::is_same;
@@ -294,7 +294,7 @@ impl Note {
         }
         let mut reader = output.try_clone()?;
         reader.seek(SeekFrom::Start(self.length))?;
-        let input = Opened { reader: Box::new(reader), is_live: false };
+        let input = OpenInput { reader: Box::new(reader), is_live: false };
         let mut cutter = Cutter::new(input, self.rules.terminator);
         let mut keys = Keys::new(self.rules, *seen.hasher());
         let (mut chunk, mut lines) = (Chunk::default(), 0);

@@ -151,7 +151,8 @@
 //! ```text
 //! durable/    a filter with its file: syncs, checkpoints, replays
 //! filter/     the public types: hash an item, ask the backend
-//! snapshot/   files and pieces: their format, writing, reading, replacing one by another
+//! union/      one filter merged into another
+//! snapshot/   files and pieces: their format, writing and reading
 //! backend/    where the items are: a fixed table, or a growing filter's shards
 //! shard/      one cuckoo table: lookup, write, kick
 //! journal/    a record of each change, in a file

@@ -84,8 +84,9 @@ macro_rules! on_shards {
 }
 pub(crate) use on_shards;
 
-/// The same for an attempt that is inlined where it is called, if buckets are narrow. The code for wide ones is apart,
-/// because it would take registers from the rest.
+/// The same for an attempt in the item's shard, which it finds [in time](Shards::locate_in_time), at the item's place. It
+/// is inlined where it is called, if buckets are narrow. The code for wide ones is apart, because it would take registers
+/// from the rest.
 macro_rules! at_once {
     ($backend:expr, $hash:ident, $shard:ident, $place:ident => $attempt:expr; $answer:ty) => {{
         #[inline(never)]

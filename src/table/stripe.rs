@@ -245,7 +245,7 @@ impl<'a> SeenVersion<'a> {
     /// Returns whether no move was in progress when the version was read, and none has begun since.
     #[inline]
     pub(crate) fn still_holds(self) -> bool {
-        // No version is less than one that was seen before, so it is never the even one below an odd one.
+        // An odd version never holds: it is compared with the even one below it, and versions only rise.
         self.version.load(Ordering::Relaxed) == self.seen & !1
     }
 }

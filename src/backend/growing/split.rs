@@ -249,6 +249,7 @@ impl Growing {
         let void = || site.void_lanes(shrinking, None);
         let helps = split_helps(shard, &locked, place, void, || self.is_dense()).is_ok();
         if !helps {
+            // The shard has changed since. The item is tried again, and refused above if there is still no room.
             return Ok(Room::Found);
         }
         self.split_locked(shard, &locked)

@@ -284,14 +284,9 @@ mod cell {
     pub(crate) struct MutPtr<T>(*mut T);
 
     impl<T> MutPtr<T> {
-        /// # Safety
-        ///
-        /// The caller has exclusive access to the value, for as long as the result lives.
-        #[allow(unsafe_code, clippy::mut_from_ref, reason = "loom checks the same function")]
         #[inline]
-        pub(crate) unsafe fn deref(&self) -> &mut T {
-            // SAFETY: as the caller promises.
-            unsafe { &mut *self.0 }
+        pub(crate) fn with<R>(&self, act: impl FnOnce(*mut T) -> R) -> R {
+            act(self.0)
         }
     }
 }

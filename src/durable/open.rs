@@ -3,7 +3,7 @@
 
 use crate::backend::Backend;
 use crate::disk::claim::Claim;
-use crate::disk::replace::{if_there, sync_folder_of};
+use crate::disk::replace::{Replacement, if_there, sync_folder_of};
 use crate::durable::checkpoint::{Journals, TakenIn, create_journal, left, save_state};
 use crate::durable::error::{DurableError, DurableErrorKind};
 use crate::durable::filter::DurableFilter;
@@ -270,10 +270,17 @@ fn take_in(
         .chain(&found.blank)
         .try_for_each(|other| remove(other))?;
     let Some(journal) = journal else {
+        // The state's own journal tells that the others are harmless, so it must outlive them.
+        if !others.is_empty() {
+            sync_folder_of(path).map_err(failed("cannot sync its folder"))?;
+        }
         own.iter().try_for_each(|journal| remove(&journal.path))?;
+        // What a checkpoint that was killed has left.
+        drop(Replacement::begin(path));
         let journal = create_journal(path, state, 0).map_err(failed("cannot create a journal"))?;
         return Ok(TakenIn { journal, old: None, lost: 0 });
     };
+    own.iter().filter(|own| own.is_empty()).try_for_each(|empty| remove(&empty.path))?;
     let lost = replay(backend, journal)?;
     // Replayed changes may be seen and built upon, so they have to survive a power failure.
     let part = Part::state();

@@ -46,9 +46,7 @@ impl<T> Deref for LockedGuard<'_, T> {
     fn deref(&self) -> &T {
         // SAFETY: the guard has the lock, so no other thread reaches the value, and this one borrows it from the guard.
         #[allow(unsafe_code)]
-        unsafe {
-            self.value.deref()
-        }
+        self.value.with(|value| unsafe { &*value })
     }
 }
 
@@ -57,8 +55,6 @@ impl<T> DerefMut for LockedGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above.
         #[allow(unsafe_code)]
-        unsafe {
-            self.value.deref()
-        }
+        self.value.with(|value| unsafe { &mut *value })
     }
 }

@@ -50,6 +50,12 @@ impl Image {
     }
 }
 
+/// The images of a disk that are made before each of its syncs and changes of names, as long as they are wanted.
+static WANTED: Mutex<Option<(Random, Vec<Image>)>> = Mutex::new(None);
+
+/// The number of images before a call.
+const OF_A_CALL: usize = 4;
+
 fn read(file: &File) -> Vec<u8> {
     let length = file.metadata().expect("a file").len() as usize;
     let mut bytes = vec![0; length];
@@ -116,6 +122,25 @@ impl Disk {
         }
         self.files.retain(|number, _| kept.contains(number));
         self.synced.retain(|number, _| kept.contains(number));
+    }
+
+    /// Returns images of a power failure before each call of `act`, and after the last one.
+    pub fn images_of(seed: u64, act: impl FnOnce()) -> Vec<Image> {
+        let wanted = || WANTED.lock().unwrap_or_else(PoisonError::into_inner);
+        *wanted() = Some((Random(seed), Vec::new()));
+        act();
+        if let Some(disk) = &mut *disk() {
+            disk.note();
+        }
+        wanted().take().map_or(Vec::new(), |(_, images)| images)
+    }
+
+    fn note(&mut self) {
+        let mut wanted = WANTED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((random, images)) = &mut *wanted {
+            self.list();
+            images.extend((0..OF_A_CALL).map(|_| self.image(random)));
+        }
     }
 
     /// Syncs an open file or folder.
@@ -197,6 +222,7 @@ fn synced(descriptor: c_int) -> c_int {
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
     let own: OwnedFd = borrowed.try_clone_to_owned().expect("a descriptor");
     if let Some(disk) = &mut *disk() {
+        disk.note();
         disk.sync(&own.into());
     }
     0
@@ -206,6 +232,7 @@ fn synced(descriptor: c_int) -> c_int {
 fn renaming(act: impl FnOnce() -> libc::c_long) -> c_int {
     let mut disk = disk();
     if let Some(disk) = &mut *disk {
+        disk.note();
         disk.list();
     }
     let result = act();

@@ -154,10 +154,41 @@ fn opened(
         panic!("{told}, {}, in {}: {error}", image.about, kept.keep().display());
     };
     let tick = check(&history).unwrap_or_else(|error| fail(error));
+    // Another one, while it is opened and closed.
+    if random.below(8) == 0 {
+        for second in while_opened(&image, kind, random) {
+            let place = folder();
+            second.write(place.path());
+            let seen = kind.open(&place.path().join("seen.koel"), SyncPolicy::Never);
+            let checked = seen.map_err(|error| error.to_string());
+            let checked = checked.and_then(|seen| history.check(&seen, kind));
+            checked.unwrap_or_else(|error| {
+                fail(format!("a second power failure, {}: {error}", second.about))
+            });
+        }
+    }
     history.end_process(generation, tick, kind);
     // What was there once is there again.
     if random.below(4) == 0 {
         check(&history).unwrap_or_else(|error| fail(format!("opened again: {error}")));
     }
     (place, history)
+}
+
+/// Returns images of power failures while what another one has left is opened and closed.
+fn while_opened(image: &Image, kind: Kind, random: &mut Random) -> Vec<Image> {
+    let place = folder();
+    image.write(place.path());
+    Disk::insert(place.path());
+    let (seed, end) = (random.below(1 << 60), random.below(4));
+    let images = Disk::images_of(seed, || {
+        let seen = kind.open(&place.path().join("seen.koel"), SyncPolicy::Never);
+        let seen = seen.expect("it was opened before");
+        if end & 1 == 1 {
+            seen.checkpoint().expect("a checkpoint");
+        }
+        if end & 2 == 2 { seen.close().expect("a state") } else { drop(seen) }
+    });
+    Disk::remove();
+    images
 }

@@ -306,3 +306,31 @@ fn a_seen_set_chooses_what_is_not_set() {
         assert_eq!(plan.planned_items, capacity * growth as usize);
     }
 }
+
+#[test]
+fn the_sizes_in_the_readme_are_those_of_plans() {
+    let builder = ConcurrentCuckooFilter::builder;
+    let readme = include_str!("../../README.md");
+    let mut rows = 0;
+    for (rate, name) in [
+        (0.0024, "fixed size, 0.23 % of new items taken for seen"),
+        (0.00012, "fixed size, 0.011 % (the default)"),
+        (1e-6, "fixed size, 0.00006 %"),
+        (0.00012, "growing up to 256-fold, at most 0.012 %"),
+        (1e-6, "growing up to 256-fold, at most 0.0001 %"),
+    ] {
+        let bytes = [1e6, 1e9].map(|items| {
+            let at_once = builder().capacity(items as usize).false_positive_rate(rate);
+            let begun = builder().capacity(items as usize / 200).false_positive_rate(rate);
+            let plan = if name.starts_with("fixed") { at_once } else { begun.growing() }.plan();
+            let plan = plan.expect("a filter that can be had");
+            assert!(plan.planned_items >= items as usize, "{name}");
+            assert!(plan.false_positive_rate_at_capacity <= rate, "{name}");
+            plan.bytes_for(items as usize) as f64 / items
+        });
+        let row = format!("| {name} | {:.1} MB | {:.1} GB |", bytes[0], bytes[1]);
+        assert!(readme.contains(&row), "{row}");
+        rows += 1;
+    }
+    assert_eq!(readme.matches(" MB | ").count(), rows);
+}

@@ -50,7 +50,7 @@ use crate::journal::writer::{Journal, Writer};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Part;
 use crate::snapshot::journals::{journals_begin, journals_of, number_in_name};
-use crate::snapshot::write::{Saving, file_bytes};
+use crate::snapshot::write::{Saving, file_bytes, write};
 use parking_lot::{Mutex, MutexGuard};
 use std::fs;
 use std::io;
@@ -206,7 +206,7 @@ impl Journals {
     pub(crate) fn close(&self) {
         let synced = sync_folder_of(&self.state);
         let others = journals_of(&self.state).map_or(usize::MAX, |journals| journals.len());
-        // It must outlive any other one: its header tells that the state has the changes of that one.
+        // The journal must outlive any other one: its header tells that the state has the other's changes.
         if synced.is_ok() && others == 1 {
             let _ = remove(self.files.lock().current.path());
         }
@@ -279,13 +279,7 @@ pub(crate) fn save_state(
     let save = || {
         let mut new = Replacement::begin(path)?;
         new.reserve(file_bytes(backend))?;
-        let mut saving = Saving::begin(backend, hasher, part)?;
-        new.write_all(saving.header())?;
-        while saving.next_range().is_some() {
-            saving.copy();
-            new.write_all(saving.block()?)?;
-        }
-        new.write_all(saving.end()?.1)?;
+        write(backend, hasher, part, &mut |bytes| Ok(new.write_all(bytes)?))?;
         Ok(new.finish()?)
     };
     save().map_err(|error: SnapshotError| error.of_file(path))

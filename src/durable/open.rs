@@ -270,7 +270,7 @@ fn take_in(
         .chain(&found.blank)
         .try_for_each(|other| remove(other))?;
     let Some(journal) = journal else {
-        // The state's own journal tells that the others are harmless, so it must outlive them.
+        // The state's own journal tells that the others are harmless, so they must be gone before that one is.
         if !others.is_empty() {
             sync_folder_of(path).map_err(failed("cannot sync its folder"))?;
         }

@@ -11,7 +11,7 @@ use crate::snapshot::journals::Unread;
 use crate::snapshot::load::load;
 use crate::snapshot::lookup::{Mapped, SnapshotFile};
 use crate::snapshot::read::{PieceLoader, read};
-use crate::snapshot::write::{Piece, SaveReport, Saving, piece_of, write};
+use crate::snapshot::write::{Piece, SaveReport, piece_of, write};
 use crate::union;
 use std::fs::File;
 use std::hash::BuildHasher;
@@ -107,8 +107,11 @@ impl<S> ConcurrentCuckooFilter<S> {
     where
         S: PersistentHasher,
     {
-        let (end, _) = write(self.backend(), &self.hashed_by(), Part::FILE, &mut writer)?;
-        writer.flush().map_err(SnapshotError::io("cannot write"))?;
+        let cannot_write = SnapshotError::io("cannot write");
+        let (end, _) = write(self.backend(), &self.hashed_by(), Part::FILE, &mut |bytes| {
+            writer.write_all(bytes).map_err(&cannot_write)
+        })?;
+        writer.flush().map_err(&cannot_write)?;
         Ok(end.into())
     }
 
@@ -250,15 +253,10 @@ pub fn replace_state<S: PersistentHasher>(
     let save = || {
         let mut new = Replacement::begin(path)?;
         Unread::beside(path)?.refuse(ORPHANED)?;
-        let mut saving = Saving::begin(filter.backend(), &filter.hashed_by(), Part::FILE)?;
-        new.write_all(saving.header())?;
-        while saving.next_range().is_some() {
+        let (end, _) = write(filter.backend(), &filter.hashed_by(), Part::FILE, &mut |bytes| {
             goes_on().map_err(&cannot_write)?;
-            saving.copy();
-            new.write_all(saving.block()?)?;
-        }
-        let (end, bytes) = saving.end()?;
-        new.write_all(bytes)?;
+            Ok(new.write_all(bytes)?)
+        })?;
         last().map_err(&cannot_write)?;
         // Another process may have opened the file meanwhile.
         Unread::beside(path)?.refuse(ORPHANED)?;

@@ -94,7 +94,7 @@ impl Layout {
         }
     }
 
-    /// Estimates the number of shards of a filter of this layout to which so many distinct items were added.
+    /// Estimates how many shards a filter of this layout has once this number of distinct items was added.
     ///
     /// A shard is split when it is full. Within a root, the share of a shard rises with its position, so the shards of a
     /// level that are full are its last ones.

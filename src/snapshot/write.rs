@@ -31,7 +31,6 @@ use crate::snapshot::format::{
 use crate::snapshot::header::{Part, header};
 use crate::sync::RwLockReadGuard;
 use std::fmt;
-use std::io::Write;
 
 /// The report of a save: the numbers of items, bytes and shards that it has written.
 ///
@@ -183,22 +182,22 @@ fn no_such(Part { start, is_file, .. }: Part) -> SnapshotError {
     SnapshotError::new(SnapshotErrorKind::NoSuchPiece, text)
 }
 
-/// Writes a part of a filter. Returns its end, and the place where the next part begins, if there is another one.
+/// Passes a part of a filter to `to`, from the header to the end. Returns its end, and the place where the next part
+/// begins, if there is another one.
 pub(crate) fn write(
     backend: &Backend,
     hasher: &HashedBy,
     part: Part,
-    to: &mut dyn Write,
+    to: &mut dyn FnMut(&[u8]) -> Result<(), SnapshotError>,
 ) -> Result<(End, Option<u64>), SnapshotError> {
     let mut saving = Saving::begin(backend, hasher, part)?;
-    let cannot_write = SnapshotError::io("cannot write");
-    to.write_all(saving.header()).map_err(&cannot_write)?;
+    to(saving.header())?;
     while saving.next_range().is_some() {
         saving.copy();
-        to.write_all(saving.block()?).map_err(&cannot_write)?;
+        to(saving.block()?)?;
     }
     let (end, bytes) = saving.end()?;
-    to.write_all(bytes).map_err(&cannot_write)?;
+    to(bytes)?;
     Ok((end, saving.next_part()))
 }
 
@@ -316,17 +315,10 @@ pub(crate) fn piece_of(
     // There may be more shards by the time they are copied.
     let blocks = most_blocks(&layout, most_bytes).min(backend.shards() as u64);
     reserve(&mut bytes, AROUND + (blocks * block_bytes(&layout)) as usize)?;
-    let mut saving = Saving::begin(backend, hasher, part)?;
-    let mut add = |words: &[u8]| -> Result<(), SnapshotError> {
+    let (_, next) = write(backend, hasher, part, &mut |words| {
         reserve(&mut bytes, words.len())?;
         bytes.extend_from_slice(words);
         Ok(())
-    };
-    add(saving.header())?;
-    while saving.next_range().is_some() {
-        saving.copy();
-        add(saving.block()?)?;
-    }
-    add(saving.end()?.1)?;
-    Ok(Piece { bytes, next: saving.next_part() })
+    })?;
+    Ok(Piece { bytes, next })
 }

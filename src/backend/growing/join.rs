@@ -49,7 +49,7 @@
 //!
 //! # Can a shard be split and joined in turns?
 //!
-//! The whole has to be emptier than a shard is when it is split, and a tick does not go by what it leaves.
+//! The joined shard has to be emptier than a shard is when it is split. What a passing tick would still erase counts.
 //!
 //! # And a save?
 //!

@@ -266,8 +266,10 @@ fn whoever_fills_a_filter_with_copies_is_told_how_to_add_items_once() {
     let limited = ConcurrentCuckooFilter::builder().capacity(1_000).growing().build().unwrap();
     limited.set_max_bytes(limited.size_in_bytes());
     let mut twice = (0..10_000u32).flat_map(|item| [item; 2]);
-    let full = twice.find_map(|item| limited.insert(&item).err()).expect("the limit");
-    assert_eq!(full.kind(), koel::FullKind::LimitReached);
+    // Three items that look alike may have too many copies before.
+    let is_limit = |full: &koel::Full| full.kind() == koel::FullKind::LimitReached;
+    let full = twice.find_map(|item| limited.insert(&item).err().filter(is_limit));
+    let full = full.expect("the limit");
     assert!(full.to_string().contains("`insert_if_absent`"), "{full}");
     let filter = ConcurrentCuckooFilter::with_capacity(1_000);
     assert_eq!(rounds.filter(|item| filter.insert_if_absent(item) == Ok(true)).count(), 100);

@@ -18,7 +18,6 @@ pub mod internals {
     pub use crate::journal::streams::{Change, STREAMS, Sink, Streams};
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
-    pub use crate::layout::roots::Stagger;
     pub use crate::layout::shrinking::Shrinking;
     pub use crate::layout::sizing::{Layout, rate_of_a_lane};
     pub use crate::layout::stamps::Moment;

@@ -3,7 +3,7 @@
 use crate::backend::retry::{Located, Room, Shards};
 use crate::error::{BuildError, Full, FullKind, NoMemory};
 use crate::layout::geometry::{Geometry, Mixed, Place, Spot};
-use crate::layout::roots::{Parts, Roots, Stagger};
+use crate::layout::roots::{Parts, Roots};
 use crate::layout::sizing::{Layout, rate_at};
 use crate::layout::stamps::{ByStamp, Moment};
 use crate::shard::raw::{Known, RawShard, items_by_stamp};
@@ -45,7 +45,7 @@ impl Fixed {
 
     /// Returns its shards as roots, which are never split.
     fn roots(&self) -> Roots {
-        Roots { count: self.table.geometry.shards(), stagger: Stagger::NONE }
+        Roots { count: self.table.geometry.shards() }
     }
 
     #[inline]

@@ -1,9 +1,9 @@
 //! Maps a hash to a shard of a growing filter, by the root of the hash and its position there.
 //!
 //! The hashes are first divided equally into *roots*, the shards that a filter begins with. The
-//! [position](Stagger) of a hash in its root chooses one of the shards that the root was split into. At
+//! [position](Position) of a hash in its root chooses one of the shards that the root was split into. At
 //! level `n`, a root consists of `2^n` equal ranges of positions. The ranges of all roots are numbered in the order of
-//! their hashes.
+//! their hashes. (A fixed filter has nothing but roots.)
 //!
 //! # Why the shards of a root have unequal shares
 //!
@@ -15,13 +15,14 @@
 //! position(x) = x + x (1 - x) / 3        for x from 0 to 1
 //! ```
 //!
-//! Its slope falls from 4/3 to 2/3. So a shard at the high end gets twice the items of one at the low end, and is split
-//! when the filter holds half as many items: at any size, some shards have just been split, and others are about to be.
-//! With many shards, the memory is 1.46 times that of a fixed filter on average, and 1.64 times at most, instead of 1
-//! to 2 times (`benches/README.md` has the curve).
+//! Its slope falls from 4/3 to 2/3. So a shard at the high end gets twice the items of one at the low end, and is
+//! split when the filter holds half as many items: at any size, some shards have just been split, and others are
+//! about to be. With many shards, the memory is 1.46 times that of a fixed filter on average, and 1.64 times at most,
+//! instead of 1 to 2 times (`benches/README.md` has the curve).
 //!
 //! The function is increasing, so a range of hashes is a range of positions.
 
+use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 
 /// The root of a hash, and the position of the hash in that root.
@@ -50,7 +51,6 @@ impl Position {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Roots {
     pub count: usize,
-    pub stagger: Stagger,
 }
 
 impl Roots {
@@ -58,7 +58,7 @@ impl Roots {
     #[inline]
     pub(crate) fn position(self, hash: Mixed) -> Position {
         let (root, fraction) = hash.scaled(self.count);
-        Position { root, in_root: self.stagger.position(fraction) }
+        Position { root, in_root: position_of(fraction) }
     }
 
     /// Returns the first hash in a range of a level, or `None` if there is no such range.
@@ -71,7 +71,7 @@ impl Roots {
 
     /// Returns the first hash at or after a position, or `None` if there is none.
     pub(crate) fn first_from(self, Position { mut root, in_root }: Position) -> Option<Mixed> {
-        let fraction = self.stagger.fraction(in_root).unwrap_or_else(|| {
+        let fraction = fraction_of(in_root).unwrap_or_else(|| {
             root += 1;
             0
         });
@@ -92,52 +92,42 @@ impl Roots {
     }
 }
 
-/// How unequal the shares are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stagger {
-    /// The factor of `x (1 - x)`, in units of 2^-64.
-    factor: u64,
+/// Returns the position of a fraction of a root. (Models have no use for unequal shares.)
+///
+/// The position never decreases from one fraction to the next: the added term changes by at most a third of a unit,
+/// or by one unit after rounding down.
+#[inline]
+pub(crate) fn position_of(fraction: u64) -> u64 {
+    if SMALL {
+        fraction
+    } else {
+        fraction + high_half(high_half(fraction, !fraction), u64::MAX / 3)
+    }
 }
 
-impl Stagger {
-    /// All shards get equal shares, as in a fixed filter.
-    pub(crate) const NONE: Stagger = Stagger { factor: 0 };
-    pub(crate) const FULL: Stagger = Stagger { factor: u64::MAX / 3 };
-
-    /// Returns the position of a fraction of a root.
-    ///
-    /// The position never decreases from one fraction to the next: the added term changes by at most a third of a unit,
-    /// or by one unit after rounding down.
-    #[inline]
-    pub(crate) fn position(self, fraction: u64) -> u64 {
-        fraction + high_half(high_half(fraction, !fraction), self.factor)
+/// Returns the least fraction whose position is at least this one, or `None` if there is none.
+fn fraction_of(position: u64) -> Option<u64> {
+    if SMALL || position == 0 {
+        return Some(position);
     }
-
-    /// Returns the least fraction whose position is at least this one, or `None` if there is none.
-    pub(crate) fn fraction(self, position: u64) -> Option<u64> {
-        if self.position(u64::MAX) < position {
-            return None;
-        }
-        if self == Self::NONE {
-            return Some(position);
-        }
-        // Solves the equation as precisely as floating point allows, then refines the solution by the slope.
-        let unit = 64f64.exp2();
-        let (factor, target) = (self.factor as f64 / unit, position as f64 / unit);
-        let root = ((1.0 + factor).powi(2) - 4.0 * factor * target).sqrt();
-        let mut fraction = ((1.0 + factor - root) / (2.0 * factor) * unit) as u64;
-        let missing = position.wrapping_sub(self.position(fraction)).cast_signed();
-        // The slope there is `root`.
-        fraction = fraction.saturating_add_signed((missing as f64 / root) as i64);
-        // The remaining error is a few units.
-        while self.position(fraction) < position {
-            fraction += 1;
-        }
-        while fraction > 0 && self.position(fraction - 1) >= position {
-            fraction -= 1;
-        }
-        Some(fraction)
+    if position_of(u64::MAX) < position {
+        return None;
     }
+    // Solves the equation as precisely as floating point allows, then refines the solution by the slope.
+    let unit = 64f64.exp2();
+    let root = (16.0 / 9.0 - 4.0 / 3.0 * (position as f64 / unit)).sqrt();
+    let mut fraction = ((4.0 / 3.0 - root) * 1.5 * unit) as u64;
+    let missing = position.wrapping_sub(position_of(fraction)).cast_signed();
+    // The slope there is `root`.
+    fraction = fraction.saturating_add_signed((missing as f64 / root) as i64);
+    // The remaining error is a few units.
+    while position_of(fraction) < position {
+        fraction += 1;
+    }
+    while fraction > 0 && position_of(fraction - 1) >= position {
+        fraction -= 1;
+    }
+    Some(fraction)
 }
 
 fn high_half(a: u64, b: u64) -> u64 {
@@ -182,9 +172,7 @@ mod tests {
     use super::*;
 
     fn roots() -> impl Iterator<Item = Roots> {
-        let staggers = [Stagger::NONE, Stagger::FULL];
-        let counts = [1, 2, 3, 5, 16, 1_000];
-        staggers.into_iter().flat_map(move |stagger| counts.map(|count| Roots { count, stagger }))
+        [1, 2, 3, 5, 16, 1_000].into_iter().map(|count| Roots { count })
     }
 
     #[test]
@@ -228,8 +216,6 @@ mod tests {
         }
     }
 
-    const BOTH: [Stagger; 2] = [Stagger::NONE, Stagger::FULL];
-
     /// Fractions of all magnitudes, each with its neighbours.
     fn fractions() -> impl Iterator<Item = u64> {
         let powers = (0..64).map(|bit| 1 << bit);
@@ -239,35 +225,30 @@ mod tests {
 
     #[test]
     fn positions_never_fall_and_cover_the_root() {
-        for stagger in BOTH {
-            assert_eq!(stagger.position(0), 0);
-            assert!(stagger.position(u64::MAX) >= u64::MAX - 1);
-            for x in fractions().filter(|x| *x < u64::MAX) {
-                assert!(stagger.position(x) <= stagger.position(x + 1), "{x}");
-            }
+        assert_eq!(position_of(0), 0);
+        assert!(position_of(u64::MAX) >= u64::MAX - 1);
+        for x in fractions().filter(|x| *x < u64::MAX) {
+            assert!(position_of(x) <= position_of(x + 1), "{x}");
         }
     }
 
     #[test]
     fn a_position_yields_the_least_fraction_that_reaches_it() {
-        for stagger in BOTH {
-            for position in fractions() {
-                let Some(x) = stagger.fraction(position) else {
-                    assert!(stagger.position(u64::MAX) < position);
-                    continue;
-                };
-                assert!(stagger.position(x) >= position, "{position}");
-                assert!(x == 0 || stagger.position(x - 1) < position, "{position}");
-            }
+        for position in fractions() {
+            let Some(x) = fraction_of(position) else {
+                assert!(position_of(u64::MAX) < position);
+                continue;
+            };
+            assert!(position_of(x) >= position, "{position}");
+            assert!(x == 0 || position_of(x - 1) < position, "{position}");
         }
     }
 
     #[test]
     fn the_high_end_gets_twice_the_items_of_the_low_end() {
         let parts = 1 << 10;
-        let border = |part: u64| Stagger::FULL.fraction(part << 54).expect("a fraction");
+        let border = |part: u64| fraction_of(part << 54).expect("a fraction");
         let (low, high) = (border(1), u64::MAX - border(parts - 1));
         assert!((high as f64 / low as f64 - 2.0).abs() < 0.01);
-        assert_eq!(Stagger::NONE.position(12_345), 12_345);
     }
 }

@@ -8,7 +8,7 @@
 use crate::error::{BuildError, BuildErrorKind};
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS};
-use crate::layout::roots::{Roots, Stagger};
+use crate::layout::roots::Roots;
 use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking, lasts_for};
 use crate::stats::Stats;
 
@@ -25,8 +25,6 @@ pub(crate) struct Layout {
     pub grows: bool,
     /// The growth that the filter was built for: 1 if it does not grow.
     pub expected_growth: f64,
-    /// How shards share the hashes: [`Stagger::FULL`] in every filter that grows, except in models.
-    pub stagger: Stagger,
     /// The limit of the memory of a filter that grows, or `usize::MAX`.
     pub max_bytes: usize,
     /// The size of a filter that grows, without its heap.
@@ -40,7 +38,7 @@ impl Layout {
         let load = capacity as f64 / (buckets as f64 * geometry.lanes().slots() as f64);
         let rate = rate_at(geometry.lanes(), load, buckets);
         let growing = Layout::growing(geometry, capacity, 1.0, rate);
-        Layout { grows: false, stagger: Stagger::NONE, ..growing }
+        Layout { grows: false, ..growing }
     }
 
     /// Returns the layout of a filter that grows, without a limit.
@@ -50,9 +48,8 @@ impl Layout {
         expected_growth: f64,
         rate: f64,
     ) -> Self {
-        let (stagger, max_bytes) = (Stagger::FULL, usize::MAX);
-        let (grows, own_bytes) = (true, 0);
-        Layout { geometry, capacity, rate, grows, expected_growth, stagger, max_bytes, own_bytes }
+        let (grows, max_bytes, own_bytes) = (true, usize::MAX, 0);
+        Layout { geometry, capacity, rate, grows, expected_growth, max_bytes, own_bytes }
     }
 
     pub(crate) fn lanes(&self) -> Lanes {
@@ -61,7 +58,7 @@ impl Layout {
 
     /// Returns the shards that the filter begins with, as divisions of the hashes.
     pub(crate) fn roots(&self) -> Roots {
-        Roots { count: self.geometry.shards(), stagger: self.stagger }
+        Roots { count: self.geometry.shards() }
     }
 
     /// Returns the division of the lanes into anchor and suffix, in a filter that grows.
@@ -105,7 +102,7 @@ impl Layout {
         let slots = f64::from(self.geometry.buckets()) * self.lanes().slots() as f64;
         let full = slots * form_of(self.lanes()).load;
         let in_a_root = items as f64 / self.geometry.shards() as f64;
-        let root = Roots { count: 1, ..self.roots() };
+        let root = Roots { count: 1 };
         let split_at = |level: u32| {
             let (mut first, mut end) = (0, 1usize << level);
             while first < end {

@@ -336,7 +336,7 @@ mod tests {
     use crate::hash::StableHash;
     use crate::layout::bucket::Lanes;
     use crate::layout::geometry::{Geometry, Mixed, Place};
-    use crate::layout::roots::Stagger;
+    use crate::layout::roots::position_of;
     use crate::layout::shrinking::Shrinking;
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!((hash, mixed.0), (0x8256_69AB_53A3_60EC, 0xA4BD_9CF0_8236_3CE5));
         assert_eq!((shard, numbers_of(place)), (1, [0xEE3, 0xED2, 0x8236]));
         let (root, fraction) = mixed.scaled(3);
-        let position = Stagger::FULL.position(fraction);
+        let position = position_of(fraction);
         let place = Shrinking::new(lanes, 1.0).place(mixed, position, 2, false);
         assert_eq!((root, position >> 62, numbers_of(place)), (1, 0b11, [0x333, 0x2E0, 0xF0CF]));
     }

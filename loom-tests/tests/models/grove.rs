@@ -7,7 +7,7 @@ use crate::toy::{MISSED, NOT_ONCE, World, lanes};
 use koel_under_loom::Full;
 use koel_under_loom::internals::{
     Backend, Bucket, Fingerprint, Geometry, Growing, GrowingShards, Known, Layout, Mixed, Moment,
-    Place, Shard, Shards, Shrinking, Site, Stagger, Ticking, UntilSplit,
+    Place, Shard, Shards, Shrinking, Site, Ticking, UntilSplit,
 };
 
 /// An entry of the directory: which shard, and how deep it is.
@@ -34,7 +34,6 @@ impl<const WIDE: bool, const FORGETS: bool> World for Grove<WIDE, FORGETS> {
     fn of_shards(roots: usize) -> Self {
         let geometry = Geometry::new(lanes::<WIDE, FORGETS>(), roots, 8);
         let layout = Layout::growing(geometry, 1, 1.0, 1.0);
-        let layout = Layout { stagger: Stagger::NONE, ..layout };
         Grove { backend: Backend::new(layout).expect("memory") }
     }
 

@@ -1,10 +1,9 @@
 use super::*;
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Geometry;
-use crate::layout::roots::Stagger;
 use crate::layout::shrinking::GROWING_BUCKETS;
 
-const THREE: Roots = Roots { count: 3, stagger: Stagger::FULL };
+const THREE: Roots = Roots { count: 3 };
 
 const SHARDS: usize = 64;
 

@@ -387,11 +387,6 @@ impl Backend {
         self.growing().into_iter().for_each(|growing| growing.set_max_bytes(bytes));
     }
 
-    /// Returns the number of items that void lanes stand for.
-    pub(crate) fn void_items(&self) -> u64 {
-        self.growing().map_or(0, Growing::void_items)
-    }
-
     /// Keeps shards from being joined until the result is dropped, while one after the other is copied.
     pub(crate) fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
         self.growing().map(Growing::keep_shards)

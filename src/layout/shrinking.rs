@@ -90,8 +90,6 @@ pub(crate) struct Shrinking {
 pub(crate) struct Halves {
     pub lower: Words,
     pub upper: Words,
-    /// The void lanes, which are in both halves.
-    pub in_both: LaneSet,
 }
 
 /// The share of some lanes in the figures of their shard.
@@ -380,8 +378,7 @@ impl Shrinking {
                 true => Words { heads: words.heads & (whole(only) | both), tails: suffixes },
             }
         };
-        let in_both = self.lanes.set_of(void << self.anchor_bits());
-        Halves { lower: half(lower_only), upper: half(upper_only), in_both }
+        Halves { lower: half(lower_only), upper: half(upper_only) }
     }
 
     /// Returns the taken lanes without a `1` in their suffix. Only damaged buckets have any.
@@ -484,14 +481,16 @@ impl Shrinking {
         if self.lanes.is_wide() { fp.tail() } else { fp.head() }
     }
 
-    /// Undoes a split: returns what the bucket of one half was before. A lane that has lost no bits loses its last one.
+    /// Undoes a split: returns what the bucket of one half was before. A lane that has lost no bits loses its last one,
+    /// and a void lane stays void.
     pub(crate) fn joined(&self, words: Words, is_upper: bool) -> Words {
         let suffixes = self.suffixes(words);
         let [first, rest] = self.first_and_rest();
         let taken = self.lanes.taken(words.heads).tops() >> self.anchor_bits();
         let shifted = ((suffixes & (first | rest)) >> 1) & rest | suffixes & self.units;
         let other = suffixes & !(first | rest);
-        let joined = shifted | other | if is_upper { taken } else { 0 };
+        let void = self.void_suffixes(suffixes);
+        let joined = shifted & !(void >> 1) | other | void | if is_upper { taken } else { 0 };
         match self.lanes.is_wide() {
             false => Words { heads: joined, tails: 0 },
             true => Words { tails: joined, ..words },

@@ -7,7 +7,7 @@ use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;
 use crate::shard::kick::{Copies, kick};
 use crate::shard::lookup::SeenVersions;
-use crate::shard::{Answer, Lease, Removing, Shard};
+use crate::shard::{Answer, Lease, Shard};
 use crate::table::stripe::Locks;
 use std::cmp::Reverse;
 
@@ -109,7 +109,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         self.fill_locked(&locked, bucket, place.fp).then_some(true)
     }
 
-    /// Removes one copy of the item. Returns whether there was one.
+    /// Removes one copy of the item, unless only void lanes match it. Returns whether there was one.
     ///
     /// This takes the locks of both buckets, because the copy that goes is chosen from both, and because readers of
     /// both are invalidated if another copy stays. An item that is removed is nearly always there, so it takes them
@@ -144,11 +144,10 @@ impl<'a, L: Lease<'a>> Shard<L> {
         let Some((Rank { lost, age, .. }, lane)) = found else {
             return Ok(false);
         };
-        match self.removing(lost) {
-            Removing::Lane => {}
-            Removing::OneOfMany => return Ok(true),
-            Removing::Nothing => return Ok(false),
+        if self.is_void(lost) {
+            return Ok(false);
         }
+        self.removing(lost);
         let stays = in_first.is_some() && in_second.is_some();
         if stays {
             self.invalidate_readers(&locked, place);
@@ -174,7 +173,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         let (first, second) = self.read_both(&locked, place);
         let both = [first, second].map(|words| self.lane_to_remove(words, place, now));
         let goes = both.into_iter().flatten().map(|(rank, _)| rank).min();
-        Ok(goes.map(|rank| rank.age.0))
+        Ok(goes.filter(|rank| !self.is_void(rank.lost)).map(|rank| rank.age.0))
     }
 
     /// Returns, of the lanes that match the item, the one that is removed first.

@@ -181,7 +181,7 @@ impl Backend {
     #[cfg(all(unix, feature = "durable"))]
     #[inline(never)]
     pub(crate) fn insert_if_still_absent(&self, hash: Mixed) -> Result<bool, Full> {
-        match at_once!(self, hash, shard, place => shard.insert_if_absent_locked(place); Option<bool>)
+        match at_once!(self, hash, shard, place => shard.insert_if_absent_locked(place, [0; 2]); Option<bool>)
         {
             Some(added) => Ok(added),
             None => self.settle(hash, Adding::IfAbsent),

@@ -342,12 +342,11 @@ impl Shrinking {
         (flipped, differ.wrapping_sub(self.units) & !differ & self.lanes.tops())
     }
 
-    /// Returns the lane that has lost the fewest bits, and the number of bits that it has lost, in the word that holds
-    /// the suffixes.
+    /// Returns the number of bits that a taken lane has lost, in the word that holds the suffixes.
     #[inline]
-    pub(crate) fn most_precise(&self, suffixes: u64, among: LaneSet) -> Option<(u32, Lane)> {
-        let lacks = |lane| (self.lanes.value(suffixes, lane) as u32 >> self.stamp).trailing_zeros();
-        among.map(|lane| (lacks(lane), lane)).min_by_key(|(lacks, _)| *lacks)
+    pub(crate) fn lost(&self, suffixes: u64, lane: Lane) -> u32 {
+        // There is a `1` in the lane.
+        (self.lanes.from_lane_up(suffixes, lane) >> self.stamp).trailing_zeros()
     }
 
     /// The word that holds the suffixes.

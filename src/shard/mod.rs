@@ -222,9 +222,11 @@ pub(crate) trait Lease<'a>: Copy + Deref<Target = RawShard<'a, Self::Width>> {
     /// Returns the other bucket of an item that is in `bucket` as `fp`.
     fn alternate(self, bucket: Bucket, fp: Fingerprint) -> Bucket;
 
-    /// Returns, of these lanes that all match one item, the lane that matches the fewest other items, and the
-    /// number of bits that it has lost.
-    fn most_precise(self, words: Words, among: LaneSet) -> Option<(u32, Lane)>;
+    /// Returns the number of bits that a taken lane has lost.
+    #[inline]
+    fn lost(self, _words: Words, _lane: Lane) -> u32 {
+        0
+    }
 
     /// Whether a lane that has lost `lost` bits is [void](crate::backend::growing#void-lanes), so that no removal takes
     /// it.
@@ -319,10 +321,5 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for Permanent<'a, W> {
     #[inline]
     fn alternate(self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         self.table.geometry.alternate(bucket, fp)
-    }
-
-    #[inline]
-    fn most_precise(self, _: Words, among: LaneSet) -> Option<(u32, Lane)> {
-        among.first().map(|lane| (0, lane))
     }
 }

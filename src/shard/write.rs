@@ -8,7 +8,7 @@ use crate::layout::stamps::Moment;
 use crate::shard::kick::{Copies, kick};
 use crate::shard::lookup::SeenVersions;
 use crate::shard::{Answer, Lease, Shard};
-use crate::table::stripe::Locks;
+use crate::table::stripe::{Locks, Two};
 use std::cmp::Reverse;
 
 /// The order in which lanes are removed: the lane that has lost the fewest bits first, and of several such
@@ -78,31 +78,44 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Adds the item unless it is here, if one of its buckets has room. Returns whether it was added, or `None` if
-    /// neither bucket has room, or if the shard no longer owns the item.
+    /// neither bucket has room, if the shard no longer owns the item, or if an item that was seen in narrow buckets may
+    /// have been moving.
     #[inline(always)]
     pub(crate) fn insert_if_absent_at_once(self, place: Place) -> Option<bool> {
         let lanes = self.lanes();
         let seen = (!self.hits_need_no_version()).then(|| self.see(place));
         let (first, second) = (self.read(place.first), self.read(place.second));
         let is_sure = || seen.is_none_or(|seen: SeenVersions<'_>| self.still_holds(seen));
-        if self.has_match([first, second], || self.both_tails(place), place.fp) && is_sure() {
-            return Some(false);
+        if self.has_match([first, second], || self.both_tails(place), place.fp) {
+            if is_sure() {
+                return Some(false);
+            }
+            if !self.is_wide() {
+                return None;
+            }
         }
         // If the item was not seen, the decision is made under locks: those of its own buckets if one has
         // room, those of a whole path if both are full.
         if lanes.empty(first).or(lanes.empty(second)).is_empty() {
             return None;
         }
-        self.insert_if_absent_locked(place)
+        self.insert_if_absent_locked(place, [first, second])
     }
 
-    /// The same, as both locks show, without a look before.
+    /// The same, as both locks show. `absent_from` are words of narrow buckets that do not match the item: those that the
+    /// caller has seen, or zeros.
     #[inline(always)]
-    pub(crate) fn insert_if_absent_locked(self, place: Place) -> Option<bool> {
+    pub(crate) fn insert_if_absent_locked(
+        self,
+        place: Place,
+        absent_from: [u64; 2],
+    ) -> Option<bool> {
         let locked = self.lock(place).ok()?;
         let (first, second) = self.read_both(&locked, place);
         let tails = || [first.tails, second.tails];
-        if self.has_match([first.heads, second.heads], tails, place.fp) {
+        // The shard still owns the item, so it is as deep as it was, and the same words mean the same.
+        let is_absent = !self.is_wide() && [first.heads, second.heads] == absent_from;
+        if !is_absent && self.has_match([first.heads, second.heads], tails, place.fp) {
             return Some(false);
         }
         let (bucket, _) = self.emptier_of(place, first.heads, second.heads);
@@ -125,9 +138,26 @@ impl<'a, L: Lease<'a>> Shard<L> {
         let lanes = self.lanes();
         let locked = self.lock(place)?;
         // The time is read once, since a tick may begin meanwhile.
-        let forgets = lanes.forgets();
-        let now = if forgets { self.sweep_own(&locked, place) } else { Moment::FIRST };
+        let now = if lanes.forgets() { self.sweep_own(&locked, place) } else { Moment::FIRST };
         let (first, second) = self.read_both(&locked, place);
+        let [in_first, in_second] = [first, second].map(|words| self.matching(words, place.fp));
+        let (here, there) = ((place.first, first, in_first), (place.second, second, in_second));
+        let ((bucket, words, these), others) =
+            if in_first.is_empty() { (there, in_first) } else { (here, in_second) };
+        let Some(lane) = these.first() else { return Ok(false) };
+        let stays = !others.is_empty();
+        let are_alike = L::IS_PERMANENT && !lanes.forgets();
+        if !are_alike && (stays || these.has_several()) {
+            return Ok(self.remove_closest(&locked, place, now));
+        }
+        Ok(self.empty_lane(&locked, place, (bucket, words, lane), stays))
+    }
+
+    /// Removes the copy of the item that has lost the fewest bits, and of several such copies the oldest.
+    #[cold]
+    #[inline(never)]
+    fn remove_closest(self, locked: &Two<'_>, place: Place, now: Moment) -> bool {
+        let (first, second) = self.read_both(locked, place);
         let (in_first, in_second) =
             (self.lane_to_remove(first, place, now), self.lane_to_remove(second, place, now));
         // The items that the removed lane matches are a subset of those that the remaining lane matches. So
@@ -141,25 +171,38 @@ impl<'a, L: Lease<'a>> Shard<L> {
         } else {
             (place.first, first, in_first)
         };
-        let Some((Rank { lost, age, .. }, lane)) = found else {
-            return Ok(false);
-        };
+        let Some((Rank { age, .. }, lane)) = found else { return false };
+        let stays = in_first.is_some() && in_second.is_some();
+        let is_gone = self.empty_lane(locked, place, (bucket, words, lane), stays);
+        if is_gone && self.lanes().forgets() && !L::IS_PERMANENT {
+            self.inherit_age(locked, place, age.0, now);
+        }
+        is_gone
+    }
+
+    /// Removes the fingerprint in this lane of one of the item's buckets, unless it is void. Returns whether it did.
+    /// `stays` is whether a lane of the other bucket matches the item.
+    #[inline(always)]
+    fn empty_lane(
+        self,
+        locked: &Two<'_>,
+        place: Place,
+        (bucket, words, lane): (Bucket, Words, Lane),
+        stays: bool,
+    ) -> bool {
+        let lost = self.lost(words, lane);
         if self.is_void(lost) {
-            return Ok(false);
+            return false;
         }
         self.removing(lost);
-        let stays = in_first.is_some() && in_second.is_some();
         if stays {
-            self.invalidate_readers(&locked, place);
+            self.invalidate_readers(locked, place);
         }
         let stripes = self.is_wide().then(|| self.stripes::<2>([place.first, place.second]));
-        let _moving = stripes.as_ref().map(|stripes| self.write_section(&locked, stripes));
-        self.write(&locked, bucket, lanes.without_whole(words, lane));
-        if lanes.forgets() && !L::IS_PERMANENT {
-            self.inherit_age(&locked, place, age.0, now);
-        }
-        self.add_items(&locked, bucket, -1);
-        Ok(true)
+        let _moving = stripes.as_ref().map(|stripes| self.write_section(locked, stripes));
+        self.write(locked, bucket, self.lanes().without_whole(words, lane));
+        self.add_items(locked, bucket, -1);
+        true
     }
 
     /// Returns the age in ticks of the lane that [`remove`](Self::remove) would empty, or `None` if there is
@@ -177,16 +220,11 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Returns, of the lanes that match the item, the one that is removed first.
-    #[inline(always)]
     fn lane_to_remove(self, words: Words, place: Place, now: Moment) -> Option<(Rank, Lane)> {
-        let (lanes, among) = (self.lanes(), self.matching(words, place.fp));
-        if !lanes.forgets() {
-            let closest = self.most_precise(words, among);
-            let rank = |lost| Rank { lost, age: Reverse(0) };
-            return closest.map(|(lost, lane)| (rank(lost), lane));
-        }
-        let lost_by = |lane| self.most_precise(words, among.only(lane)).map_or(0, |(lost, _)| lost);
-        let rank = |lane| Rank { lost: lost_by(lane), age: Reverse(lanes.age(words, lane, now)) };
+        let age =
+            |lane| if self.lanes().forgets() { self.lanes().age(words, lane, now) } else { 0 };
+        let rank = |lane| Rank { lost: self.lost(words, lane), age: Reverse(age(lane)) };
+        let among = self.matching(words, place.fp);
         among.map(|lane| (rank(lane), lane)).min_by_key(|(rank, _)| *rank)
     }
 

@@ -57,7 +57,7 @@ fn an_item_that_is_removed_does_not_come_back_by_a_join() {
         split_root(grove, &into_whole(grove, half));
         (item(half, 1), Arc::default())
     };
-    Model::blocking(100, 3).run_each(
+    Model::blocking(45, 3).run_each(
         [0, 1],
         in_halves,
         &[

@@ -132,9 +132,9 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
     }
 
     #[inline]
-    fn most_precise(self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
+    fn lost(self, words: Words, lane: Lane) -> u32 {
         let suffixes = if self.is_wide() { words.tails } else { words.heads };
-        self.shared.shrinking.most_precise(suffixes, among)
+        self.shared.shrinking.lost(suffixes, lane)
     }
 }
 

@@ -131,11 +131,9 @@ fn a_lane_matches_the_items_that_agree_in_all_bits_left() {
         };
         let expected: Vec<usize> = plain.iter().filter_map(matching_bits).collect();
         assert_eq!(matching.len(), expected.len(), "{plain:?} {item:?}");
-        let lacks = shrinking
-            .most_precise(shrinking.suffixes(words), matching)
-            .map(|(lacks, _)| lacks as usize);
-        let most = expected.iter().max();
-        assert_eq!(lacks, most.map(|most| shrinking.suffix_bits() as usize - most));
+        let lost = matching.map(|lane| shrinking.lost(shrinking.suffixes(words), lane) as usize);
+        let left: Vec<usize> = lost.map(|lost| shrinking.suffix_bits() as usize - lost).collect();
+        assert_eq!(left, expected);
     });
 }
 

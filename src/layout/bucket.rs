@@ -351,7 +351,7 @@ impl Lanes {
 
     /// Returns a word shifted so that `lane` is the lowest. The lanes above it are still there.
     #[inline]
-    pub(crate) fn from_lane_up(self, word: u64, lane: Lane) -> u64 {
+    pub(crate) fn shifted_to(self, word: u64, lane: Lane) -> u64 {
         word >> lane.shift
     }
 

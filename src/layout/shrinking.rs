@@ -346,7 +346,7 @@ impl Shrinking {
     #[inline]
     pub(crate) fn lost(&self, suffixes: u64, lane: Lane) -> u32 {
         // There is a `1` in the lane.
-        (self.lanes.from_lane_up(suffixes, lane) >> self.stamp).trailing_zeros()
+        (self.lanes.shifted_to(suffixes, lane) >> self.stamp).trailing_zeros()
     }
 
     /// The word that holds the suffixes.

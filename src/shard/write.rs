@@ -2,21 +2,27 @@
 //!
 //! An item whose buckets are both full is passed on to [`kick`](mod@crate::guide::kick).
 
-use crate::layout::bucket::{Fingerprint, Lane, Words};
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;
 use crate::shard::kick::{Copies, kick};
 use crate::shard::lookup::SeenVersions;
 use crate::shard::{Answer, Lease, Shard};
 use crate::table::stripe::{Locks, Two};
-use std::cmp::Reverse;
 
 /// The order in which lanes are removed: the lane that has lost the fewest bits first, and of several such
 /// lanes the oldest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
-    lost: u32,
-    age: Reverse<u64>,
+struct Rank(u64);
+
+impl Rank {
+    /// Comes after all others.
+    const NONE: Rank = Rank(u64::MAX);
+
+    #[inline]
+    fn new(lost: u32, age: u64) -> Self {
+        Rank((u64::from(lost) << 32) | (u64::from(u32::MAX) - age))
+    }
 }
 
 impl<'a, L: Lease<'a>> Shard<L> {
@@ -140,15 +146,23 @@ impl<'a, L: Lease<'a>> Shard<L> {
         // The time is read once, since a tick may begin meanwhile.
         let now = if lanes.forgets() { self.sweep_own(&locked, place) } else { Moment::FIRST };
         let (first, second) = self.read_both(&locked, place);
-        let [in_first, in_second] = [first, second].map(|words| self.matching(words, place.fp));
-        let (here, there) = ((place.first, first, in_first), (place.second, second, in_second));
-        let ((bucket, words, these), others) =
-            if in_first.is_empty() { (there, in_first) } else { (here, in_second) };
+        let (in_first, in_second) =
+            (self.matching(first, place.fp), self.matching(second, place.fp));
+        let (bucket, words, these) = if in_first.is_empty() {
+            (place.second, second, in_second)
+        } else {
+            (place.first, first, in_first)
+        };
         let Some(lane) = these.first() else { return Ok(false) };
-        let stays = !others.is_empty();
+        let stays = !in_first.is_empty() && !in_second.is_empty();
         let are_alike = L::IS_PERMANENT && !lanes.forgets();
         if !are_alike && (stays || these.has_several()) {
-            return Ok(self.remove_closest(&locked, place, now));
+            return Ok(self.remove_closest(
+                &locked,
+                place,
+                [(first, in_first), (second, in_second)],
+                now,
+            ));
         }
         Ok(self.empty_lane(&locked, place, (bucket, words, lane), stays))
     }
@@ -156,26 +170,26 @@ impl<'a, L: Lease<'a>> Shard<L> {
     /// Removes the copy of the item that has lost the fewest bits, and of several such copies the oldest.
     #[cold]
     #[inline(never)]
-    fn remove_closest(self, locked: &Two<'_>, place: Place, now: Moment) -> bool {
-        let (first, second) = self.read_both(locked, place);
-        let (in_first, in_second) =
-            (self.lane_to_remove(first, place, now), self.lane_to_remove(second, place, now));
+    fn remove_closest(
+        self,
+        locked: &Two<'_>,
+        place: Place,
+        [first, second]: [(Words, LaneSet); 2],
+        now: Moment,
+    ) -> bool {
+        let (in_first, here) = self.first_to_go(first.0, first.1, now);
+        let (in_second, there) = self.first_to_go(second.0, second.1, now);
         // The items that the removed lane matches are a subset of those that the remaining lane matches. So
         // any other item that it matched is still found.
-        let second_is_closer = match (in_first, in_second) {
-            (Some((here, _)), Some((there, _))) => there < here,
-            (in_first, _) => in_first.is_none(),
-        };
-        let (bucket, words, found) = if second_is_closer {
-            (place.second, second, in_second)
+        let (bucket, (words, _), lane) = if in_second < in_first {
+            (place.second, second, there)
         } else {
-            (place.first, first, in_first)
+            (place.first, first, here)
         };
-        let Some((Rank { age, .. }, lane)) = found else { return false };
-        let stays = in_first.is_some() && in_second.is_some();
+        let stays = !first.1.is_empty() && !second.1.is_empty();
         let is_gone = self.empty_lane(locked, place, (bucket, words, lane), stays);
         if is_gone && self.lanes().forgets() && !L::IS_PERMANENT {
-            self.inherit_age(locked, place, age.0, now);
+            self.inherit_age(locked, place, self.lanes().age(words, lane, now), now);
         }
         is_gone
     }
@@ -214,18 +228,34 @@ impl<'a, L: Lease<'a>> Shard<L> {
         let locked = self.lock(place)?;
         let now = self.sweep_own(&locked, place);
         let (first, second) = self.read_both(&locked, place);
-        let both = [first, second].map(|words| self.lane_to_remove(words, place, now));
-        let goes = both.into_iter().flatten().map(|(rank, _)| rank).min();
-        Ok(goes.filter(|rank| !self.is_void(rank.lost)).map(|rank| rank.age.0))
+        let both = [first, second].map(|words| {
+            let (rank, lane) = self.first_to_go(words, self.matching(words, place.fp), now);
+            (rank, words, lane)
+        });
+        let Some((_, words, lane)) = both
+            .into_iter()
+            .min_by_key(|(rank, ..)| *rank)
+            .filter(|(rank, ..)| *rank != Rank::NONE)
+        else {
+            return Ok(None);
+        };
+        let is_void = self.is_void(self.lost(words, lane));
+        Ok((!is_void).then(|| self.lanes().age(words, lane, now)))
     }
 
-    /// Returns, of the lanes that match the item, the one that is removed first.
-    fn lane_to_remove(self, words: Words, place: Place, now: Moment) -> Option<(Rank, Lane)> {
-        let age =
-            |lane| if self.lanes().forgets() { self.lanes().age(words, lane, now) } else { 0 };
-        let rank = |lane| Rank { lost: self.lost(words, lane), age: Reverse(age(lane)) };
-        let among = self.matching(words, place.fp);
-        among.map(|lane| (rank(lane), lane)).min_by_key(|(rank, _)| *rank)
+    /// Returns, of these lanes that match one item, the one that is removed first, and its rank.
+    #[inline(always)]
+    fn first_to_go(self, words: Words, among: LaneSet, now: Moment) -> (Rank, Lane) {
+        let lanes = self.lanes();
+        let age = |lane| if lanes.forgets() { lanes.age(words, lane, now) } else { 0 };
+        let mut first = (Rank::NONE, Lane::LOWEST);
+        for lane in among {
+            let rank = Rank::new(self.lost(words, lane), age(lane));
+            if rank < first.0 {
+                first = (rank, lane);
+            }
+        }
+        first
     }
 
     /// Invalidates the readers that have begun to look for the item, before one copy is removed and another

@@ -190,8 +190,8 @@ fn repair_buckets(header: &[u64], block: &mut [u64]) {
     }
 }
 
-/// The lanes of a block: those that are counted as items, and the void ones, which are not.
-fn counted_and_void(header: &[u64], block: &[u64]) -> [u64; 2] {
+/// The number of lanes of a block that are counted as items: those that are not void.
+fn counted(header: &[u64], block: &[u64]) -> u64 {
     let words = words_of_a_bucket(header);
     let stamp = stamp_bits(header).min(lane_bits(header) - 1);
     let window = window_bits(header, stamp);
@@ -201,26 +201,17 @@ fn counted_and_void(header: &[u64], block: &[u64]) -> [u64; 2] {
     };
     let buckets = block[3..end_of_buckets(header, block)].chunks(words);
     let taken = buckets.flat_map(|bucket| lanes(header, bucket)).filter(|(_, lane)| lane[0] != 0);
-    taken.fold([0, 0], |[counted, void], (_, lane)| match is_void(lane) {
-        false => [counted + 1, void],
-        true => [counted, void + 1],
-    })
+    taken.filter(|(_, lane)| !is_void(*lane)).count() as u64
 }
 
-/// Whether the void lanes of a file stand for no more items than there are of them. Otherwise the number is changed as
-/// the file is loaded.
-pub fn is_fair(bytes: &[u8]) -> bool {
-    let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-    let words: Vec<u64> = words.collect();
-    let Some((header, rest)) = words.split_at_checked(HEADER_WORDS) else { return true };
-    let Some(block_words) = block_words(header).filter(|_| header[2] == 1) else { return true };
-    let (blocks, end) = rest.split_at(rest.len().saturating_sub(END_WORDS));
-    let void = blocks.chunks_exact(block_words).map(|block| counted_and_void(header, block)[1]);
-    end.get(3).is_none_or(|items| *items <= void.sum::<u64>())
+/// Whether the word of an end that has no meaning is zero, as it is written.
+pub fn is_plain(bytes: &[u8]) -> bool {
+    let end = bytes.len().saturating_sub(8 * END_WORDS);
+    bytes.get(end + 24..end + 32).is_none_or(|word| word == [0; 8])
 }
 
 fn repair_items(header: &[u64], block: &mut [u64]) {
-    block[2] = counted_and_void(header, block)[0];
+    block[2] = counted(header, block);
 }
 
 fn repair_depths(header: &mut [u64], blocks: &mut Vec<Vec<u64>>) {
@@ -264,9 +255,7 @@ pub fn sealed(mut header: Vec<u64>, mut blocks: Vec<Vec<u64>>) -> Vec<u8> {
     let items = blocks.iter().map(items).fold(0, u64::wrapping_add);
     let words = header.len() + blocks.iter().map(Vec::len).sum::<usize>() + END_WORDS;
     let (name, count) = (u64::from_le_bytes(*b"koel end"), blocks.len() as u64);
-    // Some number, often more than there are void lanes.
-    let void = if header[2] == 1 { header[7] % 64 } else { 0 };
-    let mut end = vec![name, count, items, void, 8 * words as u64, place, sum_of(&sums), 0];
+    let mut end = vec![name, count, items, 0, 8 * words as u64, place, sum_of(&sums), 0];
     seal(&mut end);
     let all = header.iter().chain(blocks.iter().flatten()).chain(&end);
     all.flat_map(|word| word.to_le_bytes()).collect()

@@ -181,7 +181,7 @@ impl Backend {
     #[cfg(all(unix, feature = "durable"))]
     #[inline(never)]
     pub(crate) fn insert_if_still_absent(&self, hash: Mixed) -> Result<bool, Full> {
-        match at_once!(self, hash, shard, place => shard.insert_if_absent_locked(place); Option<bool>)
+        match at_once!(self, hash, shard, place => shard.insert_if_absent_locked(place, [0; 2]); Option<bool>)
         {
             Some(added) => Ok(added),
             None => self.settle(hash, Adding::IfAbsent),
@@ -385,11 +385,6 @@ impl Backend {
 
     pub(crate) fn set_max_bytes(&self, bytes: usize) {
         self.growing().into_iter().for_each(|growing| growing.set_max_bytes(bytes));
-    }
-
-    /// Returns the number of items that void lanes stand for.
-    pub(crate) fn void_items(&self) -> u64 {
-        self.growing().map_or(0, Growing::void_items)
     }
 
     /// Keeps shards from being joined until the result is dropped, while one after the other is copied.

@@ -68,7 +68,7 @@ impl Backend {
             return None;
         }
         match self {
-            Backend::Fixed(_) => ticking.begin(goal).map(|(passes, _)| passes),
+            Backend::Fixed(_) => ticking.begin(goal),
             Backend::Growing(growing) => growing.begin_tick(goal),
         }
     }

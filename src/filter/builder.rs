@@ -362,8 +362,8 @@ impl<S> Builder<S> {
     ///
     /// Beyond it the filter keeps growing, and its rate keeps rising at the same pace: with each
     /// doubling, by half of what it was when the filter was first full. [`Stats`](crate::Stats)
-    /// reports the present rate. An item that came long before is [still found after its
-    /// removal](crate::guide::growth#beyond-the-expected-growth).
+    /// reports the present rate. An item that came long before is found, but [neither counted nor
+    /// removed](crate::guide::growth#beyond-the-expected-growth).
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;

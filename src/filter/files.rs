@@ -432,8 +432,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
 /// [`insert_if_absent`](Self::insert_if_absent): a copy of an item is not added again, and an item may be taken for
 /// another one. So a union may be repeated, and changes nothing the second time. For the same reason, **remove with
 /// care** afterwards: if two items, one from each filter, have the same fingerprint and buckets, only one entry is
-/// left, and removing either item removes both. (Beyond the expected growth of either filter, where fingerprints have
-/// no bits left, such an item may be counted more than once.)
+/// left, and removing either item removes both.
 ///
 /// The false-positive rate is then about the sum of both rates, or less: each entry adds as much as it did in its
 /// filter (more, if it goes to several shards). [`stats`](Self::stats) reports the rate.

@@ -93,7 +93,9 @@ impl<S> ConcurrentCuckooFilter<S> {
         &self.backend
     }
 
-    /// Returns the number of copies of items in the filter: inserts minus removals.
+    /// Returns the number of copies of items in the filter: inserts minus removals. Beyond its expected growth, a filter
+    /// does not count the items whose fingerprints [have no bits
+    /// left](crate::guide::growth#beyond-the-expected-growth).
     ///
     /// This adds up one count for each segment (of 512 buckets): up to 0.2 ms for a hundred million
     /// items. The counts are read one after the other, while other threads may insert and remove.
@@ -325,8 +327,8 @@ impl<S> ConcurrentCuckooFilter<S> {
 /// rate. In a filter of more than 128 shards, it is estimated from 128 of them, within a percent or so.
 ///
 /// Up to the expected growth, every fingerprint has bits left. Beyond it, [old ones lose their
-/// last](crate::guide::growth#beyond-the-expected-growth): such an item is still found after it was removed, until the
-/// filter is cleared. In no program do more removals succeed than insertions.
+/// last](crate::guide::growth#beyond-the-expected-growth): such an item is found, and neither counted nor removed, until
+/// it expires or the filter is cleared.
 ///
 /// ## When it returns `Full`
 ///

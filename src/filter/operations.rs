@@ -139,6 +139,9 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
 
     /// Removes one copy of the item, and returns `true` if there was one.
     ///
+    /// In a filter that has grown beyond its [expected growth](crate::Builder::expected_growth), this returns `false`
+    /// for an item whose fingerprint [has no bits left](crate::guide::growth#beyond-the-expected-growth), and leaves it.
+    ///
     /// [Remove only what you inserted](Self#remove-only-what-you-inserted). Otherwise another item
     /// may be lost.
     ///

@@ -349,6 +349,12 @@ impl Lanes {
         (word >> lane.shift) & lane_mask
     }
 
+    /// Returns a word shifted so that `lane` is the lowest. The lanes above it are still there.
+    #[inline]
+    pub(crate) fn shifted_to(self, word: u64, lane: Lane) -> u64 {
+        word >> lane.shift
+    }
+
     /// Returns the head in `lane` of a first word, or `None` if the lane is empty.
     #[inline]
     pub(crate) fn get(self, word: u64, lane: Lane) -> Option<Fingerprint> {
@@ -460,6 +466,12 @@ impl LaneSet {
         self.tops.count_ones() as usize
     }
 
+    /// Whether there is more than one lane in the set.
+    #[inline]
+    pub(crate) fn has_several(self) -> bool {
+        self.tops & self.tops.wrapping_sub(1) != 0
+    }
+
     /// Returns the number of lanes in this set and in that of another word, which takes no longer: each lane has a
     /// second bit.
     #[inline]
@@ -471,12 +483,6 @@ impl LaneSet {
     #[inline]
     pub(crate) fn and(self, other: Self) -> Self {
         LaneSet { tops: self.tops & other.tops, bits: self.bits }
-    }
-
-    /// Returns the set restricted to this lane.
-    #[inline]
-    pub(crate) fn only(self, lane: Lane) -> Self {
-        LaneSet { tops: self.tops & 1 << (lane.shift + self.bits - 1), bits: self.bits }
     }
 
     /// Merges the sets of two words. The result only shows whether both sets are empty.

@@ -90,8 +90,6 @@ pub(crate) struct Shrinking {
 pub(crate) struct Halves {
     pub lower: Words,
     pub upper: Words,
-    /// The void lanes, which are in both halves.
-    pub in_both: LaneSet,
 }
 
 /// The share of some lanes in the figures of their shard.
@@ -344,12 +342,11 @@ impl Shrinking {
         (flipped, differ.wrapping_sub(self.units) & !differ & self.lanes.tops())
     }
 
-    /// Returns the lane that has lost the fewest bits, and the number of bits that it has lost, in the word that holds
-    /// the suffixes.
+    /// Returns the number of bits that a taken lane has lost, in the word that holds the suffixes.
     #[inline]
-    pub(crate) fn most_precise(&self, suffixes: u64, among: LaneSet) -> Option<(u32, Lane)> {
-        let lacks = |lane| (self.lanes.value(suffixes, lane) as u32 >> self.stamp).trailing_zeros();
-        among.map(|lane| (lacks(lane), lane)).min_by_key(|(lacks, _)| *lacks)
+    pub(crate) fn lost(&self, suffixes: u64, lane: Lane) -> u32 {
+        // There is a `1` in the lane.
+        (self.lanes.shifted_to(suffixes, lane) >> self.stamp).trailing_zeros()
     }
 
     /// The word that holds the suffixes.
@@ -380,8 +377,7 @@ impl Shrinking {
                 true => Words { heads: words.heads & (whole(only) | both), tails: suffixes },
             }
         };
-        let in_both = self.lanes.set_of(void << self.anchor_bits());
-        Halves { lower: half(lower_only), upper: half(upper_only), in_both }
+        Halves { lower: half(lower_only), upper: half(upper_only) }
     }
 
     /// Returns the taken lanes without a `1` in their suffix. Only damaged buckets have any.
@@ -484,14 +480,16 @@ impl Shrinking {
         if self.lanes.is_wide() { fp.tail() } else { fp.head() }
     }
 
-    /// Undoes a split: returns what the bucket of one half was before. A lane that has lost no bits loses its last one.
+    /// Undoes a split: returns what the bucket of one half was before. A lane that has lost no bits loses its last one,
+    /// and a void lane stays void.
     pub(crate) fn joined(&self, words: Words, is_upper: bool) -> Words {
         let suffixes = self.suffixes(words);
         let [first, rest] = self.first_and_rest();
         let taken = self.lanes.taken(words.heads).tops() >> self.anchor_bits();
         let shifted = ((suffixes & (first | rest)) >> 1) & rest | suffixes & self.units;
         let other = suffixes & !(first | rest);
-        let joined = shifted | other | if is_upper { taken } else { 0 };
+        let void = self.void_suffixes(suffixes);
+        let joined = shifted & !(void >> 1) | other | void | if is_upper { taken } else { 0 };
         match self.lanes.is_wide() {
             false => Words { heads: joined, tails: 0 },
             true => Words { tails: joined, ..words },

@@ -168,7 +168,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
             let words = self.read_rest(bucket, heads);
             let among = self.matching(words, place.fp);
             among.fold(copies, |Matches { lanes, whole, lost }, lane| {
-                let own = self.most_precise(words, among.only(lane)).map_or(0, |(own, _)| own);
+                let own = self.lost(words, lane);
                 let whole = whole + usize::from(own == 0);
                 Matches { lanes: lanes + 1, whole, lost: lost + own }
             })

@@ -163,7 +163,7 @@ pub(crate) const MAX_NODES: usize = if SMALL { 16 } else { 512 };
 /// each lane is one item. A shard of a growing filter owns its items until it is split or joined: its lease is
 /// [`UntilSplit`](crate::backend::growing::lease::UntilSplit). Its fingerprints [lose
 /// bits](crate::layout::shrinking), and match more items the more they have lost;
-/// [void](crate::backend::growing::void) lanes are not one item each.
+/// [void](crate::backend::growing#void-lanes) lanes are not one item each.
 ///
 /// Where the shard is, the lease's target says: a [`RawShard`].
 pub(crate) trait Lease<'a>: Copy + Deref<Target = RawShard<'a, Self::Width>> {
@@ -222,17 +222,24 @@ pub(crate) trait Lease<'a>: Copy + Deref<Target = RawShard<'a, Self::Width>> {
     /// Returns the other bucket of an item that is in `bucket` as `fp`.
     fn alternate(self, bucket: Bucket, fp: Fingerprint) -> Bucket;
 
-    /// Returns, of these lanes that all match one item, the lane that matches the fewest other items, and the
-    /// number of bits that it has lost.
-    fn most_precise(self, words: Words, among: LaneSet) -> Option<(u32, Lane)>;
-
-    // What is recorded of lanes that are not one item each.
-
-    /// Records the removal of an item whose lane has lost `lost` bits. The caller holds the lock of the lane's stripe.
+    /// Returns the number of bits that a taken lane has lost.
     #[inline]
-    fn removing(self, _lost: u32) -> Removing {
-        Removing::Lane
+    fn lost(self, _words: Words, _lane: Lane) -> u32 {
+        0
     }
+
+    /// Whether a lane that has lost `lost` bits is [void](crate::backend::growing#void-lanes), so that no removal takes
+    /// it.
+    #[inline]
+    fn is_void(self, _lost: u32) -> bool {
+        false
+    }
+
+    // What is recorded of lanes that have lost bits.
+
+    /// Records the removal of a lane that has lost `lost` bits. The caller holds the lock of its stripe.
+    #[inline]
+    fn removing(self, _lost: u32) {}
 
     /// Records that the expired lanes of these buckets are being erased. Returns the number of them that
     /// their stripe does not count. The caller holds the lock of the stripe.
@@ -240,17 +247,6 @@ pub(crate) trait Lease<'a>: Copy + Deref<Target = RawShard<'a, Self::Width>> {
     fn expiring(self, _words: &[u64], _now: Moment) -> i32 {
         0
     }
-}
-
-/// The effect of a removal on the lane that matches its item best.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Removing {
-    /// The lane goes, and its stripe counts one item less.
-    Lane,
-    /// The lane stays, since other items may need it.
-    OneOfMany,
-    /// The lane stands for no item, and stays.
-    Nothing,
 }
 
 /// The reason why a shard refused an operation.
@@ -325,10 +321,5 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for Permanent<'a, W> {
     #[inline]
     fn alternate(self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         self.table.geometry.alternate(bucket, fp)
-    }
-
-    #[inline]
-    fn most_precise(self, _: Words, among: LaneSet) -> Option<(u32, Lane)> {
-        among.first().map(|lane| (0, lane))
     }
 }

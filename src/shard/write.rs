@@ -2,21 +2,27 @@
 //!
 //! An item whose buckets are both full is passed on to [`kick`](mod@crate::guide::kick).
 
-use crate::layout::bucket::{Fingerprint, Lane, Words};
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;
 use crate::shard::kick::{Copies, kick};
 use crate::shard::lookup::SeenVersions;
-use crate::shard::{Answer, Lease, Removing, Shard};
-use crate::table::stripe::Locks;
-use std::cmp::Reverse;
+use crate::shard::{Answer, Lease, Shard};
+use crate::table::stripe::{Locks, Two};
 
 /// The order in which lanes are removed: the lane that has lost the fewest bits first, and of several such
 /// lanes the oldest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
-    lost: u32,
-    age: Reverse<u64>,
+struct Rank(u64);
+
+impl Rank {
+    /// Comes after all others.
+    const NONE: Rank = Rank(u64::MAX);
+
+    #[inline]
+    fn new(lost: u32, age: u64) -> Self {
+        Rank((u64::from(lost) << 32) | (u64::from(u32::MAX) - age))
+    }
 }
 
 impl<'a, L: Lease<'a>> Shard<L> {
@@ -78,38 +84,51 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 
     /// Adds the item unless it is here, if one of its buckets has room. Returns whether it was added, or `None` if
-    /// neither bucket has room, or if the shard no longer owns the item.
+    /// neither bucket has room, if the shard no longer owns the item, or if an item that was seen in narrow buckets may
+    /// have been moving.
     #[inline(always)]
     pub(crate) fn insert_if_absent_at_once(self, place: Place) -> Option<bool> {
         let lanes = self.lanes();
         let seen = (!self.hits_need_no_version()).then(|| self.see(place));
         let (first, second) = (self.read(place.first), self.read(place.second));
         let is_sure = || seen.is_none_or(|seen: SeenVersions<'_>| self.still_holds(seen));
-        if self.has_match([first, second], || self.both_tails(place), place.fp) && is_sure() {
-            return Some(false);
+        if self.has_match([first, second], || self.both_tails(place), place.fp) {
+            if is_sure() {
+                return Some(false);
+            }
+            if !self.is_wide() {
+                return None;
+            }
         }
         // If the item was not seen, the decision is made under locks: those of its own buckets if one has
         // room, those of a whole path if both are full.
         if lanes.empty(first).or(lanes.empty(second)).is_empty() {
             return None;
         }
-        self.insert_if_absent_locked(place)
+        self.insert_if_absent_locked(place, [first, second])
     }
 
-    /// The same, as both locks show, without a look before.
+    /// The same, as both locks show. `absent_from` are words of narrow buckets that do not match the item: those that the
+    /// caller has seen, or zeros.
     #[inline(always)]
-    pub(crate) fn insert_if_absent_locked(self, place: Place) -> Option<bool> {
+    pub(crate) fn insert_if_absent_locked(
+        self,
+        place: Place,
+        absent_from: [u64; 2],
+    ) -> Option<bool> {
         let locked = self.lock(place).ok()?;
         let (first, second) = self.read_both(&locked, place);
         let tails = || [first.tails, second.tails];
-        if self.has_match([first.heads, second.heads], tails, place.fp) {
+        // The shard still owns the item, so it is as deep as it was, and the same words mean the same.
+        let is_absent = !self.is_wide() && [first.heads, second.heads] == absent_from;
+        if !is_absent && self.has_match([first.heads, second.heads], tails, place.fp) {
             return Some(false);
         }
         let (bucket, _) = self.emptier_of(place, first.heads, second.heads);
         self.fill_locked(&locked, bucket, place.fp).then_some(true)
     }
 
-    /// Removes one copy of the item. Returns whether there was one.
+    /// Removes one copy of the item, unless only void lanes match it. Returns whether there was one.
     ///
     /// This takes the locks of both buckets, because the copy that goes is chosen from both, and because readers of
     /// both are invalidated if another copy stays. An item that is removed is nearly always there, so it takes them
@@ -125,42 +144,79 @@ impl<'a, L: Lease<'a>> Shard<L> {
         let lanes = self.lanes();
         let locked = self.lock(place)?;
         // The time is read once, since a tick may begin meanwhile.
-        let forgets = lanes.forgets();
-        let now = if forgets { self.sweep_own(&locked, place) } else { Moment::FIRST };
+        let now = if lanes.forgets() { self.sweep_own(&locked, place) } else { Moment::FIRST };
         let (first, second) = self.read_both(&locked, place);
         let (in_first, in_second) =
-            (self.lane_to_remove(first, place, now), self.lane_to_remove(second, place, now));
-        // The items that the removed lane matches are a subset of those that the remaining lane matches. So
-        // any other item that it matched is still found.
-        let second_is_closer = match (in_first, in_second) {
-            (Some((here, _)), Some((there, _))) => there < here,
-            (in_first, _) => in_first.is_none(),
-        };
-        let (bucket, words, found) = if second_is_closer {
+            (self.matching(first, place.fp), self.matching(second, place.fp));
+        let (bucket, words, these) = if in_first.is_empty() {
             (place.second, second, in_second)
         } else {
             (place.first, first, in_first)
         };
-        let Some((Rank { lost, age, .. }, lane)) = found else {
-            return Ok(false);
-        };
-        match self.removing(lost) {
-            Removing::Lane => {}
-            Removing::OneOfMany => return Ok(true),
-            Removing::Nothing => return Ok(false),
+        let Some(lane) = these.first() else { return Ok(false) };
+        let stays = !in_first.is_empty() && !in_second.is_empty();
+        let are_alike = L::IS_PERMANENT && !lanes.forgets();
+        if !are_alike && (stays || these.has_several()) {
+            return Ok(self.remove_closest(
+                &locked,
+                place,
+                [(first, in_first), (second, in_second)],
+                now,
+            ));
         }
-        let stays = in_first.is_some() && in_second.is_some();
+        Ok(self.empty_lane(&locked, place, (bucket, words, lane), stays))
+    }
+
+    /// Removes the copy of the item that has lost the fewest bits, and of several such copies the oldest.
+    #[cold]
+    #[inline(never)]
+    fn remove_closest(
+        self,
+        locked: &Two<'_>,
+        place: Place,
+        [first, second]: [(Words, LaneSet); 2],
+        now: Moment,
+    ) -> bool {
+        let (in_first, here) = self.first_to_go(first.0, first.1, now);
+        let (in_second, there) = self.first_to_go(second.0, second.1, now);
+        // The items that the removed lane matches are a subset of those that the remaining lane matches. So
+        // any other item that it matched is still found.
+        let (bucket, (words, _), lane) = if in_second < in_first {
+            (place.second, second, there)
+        } else {
+            (place.first, first, here)
+        };
+        let stays = !first.1.is_empty() && !second.1.is_empty();
+        let is_gone = self.empty_lane(locked, place, (bucket, words, lane), stays);
+        if is_gone && self.lanes().forgets() && !L::IS_PERMANENT {
+            self.inherit_age(locked, place, self.lanes().age(words, lane, now), now);
+        }
+        is_gone
+    }
+
+    /// Removes the fingerprint in this lane of one of the item's buckets, unless it is void. Returns whether it did.
+    /// `stays` is whether a lane of the other bucket matches the item.
+    #[inline(always)]
+    fn empty_lane(
+        self,
+        locked: &Two<'_>,
+        place: Place,
+        (bucket, words, lane): (Bucket, Words, Lane),
+        stays: bool,
+    ) -> bool {
+        let lost = self.lost(words, lane);
+        if self.is_void(lost) {
+            return false;
+        }
+        self.removing(lost);
         if stays {
-            self.invalidate_readers(&locked, place);
+            self.invalidate_readers(locked, place);
         }
         let stripes = self.is_wide().then(|| self.stripes::<2>([place.first, place.second]));
-        let _moving = stripes.as_ref().map(|stripes| self.write_section(&locked, stripes));
-        self.write(&locked, bucket, lanes.without_whole(words, lane));
-        if lanes.forgets() && !L::IS_PERMANENT {
-            self.inherit_age(&locked, place, age.0, now);
-        }
-        self.add_items(&locked, bucket, -1);
-        Ok(true)
+        let _moving = stripes.as_ref().map(|stripes| self.write_section(locked, stripes));
+        self.write(locked, bucket, self.lanes().without_whole(words, lane));
+        self.add_items(locked, bucket, -1);
+        true
     }
 
     /// Returns the age in ticks of the lane that [`remove`](Self::remove) would empty, or `None` if there is
@@ -172,23 +228,34 @@ impl<'a, L: Lease<'a>> Shard<L> {
         let locked = self.lock(place)?;
         let now = self.sweep_own(&locked, place);
         let (first, second) = self.read_both(&locked, place);
-        let both = [first, second].map(|words| self.lane_to_remove(words, place, now));
-        let goes = both.into_iter().flatten().map(|(rank, _)| rank).min();
-        Ok(goes.map(|rank| rank.age.0))
+        let both = [first, second].map(|words| {
+            let (rank, lane) = self.first_to_go(words, self.matching(words, place.fp), now);
+            (rank, words, lane)
+        });
+        let Some((_, words, lane)) = both
+            .into_iter()
+            .min_by_key(|(rank, ..)| *rank)
+            .filter(|(rank, ..)| *rank != Rank::NONE)
+        else {
+            return Ok(None);
+        };
+        let is_void = self.is_void(self.lost(words, lane));
+        Ok((!is_void).then(|| self.lanes().age(words, lane, now)))
     }
 
-    /// Returns, of the lanes that match the item, the one that is removed first.
+    /// Returns, of these lanes that match one item, the one that is removed first, and its rank.
     #[inline(always)]
-    fn lane_to_remove(self, words: Words, place: Place, now: Moment) -> Option<(Rank, Lane)> {
-        let (lanes, among) = (self.lanes(), self.matching(words, place.fp));
-        if !lanes.forgets() {
-            let closest = self.most_precise(words, among);
-            let rank = |lost| Rank { lost, age: Reverse(0) };
-            return closest.map(|(lost, lane)| (rank(lost), lane));
+    fn first_to_go(self, words: Words, among: LaneSet, now: Moment) -> (Rank, Lane) {
+        let lanes = self.lanes();
+        let age = |lane| if lanes.forgets() { lanes.age(words, lane, now) } else { 0 };
+        let mut first = (Rank::NONE, Lane::LOWEST);
+        for lane in among {
+            let rank = Rank::new(self.lost(words, lane), age(lane));
+            if rank < first.0 {
+                first = (rank, lane);
+            }
         }
-        let lost_by = |lane| self.most_precise(words, among.only(lane)).map_or(0, |(lost, _)| lost);
-        let rank = |lane| Rank { lost: lost_by(lane), age: Reverse(lanes.age(words, lane, now)) };
-        among.map(|lane| (rank(lane), lane)).min_by_key(|(rank, _)| *rank)
+        first
     }
 
     /// Invalidates the readers that have begun to look for the item, before one copy is removed and another

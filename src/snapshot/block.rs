@@ -287,18 +287,17 @@ impl Totals {
         is_balanced(self.roots, self.deepest, self.in_all_parts)
     }
 
-    /// Returns the end of a part with these blocks, whose void lanes stand for `void` items. The end begins at byte
-    /// `at`.
-    pub(crate) fn end(&self, void: u64, at: u64) -> End {
+    /// Returns the end of a part with these blocks. The end begins at byte `at`.
+    pub(crate) fn end(&self, at: u64) -> End {
         let (blocks, items, place) = (self.blocks, self.items, self.place);
         let (bytes, sums) = (at + 8 * END_WORDS as u64, self.sums.digest());
-        End { blocks, items, void, bytes, place, sums }
+        End { blocks, items, bytes, place, sums }
     }
 
     /// Checks all blocks together, and compares them with the end of the part, which begins at byte `at`.
     pub(crate) fn finish(&self, end: End, at: u64) -> Result<(), SnapshotError> {
         let damaged = |what| Err(SnapshotError::damaged(at, what));
-        if self.blocks == 0 || self.end(end.void, at) != end {
+        if self.blocks == 0 || self.end(at) != end {
             return damaged(
                 "the end does not match the blocks: some are missing, or are from another part",
             );
@@ -375,7 +374,7 @@ mod tests {
             let mut totals = Totals::new(&geometry(1), 0);
             let chain = (1..=depth).chain([depth]);
             chain.for_each(|depth| totals.add(&of_depth(depth)).expect("the next block"));
-            let end = totals.end(0, 0);
+            let end = totals.end(0);
             assert_eq!(totals.finish(end, 0).is_ok(), is_fine);
         }
     }

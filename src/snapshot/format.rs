@@ -48,7 +48,7 @@
 //! |---|---|
 //! | 0 | the number of the block in its part: 0, 1, 2, … |
 //! | 1 | `depth`, the number of splits that led to the shard: 0 to 31. 0 in a fixed filter |
-//! | 2 | the number of items: in a fixed filter, of taken lanes; in a growing filter, of taken lanes that are not void. A lane is *void* if the lower `suffix` bits of its fingerprint are a 1 followed by zeros. Such a lane goes to both halves of each split, so several lanes may stand for one item |
+//! | 2 | the number of items: in a fixed filter, of taken lanes; in a growing filter, of taken lanes that are not void. A lane is *void* if the lower `suffix` bits of its fingerprint are a 1 followed by zeros. Such a lane goes to both halves of each split, so several lanes may be left of one item |
 //! | 3 and on | the buckets, one after the other |
 //! | 3 words | if the filter forgets, the [time](#ages) |
 //! | last | the checksum of all words of the block before this one |
@@ -69,7 +69,7 @@
 //! | 0 | the bytes `6B 6F 65 6C 20 65 6E 64` (`koel end`). If they are where the number of the next block would be, there are no more blocks |
 //! | 1 | the number of blocks, at least 1 |
 //! | 2 | the sum of the blocks' numbers of items |
-//! | 3 | the number of items that the void lanes of the filter stand for: 0 in a fixed filter. koel reads a greater number than that of the void lanes as that of the void lanes |
+//! | 3 | 0; koel reads any number |
 //! | 4 | the length of the part in bytes |
 //! | 5 | the [place](#places) where the last block ends |
 //! | 6 | the checksum of the header's checksum, followed by some words of each block in order: its words 1 and 2, the 3 words of its time if the filter forgets, and its checksum. So these words can be believed before the buckets are read |
@@ -277,8 +277,6 @@ pub(crate) struct End {
     pub blocks: u64,
     /// The number of items in the blocks.
     pub items: i64,
-    /// The number of items that void lanes stand for.
-    pub void: u64,
     /// The length of the whole part.
     pub bytes: u64,
     /// The place where its last block ends.
@@ -294,8 +292,8 @@ impl End {
     }
 
     pub(crate) fn words(self) -> [u64; END_WORDS] {
-        let End { blocks, items, void, bytes, place, sums } = self;
-        [u64::from_le_bytes(END), blocks, items.cast_unsigned(), void, bytes, place, sums, 0]
+        let End { blocks, items, bytes, place, sums } = self;
+        [u64::from_le_bytes(END), blocks, items.cast_unsigned(), 0, bytes, place, sums, 0]
     }
 
     /// Returns the length of a part according to its last bytes, or `None` if these are not an end. The end is not
@@ -305,28 +303,20 @@ impl End {
         (words[0] == END).then(|| u64::from_le_bytes(words[4]))
     }
 
-    /// Parses an end that was read at byte `at`, of a filter that may or may not have void lanes.
-    pub(crate) fn read(
-        words: &mut [u64; END_WORDS],
-        at: u64,
-        may_have_void: bool,
-    ) -> Result<Self, SnapshotError> {
+    /// Parses an end that was read at byte `at`.
+    pub(crate) fn read(words: &mut [u64; END_WORDS], at: u64) -> Result<Self, SnapshotError> {
         if !Self::begins(words[0]) {
             return Err(SnapshotError::no_end(at));
         }
         let what = "the checksum of the end is wrong";
         unseal(words).ok_or_else(|| SnapshotError::damaged(at, what))?;
-        let [_, blocks, items, void, bytes, place, sums, _] = *words;
-        if void > 0 && !may_have_void {
-            return Err(SnapshotError::damaged(at + 24, "this filter has no void lanes"));
-        }
-        Ok(End { blocks, items: items.cast_signed(), void, bytes, place, sums })
+        let [_, blocks, items, _, bytes, place, sums, _] = *words;
+        Ok(End { blocks, items: items.cast_signed(), bytes, place, sums })
     }
 
     /// Returns the number of items of the filter, after its last part.
     pub(crate) fn all_items(&self) -> usize {
-        let counted = u64::try_from(self.items).unwrap_or(0);
-        counted.saturating_add(self.void).try_into().unwrap_or(usize::MAX)
+        self.items.try_into().unwrap_or(0)
     }
 }
 

@@ -67,7 +67,7 @@ impl Outline {
         let end_at = length.saturating_sub(8 * END_WORDS as u64);
         let mut words = [0; END_WORDS];
         read_at(file, &mut words, end_at)?;
-        let end = End::read(&mut words, end_at, grows)?;
+        let end = End::read(&mut words, end_at)?;
         let damaged = |what: &str| SnapshotError::damaged(end_at + 8, what);
         let wanted = end.blocks.checked_mul(block_bytes(&header.layout));
         let wanted =
@@ -114,7 +114,7 @@ fn load_all(file: &File, outline: Outline) -> Result<Backend, SnapshotError> {
     blocks.iter().try_for_each(|block| totals.add_read(&reader, block))?;
     totals.finish(end, end_at)?;
     let shards = Gathered::in_table(layout, table, blocks)?;
-    Ok(shards.finish(header.layout, &reader, (end.void, totals.time))?)
+    Ok(shards.finish(header.layout, &reader, totals.time)?)
 }
 
 /// Fills `words` with the bytes from byte `at` on.

@@ -87,8 +87,6 @@ struct Begun {
     header: Header,
     reader: BlockReader,
     totals: Totals,
-    /// The number of items of void lanes, from the end of the last part.
-    void: u64,
     gathered: Gathered,
 }
 
@@ -271,11 +269,10 @@ impl Parts {
 
     fn restored(self) -> Result<Backend, SnapshotError> {
         let next = self.next();
-        let (Some(Begun { header, reader, totals, void, gathered }), None) = (self.begun, next)
-        else {
+        let (Some(Begun { header, reader, totals, gathered }), None) = (self.begun, next) else {
             return Err(missing(next.unwrap_or(0)));
         };
-        Ok(gathered.finish(header.layout, &reader, (void, totals.time))?)
+        Ok(gathered.finish(header.layout, &reader, totals.time)?)
     }
 }
 
@@ -285,7 +282,7 @@ impl Begun {
         let layout = &header.layout;
         let (reader, gathered) = (BlockReader::new(layout), Gathered::begin(layout, 0)?);
         let totals = Totals::new(&layout.geometry, 0);
-        Ok(Begun { header, reader, totals, void: 0, gathered })
+        Ok(Begun { header, reader, totals, gathered })
     }
 
     /// Reads and validates the blocks and the end of a part with this header.
@@ -312,9 +309,7 @@ impl Begun {
         if End::begins(next[0]) {
             source.read(&mut words[1..])?;
         }
-        let end = End::read(&mut words, at, layout.grows)?;
-        self.void = end.void;
-        totals.finish(end, at)
+        totals.finish(End::read(&mut words, at)?, at)
     }
 }
 
@@ -453,13 +448,12 @@ impl Gathered {
         Ok(())
     }
 
-    /// Makes a filter of all shards, as of the time at which the last one was copied. Their void lanes stand for `void`
-    /// items.
+    /// Makes a filter of all shards, as of the time at which the last one was copied.
     pub(crate) fn finish(
         mut self,
         layout: Layout,
         reader: &BlockReader,
-        (void, time): (u64, Option<Time>),
+        time: Option<Time>,
     ) -> Result<Backend, NoMemory> {
         // A filter has at least one shard, so a complete one has its memory.
         let memory = self.memory.ok_or(NoMemory(0))?;
@@ -498,7 +492,7 @@ impl Gathered {
             }
             Memory::Tables(tables) => {
                 let depths = self.blocks.iter().map(|block| block.depth);
-                let growing = Growing::restore(layout, tables, depths, (void, time));
+                let growing = Growing::restore(layout, tables, depths, time);
                 growing.map(Backend::Growing).map_err(NoMemory)
             }
         }
@@ -545,7 +539,7 @@ fn copied(backend: &Backend, mut go_on: impl FnMut()) -> Result<Backend, NoMemor
         copy.add(&layout, Block { surplus, ..Block::new(depth, copied) }, &buckets)?;
         go_on();
     }
-    copy.finish(layout, &reader, (backend.void_items(), time))
+    copy.finish(layout, &reader, time)
 }
 
 #[cfg(test)]

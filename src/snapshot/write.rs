@@ -156,7 +156,7 @@ impl<'a> Saving<'a> {
     /// Returns the end, which comes last.
     pub(crate) fn end(&mut self) -> Result<(End, &[u8]), SnapshotError> {
         let at = self.reader.offset(self.totals.blocks);
-        let end = self.totals.end(self.backend.void_items(), at);
+        let end = self.totals.end(at);
         if self.part.is_file && !(self.totals.is_complete() && self.totals.is_balanced()) {
             return Err(SnapshotError::outgrown());
         }

@@ -168,16 +168,15 @@ impl Ticking {
     }
 
     /// Begins a tick toward this goal, unless one is passing or the goal has been reached. Returns how many ticks it
-    /// makes up for, and the time.
-    pub(crate) fn begin(&self, goal: Goal) -> Option<(u64, Moment)> {
+    /// makes up for.
+    pub(crate) fn begin(&self, goal: Goal) -> Option<u64> {
         let mut progress = self.progress.lock();
         let passes = self.due(goal, &progress)?;
         progress.number = progress.number.map(|number| number.saturating_add(passes));
         progress.elapsed = progress.elapsed.wrapping_add(passes.min(STAMPS as u64));
-        let now = self.clock.own_time().next(passes > 1);
-        self.clock.set(now);
+        self.clock.set(self.clock.own_time().next(passes > 1));
         progress.next = 0;
-        Some((passes, now))
+        Some(passes)
     }
 
     /// Returns how many ticks a tick that begins now makes up for, or `None` if none begins.

@@ -28,21 +28,15 @@
 //!
 //! # Void lanes
 //!
-//! A [void](crate::backend::growing::void) lane goes to both halves of a split copy, so it becomes several entries of one
-//! item; only the first of them adds to the number of void items. Of lanes that are void in the other filter, no more are
-//! counted than that filter has void items; if it has none, they are left out. (Where the shard here is less deep, such a
-//! lane gets a bit back, and counts as an item for each of its values: it cannot be told which was its own.) Every lane
-//! keeps its place in its bucket, so one bit per lane of the copy is enough to record whether the lane has been counted.
-//!
-//! An entry counts as an item unless it was covered in each of its shards. If one of the shards has no room
-//! for it, the entry is refused, and the lanes that were added stay: another thread may have relied on them
+//! A [void](crate::backend::growing#void-lanes) lane goes to both halves of a split copy, so it becomes several entries.
+//! None of them counts as an item, and where the shard here is less deep, the lane stays void. If one of the shards has
+//! no room for its entry, that entry is refused, and those that were added stay: another thread may have relied on them
 //! for an item of its own.
 
 pub(crate) mod entry;
 
 use crate::backend::Backend;
 use crate::backend::fixed::Fixed;
-use crate::backend::growing::lease::Shared;
 use crate::backend::growing::{Growing, Leased};
 use crate::error::{Full, FullKind, UnionError, UnionErrorKind, zeros};
 use crate::layout::bucket::{Lane, Lanes, Words};
@@ -200,27 +194,25 @@ impl Incoming<'_> {
     }
 
     /// Merges up to `CHUNK` entries into a shard. The caller holds all locks of the shard, in which these ages are those
-    /// of the present time. `convert` converts a bucket to the depth of the shard. `merge` adds an entry; it also gets
-    /// the top bit of the entry's lane. Returns the place of an entry for which there is no room. That entry stays the
-    /// next one, and those that were merged have been taken out: another thread may have removed an item that was
-    /// merged, which must not come back.
+    /// of the present time. `convert` converts a bucket to the depth of the shard. `merge` adds an entry. Returns the
+    /// place of an entry for which there is no room. That entry stays the next one, and those that were merged have been
+    /// taken out: another thread may have removed an item that was merged, which must not come back.
     #[inline]
     fn merge_some<'s, L: Lease<'s>>(
         &mut self,
         shard: Shard<L>,
         shift: Option<AgeShift>,
         convert: impl Fn(Words) -> Words,
-        mut merge: impl FnMut((Place, Moment), u64) -> Merged,
+        mut merge: impl FnMut(Place, Moment) -> Merged,
     ) -> Option<Place> {
         let (lanes, now) = (self.lanes, shift.map_or(Moment::FIRST, |shift| shift.now));
         for _ in 0..CHUNK {
             let (bucket, words, lane) = self.next()?;
-            let top = lanes.taken(words.heads).only(lane).tops();
             let words = convert(words);
             let aged = shift.map_or(Some(words), |shift| shift.aged(lanes, words, lane));
             if let Some(fp) = aged.and_then(|words| lanes.get_whole(words, lane)) {
                 let place = Place { first: bucket, second: shard.alternate(bucket, fp), fp };
-                if let Merged::NoRoom = merge((place, now), top) {
+                if let Merged::NoRoom = merge(place, now) {
                     return Some(place);
                 }
             }
@@ -234,16 +226,8 @@ impl Incoming<'_> {
 #[derive(Default)]
 pub(crate) struct Union {
     pub added: usize,
-    /// The number of void items that the other filter has.
-    pub void_there: u64,
-    /// The number of these that have been counted here.
-    pub void_counted: u64,
     pub refused: usize,
     pub full: Option<Full>,
-    /// The top bits of the lanes of each bucket of the present copy that were void in the other filter.
-    pub void: Vec<u64>,
-    /// The top bits of those that have been counted here.
-    pub counted: Vec<u64>,
 }
 
 impl Union {
@@ -258,8 +242,6 @@ impl Union {
         while let Some(start) = next {
             let mut words = zeros(layout.geometry.words())?;
             let Some((depth, copied)) = other.copy_shard(&mut next, &mut words) else { break };
-            // After the copy: if there is none now, no void lane of the copy stands for an item.
-            self.void_there = other.void_items();
             let ages = ages.zip(copied.time).map(|(ages, there)| {
                 // What has expired there expires here, too, and no entry comes from a later tick.
                 if let Some(number) = there.number {
@@ -292,8 +274,8 @@ impl Union {
                 shard,
                 shift,
                 |words| words,
-                |entry, _| {
-                    let merged = shard.merge_entry(&locked, None, entry, true);
+                |place, now| {
+                    let merged = shard.merge_entry(&locked, None, (place, now), true);
                     self.added += usize::from(matches!(merged, Merged::Added));
                     merged
                 },
@@ -310,20 +292,9 @@ impl Union {
     pub(crate) fn merge_into_growing(
         &mut self,
         growing: &Growing,
-        mut incoming: Incoming<'_>,
+        incoming: Incoming<'_>,
     ) -> Result<(), UnionError> {
-        let (shrinking, lanes) = (&growing.shared.shrinking, incoming.lanes);
-        if self.void_there == 0 {
-            lanes.replace_each(&mut incoming.words, |words| {
-                let void = shrinking.void_lanes(words);
-                void.fold(words, |words, lane| lanes.without_whole(words, lane))
-            });
-        }
-        let buckets = incoming.buckets();
-        (self.void, self.counted) = (zeros(buckets)?, zeros(buckets)?);
-        for (void, bucket) in self.void.iter_mut().zip((0..).map(Bucket)) {
-            *void = shrinking.void_lanes(incoming.words_of(bucket)).tops();
-        }
+        let (buckets, lanes) = (incoming.buckets(), incoming.lanes);
         // Each of the other copies in the range of a shard probably has as many entries.
         let (entries, slots) = (lanes.count_taken(&incoming.words) as u64, buckets * lanes.slots());
         let is_too_small = |depth: u32| {
@@ -371,45 +342,30 @@ impl Union {
         shard: Leased<'_>,
         incoming: &mut Incoming<'_>,
     ) -> Option<Place> {
-        let Shared { shrinking, void, .. } = &growing.shared;
-        let _like_a_split = void.splits.read();
+        let shrinking = &growing.shared.shrinking;
         let Ok(locked) = shard.lock_all() else { return None };
         let depths = (incoming.depth, shard.seen.depth());
         let position = growing.position(incoming.start).in_root;
         let convert = |words| shrinking.joined_to_depth(words, depths, position);
         let shift = incoming.ages.map(|ages| ages.shift_for(shard, &locked));
-        let (mut surplus, mut newly_void) = (0i64, 0);
-        let unplaced = incoming.merge_some(shard, shift, convert, |(place, now), top| {
-            let bucket = place.first.0 as usize;
-            let (is_first, was_void) =
-                (self.counted[bucket] & top == 0, self.void[bucket] & top != 0);
+        let mut surplus = 0i64;
+        let unplaced = incoming.merge_some(shard, shift, convert, |place, now| {
             let lost = shrinking.lost_by(place.fp);
-            let is_void = shrinking.is_void(lost);
-            let merged = shard.merge_entry(&locked, Some(shrinking), (place, now), !is_void);
-            let is_new = match merged {
-                Merged::Added if is_void && was_void => {
-                    is_first && self.void_counted < self.void_there
-                }
-                Merged::Added => is_first,
+            let counts = !shrinking.is_void(lost);
+            let merged = shard.merge_entry(&locked, Some(shrinking), (place, now), counts);
+            match merged {
+                Merged::Added => self.added += usize::from(counts),
                 Merged::Coarsened { before } => {
                     // `before` was counted by its stripe.
                     surplus -= (1 << shrinking.lost_by(before)) - 1;
-                    shard.add_items(&locked, place.first, -i32::from(is_void));
-                    true
+                    shard.add_items(&locked, place.first, -i32::from(!counts));
                 }
                 Merged::Covered | Merged::NoRoom => return merged,
-            };
-            surplus += (1 << lost) - i64::from(!is_void);
-            newly_void += u64::from(is_void && is_new);
-            self.void_counted += u64::from(was_void && is_new);
-            if let Merged::Added = merged {
-                self.added += usize::from(is_new);
-                self.counted[bucket] |= top;
             }
+            surplus += (1 << lost) - i64::from(counts);
             merged
         });
         growing.site(shard.seen).surplus_gauge().add(surplus);
-        void.add(newly_void);
         unplaced
     }
 
@@ -453,7 +409,7 @@ mod tests {
                 shard,
                 None,
                 |words| words,
-                |(place, _), _| {
+                |place, _| {
                     offered.push(place.fp.head());
                     if place.fp.head() == refused { Merged::NoRoom } else { Merged::Added }
                 },

@@ -291,13 +291,8 @@ impl FilterFile {
         self.taken(block).filter(void).count() as i64
     }
 
-    /// The number of items that void lanes stand for.
-    pub fn void_items(&self) -> i64 {
-        self.end[end::VOID].cast_signed()
-    }
-
     pub fn items(&self) -> i64 {
-        self.end[end::ITEMS].cast_signed() + self.void_items()
+        self.end[end::ITEMS].cast_signed()
     }
 
     pub fn depths(&self) -> impl Iterator<Item = u32> {
@@ -341,7 +336,7 @@ impl FilterFile {
     /// Checks everything that the specification says of a file.
     pub fn check(&self) {
         self.judge_file().expect("a file");
-        self.check_void();
+        assert_eq!(self.end[end::VOID], 0);
     }
 
     /// Whether it is a file.
@@ -358,12 +353,6 @@ impl FilterFile {
         let deepest = self.depths().max().expect("a block");
         ensure!(u128::from(self.roots()) << deepest <= (1 << 20) + 64 * self.blocks.len() as u128);
         Ok(())
-    }
-
-    /// Checks that void lanes stand for as many items as they can. (Another number is loaded, and put right.)
-    fn check_void(&self) {
-        let lanes = self.blocks.iter().map(|block| self.void_lanes(block)).sum::<i64>();
-        assert!((0..=lanes).contains(&self.void_items()));
     }
 
     fn judge_header(&self) -> Verdict {
@@ -438,7 +427,6 @@ impl FilterFile {
         ensure!(self.end[0].to_le_bytes() == *b"koel end");
         ensure!(self.end[end::BLOCKS] == self.blocks.len() as u64);
         ensure!(self.end[end::ITEMS] == items.fold(0, u64::wrapping_add));
-        ensure!(self.end[end::VOID] == 0 || self.grows());
         ensure!(self.end[end::BYTES] == self.bytes().len() as u64);
         ensure!(self.places().last().map(|(_, after)| after) == Some(self.end_place()));
         ensure!(self.end[end::SUMS] == self.sum_of_sums());

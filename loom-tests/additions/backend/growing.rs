@@ -14,11 +14,6 @@ impl Growing {
         self.shared.tables.all_from(shard).next().map(|(_, site)| site)
     }
 
-    /// Adds to the number of void items.
-    pub fn add_void_items(&self, items: u64) {
-        self.shared.void.add(items);
-    }
-
     /// Returns the entry of the shard with this number at this depth.
     pub fn entry(&self, shard: usize, depth: u32) -> Entry {
         Entry::new(self.site_of(shard).expect("a shard"), depth)

@@ -136,7 +136,7 @@ fn a_remove_of_what_is_absent_lets_others_in() {
         |toy| [toy.item(0, 3, 0), toy.item(0, 3, 1)],
         &[
             |toy, [x, _]| assert_eq!(toy.shard().remove_locked(*x), Ok(false)),
-            |toy, [_, y]| assert_eq!(toy.shard().insert_if_absent_locked(*y), Some(true)),
+            |toy, [_, y]| assert_eq!(toy.shard().insert_if_absent_locked(*y, [0; 2]), Some(true)),
         ],
         |toy, items| assert_eq!(items.map(|it| toy.copies(&it)), [0, 1]),
     );
@@ -185,7 +185,9 @@ fn three_writers_on_two_stripes_all_get_on() {
         },
         &[
             |toy, [x, _, _]| toy.remove(x),
-            |toy, [_, y, _]| assert_eq!(toy.shard().insert_if_absent_locked(*y), Some(true)),
+            |toy, [_, y, _]| {
+                assert_eq!(toy.shard().insert_if_absent_locked(*y, [0; 2]), Some(true))
+            },
             |toy, [_, _, z]| toy.insert(z),
         ],
         |toy, items| assert_eq!(items.map(|it| toy.copies(&it)), [0, 1, 1]),

@@ -313,3 +313,15 @@ fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
         there_once(grove, absent);
     });
 }
+
+/// A clear meets the shard, or its halves.
+#[test]
+fn nothing_escapes_a_clear_by_a_split() {
+    let clear: fn(&Grove, &Mixed) = |grove, _| grove.backend.clear();
+    let split: fn(&Grove, &Mixed) = |grove, item| _ = grove.split_as_seen(*item, 0, ROOT);
+    let model = Model::blocking(20, 3).in_short(2, 15);
+    model.run_each([1, 0], in_whole, &[split, clear], |grove, item| {
+        assert_eq!(grove.copies(*item), 0, "an item escaped a clear");
+        assert_eq!(grove.backend.items(), 0, "items are counted that were cleared");
+    });
+}

@@ -91,7 +91,7 @@ fn a_copy_counts_what_is_in_it_while_items_come_and_go() {
         &[
             |toy, [goes, ..]| toy.remove(goes),
             |toy, [_, comes, _]| {
-                assert_eq!(toy.shard().insert_if_absent_locked(*comes), Some(true));
+                assert_eq!(toy.shard().insert_if_absent_locked(*comes, [0; 2]), Some(true));
             },
             |toy, [goes, comes, stays]| {
                 let copy = copy(toy);
@@ -138,7 +138,7 @@ fn changes_that_had_returned_are_in_a_copy() {
         },
         &[
             |toy, ([comes, goes], done)| {
-                assert_eq!(toy.shard().insert_if_absent_locked(*comes), Some(true));
+                assert_eq!(toy.shard().insert_if_absent_locked(*comes, [0; 2]), Some(true));
                 toy.remove(goes);
                 done.store(1, Release);
             },

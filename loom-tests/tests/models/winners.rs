@@ -26,7 +26,7 @@ fn add(toy: &Toy, race: &Race) {
 }
 
 fn add_locked(toy: &Toy, race: &Race) {
-    let added = toy.shard().insert_if_absent_locked(race.item);
+    let added = toy.shard().insert_if_absent_locked(race.item, [0; 2]);
     race.winners.add(added.expect("there is room"));
 }
 

@@ -58,7 +58,8 @@
 //!
 //! # What becomes of void lanes?
 //!
-//! There are none: see `backend/growing/void.rs`.
+//! There are none: shards that have any are not joined. The copies of a lane would stay for good, and double with each
+//! split and join.
 //!
 //! # In which order?
 //!
@@ -86,7 +87,7 @@
 //!
 //! No more often than the filter was built for after its expected growth, or than its halves did. A lane that gets a
 //! bit back matches as many of all items as before. One that has lost none matches twice as many, as any new lane does
-//! in half of the memory. Shards with void lanes are not joined.
+//! in half of the memory.
 //!
 //! # What stays?
 //!
@@ -282,7 +283,7 @@ impl Growing {
         }
         let whole = whole.as_mut()?;
         // No clear and no tick begins between the locks of the halves, which would have passed only one of them.
-        let _like_a_split = self.shared.void.splits.read();
+        let _resharding = self.resharding.read();
         // Second, so that no copy waits while this waits for the end of a clear.
         let _no_copy = self.copying.try_write()?;
         let lower_locked = in_lower.lock_all().ok()?;
@@ -290,7 +291,7 @@ impl Growing {
         let lower_half = (in_lower.raw, &lower_locked);
         let upper_half = (in_upper.raw, &upper_locked);
         let fit = are_few()
-            && sites.iter().all(|site| site.void_lanes(shrinking, None) == 0)
+            && sites.iter().all(|site| site.void_lanes(shrinking) == 0)
             && self.directory.allows_join()
             && whole.find_places(lower_half, upper_half, shrinking);
         let before = sites.iter().map(|site| site.match_weight()).sum::<f64>() / 2.0;

@@ -3,13 +3,12 @@
 use crate::backend::growing::arena::Arena;
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::site::Site;
-use crate::backend::growing::void::VoidItems;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Words};
 use crate::layout::geometry::Bucket;
 use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking};
 use crate::layout::stamps::Moment;
+use crate::shard::Lease;
 use crate::shard::raw::RawShard;
-use crate::shard::{Lease, Removing};
 use crate::sync::AtomicU64;
 use crate::table::ticking::Ticking;
 use crate::table::{ShardVersions, ShardWords, Table, load};
@@ -33,7 +32,6 @@ pub(crate) struct Shared {
     pub shrinking: Shrinking,
     /// In a box, since a fixed filter takes as much room as all of this. Lookups read nothing of it.
     pub tables: Box<Arena>,
-    pub void: VoidItems,
     /// `Some` if the filter forgets.
     pub ticking: Option<Box<Ticking>>,
 }
@@ -89,16 +87,15 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
     }
 
     #[inline]
-    fn removing(self, lost: u32) -> Removing {
-        if lost == 0 {
-            return Removing::Lane;
+    fn is_void(self, lost: u32) -> bool {
+        self.shared.shrinking.is_void(lost)
+    }
+
+    #[inline]
+    fn removing(self, lost: u32) {
+        if lost > 0 {
+            self.site().surplus_gauge().take((1 << lost) - 1);
         }
-        let Shared { shrinking, void, .. } = self.shared;
-        if shrinking.is_void(lost) {
-            return if void.take_one() { Removing::OneOfMany } else { Removing::Nothing };
-        }
-        self.site().surplus_gauge().take((1 << lost) - 1);
-        Removing::Lane
     }
 
     fn expiring(self, words: &[u64], now: Moment) -> i32 {
@@ -135,14 +132,14 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
     }
 
     #[inline]
-    fn most_precise(self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
+    fn lost(self, words: Words, lane: Lane) -> u32 {
         let suffixes = if self.is_wide() { words.tails } else { words.heads };
-        self.shared.shrinking.most_precise(suffixes, among)
+        self.shared.shrinking.lost(suffixes, lane)
     }
 }
 
 impl<'a, W> UntilSplit<'a, W> {
-    fn site(self) -> &'a Site {
+    pub(super) fn site(self) -> &'a Site {
         self.shared.tables.at(self.seen.entry)
     }
 }

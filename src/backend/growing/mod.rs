@@ -16,8 +16,15 @@
 //! 3. The entry is the address of the shard's [`site`]: its memory in one of the tables of the [`arena`], and its
 //!    figures.
 //!
-//! A shard takes 64 KiB, or 128 KiB with wide buckets, and a filter begins with at least one. Items of lanes that have
-//! no bits left are [counted apart](void).
+//! A shard takes 64 KiB, or 128 KiB with wide buckets, and a filter begins with at least one.
+//!
+//! # Void lanes
+//!
+//! A split sends a lane to one half by the next bit of its hash. A [void](crate::layout::shrinking) lane has no such bit,
+//! so it goes to both halves, and nothing tells which of its copies is the item's own. So a void lane is *settled*:
+//! lookups find it, but no stripe counts it, and no removal takes it. A clear and a tick erase it like any other lane. A
+//! filter is planned so that no lane becomes void before it has grown as far as expected
+//! ([`sizing`](crate::layout::sizing)).
 
 pub(crate) mod arena;
 pub(crate) mod directory;
@@ -27,13 +34,11 @@ pub(crate) mod lease;
 pub(crate) mod site;
 #[allow(unreachable_pub, reason = "a page of the guide")]
 pub mod split;
-pub(crate) mod void;
 
 use crate::backend::growing::arena::Arena;
 use crate::backend::growing::directory::{Directory, SeenEntry, ShardsOfDepth};
 use crate::backend::growing::lease::{Shared, UntilSplit, WasSplit};
 use crate::backend::growing::site::Site;
-use crate::backend::growing::void::VoidItems;
 use crate::backend::retry::{Located, Room, Shards};
 use crate::error::{self, BuildError, BuildErrorKind, Full};
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
@@ -62,6 +67,10 @@ pub(crate) struct Growing {
     growth: Mutex<()>,
     /// Held by the thread that joins shards.
     joins: Mutex<()>,
+    /// Held for reading by a split or a join, which move items to another shard. Held for writing by a clear and by the
+    /// beginning of a tick, which have to meet each item in one of the two. Locked before any lock of a shard. (No
+    /// thread waits to lock `copying` for writing, so that may be locked before or after.)
+    resharding: RwLock<()>,
     /// Held for reading while the filter is copied shard by shard, and for writing by a join: no shard may begin or end
     /// where a copy does not expect it.
     copying: RwLock<()>,
@@ -90,7 +99,7 @@ impl Growing {
         let tables =
             Box::new(Arena::new(layout.geometry.clone()).map_err(|_| error::NoMemory(least))?);
         let directory = Directory::new(layout.roots(), &tables).ok_or(error::NoMemory(least))?;
-        Ok(Self::with(layout, directory, tables, 0))
+        Ok(Self::with(layout, directory, tables))
     }
 
     /// Returns the memory that a filter of this layout begins with, including itself.
@@ -104,26 +113,22 @@ impl Growing {
         layout: Layout,
         tables: Box<Arena>,
         depths: impl Iterator<Item = u32> + Clone,
-        (void, time): (u64, Option<Time>),
+        time: Option<Time>,
     ) -> Result<Self, usize> {
         let directory = Directory::restore(layout.roots(), &tables, depths);
         let directory = directory.ok_or(tables.heap_bytes())?;
-        let growing = Self::with(layout, directory, tables, void);
+        let growing = Self::with(layout, directory, tables);
         if let Some((ticking, time)) = growing.ticking().zip(time) {
             ticking.continue_from(time);
         }
         Ok(growing)
     }
 
-    /// Makes the backend of the shards that are in use in these tables, with their figures. Their void lanes stand for
-    /// `void` items, but never for more than there are of them.
-    fn with(layout: Layout, directory: Directory, tables: Box<Arena>, void: u64) -> Self {
-        let shrinking = layout.shrinking();
-        let void_lanes = |(_, site): (usize, &Site)| site.void_lanes(&shrinking, None) as u64;
-        let void = VoidItems::new(void.min(tables.sites_from(0).map(void_lanes).sum()));
+    /// Makes the backend of the shards that are in use in these tables, with their figures.
+    fn with(layout: Layout, directory: Directory, tables: Box<Arena>) -> Self {
         let lanes = layout.lanes();
         let ticking = lanes.forgets().then(|| Box::new(Ticking::new(lanes.remembers())));
-        let shared = Shared { shrinking, tables, void, ticking };
+        let shared = Shared { shrinking: layout.shrinking(), tables, ticking };
         let max_bytes = Gauge::new();
         max_bytes.set(layout.max_bytes as u64);
         Growing {
@@ -131,6 +136,7 @@ impl Growing {
             shared,
             growth: Mutex::new(()),
             joins: Mutex::new(()),
+            resharding: RwLock::new(()),
             copying: RwLock::new(()),
             max_bytes,
             layout: Box::new(layout),
@@ -225,8 +231,7 @@ impl Growing {
     }
 
     pub(crate) fn items(&self) -> usize {
-        let counted = self.shared.tables.items().max(0) as u64;
-        (counted + self.shared.void.number()).try_into().unwrap_or(usize::MAX)
+        self.shared.tables.items().try_into().unwrap_or(0)
     }
 
     pub(crate) fn items_by_stamp(&self) -> ByStamp {
@@ -249,14 +254,12 @@ impl Growing {
     }
 
     pub(crate) fn clear(&self) {
-        let void = &self.shared.void;
-        let _no_split = void.splits.write();
+        let _no_resharding = self.resharding.write();
         for seen in self.directory.shards() {
             let site = self.site(seen);
             let _cleared = site.shard().clear();
             site.surplus_gauge().set(0);
         }
-        void.limit(0);
     }
 
     pub(crate) fn copy_shard(
@@ -302,20 +305,10 @@ impl Growing {
         }
     }
 
-    /// Begins a tick, while no shard is split or joined. Then counts the void lanes that stay, so that the number of
-    /// their items does not depend on the progress of the tick.
+    /// Begins a tick, while no shard is split or joined.
     pub(crate) fn begin_tick(&self, goal: Goal) -> Option<u64> {
-        let Shared { void, tables, shrinking, .. } = &self.shared;
-        let _no_splits = void.splits.write();
-        let (passes, now) = self.ticking()?.begin(goal)?;
-        let mut stay = 0;
-        for (_, site) in tables.sites_from(0).filter(|(_, site)| site.may_have_void(shrinking)) {
-            // A writer that holds a lock may refresh a lane by the time before.
-            let _locked = site.shard().lock_raw();
-            stay += site.void_lanes(shrinking, Some(now)) as u64;
-        }
-        void.limit(stay);
-        Some(passes)
+        let _no_resharding = self.resharding.write();
+        self.ticking()?.begin(goal)
     }
 
     pub(crate) fn level(&self) -> u32 {
@@ -328,10 +321,6 @@ impl Growing {
 
     pub(crate) fn set_max_bytes(&self, bytes: usize) {
         self.max_bytes.set(bytes as u64);
-    }
-
-    pub(crate) fn void_items(&self) -> u64 {
-        self.shared.void.number()
     }
 
     pub(crate) fn keep_shards(&self) -> RwLockReadGuard<'_> {

@@ -181,23 +181,13 @@ impl Site {
         gone.void as i32
     }
 
-    /// Whether the shard may have void lanes: each adds `1 << suffix_bits` to the surplus.
-    pub(crate) fn may_have_void(&self, shrinking: &Shrinking) -> bool {
-        self.surplus() >> shrinking.suffix_bits() > 0
-    }
-
-    /// Returns the number of void lanes, by recent words: of all, or of those that have not expired at this time.
-    pub(crate) fn void_lanes(&self, shrinking: &Shrinking, now: Option<Moment>) -> usize {
-        if !self.may_have_void(shrinking) {
+    /// Returns the number of void lanes, by recent words.
+    pub(crate) fn void_lanes(&self, shrinking: &Shrinking) -> usize {
+        // Each adds `1 << suffix_bits` to the surplus.
+        if self.surplus() >> shrinking.suffix_bits() == 0 {
             return 0;
         }
-        let expiry = now.map(|now| shrinking.lanes().expiry(now));
-        let of_bucket = |words| {
-            let void = shrinking.void_lanes(words);
-            let expired = expiry.as_ref().map_or(0, |expiry| expiry.expired(words).and(void).len());
-            void.len() - expired
-        };
-        self.shard().all_words().map(of_bucket).sum()
+        self.shard().all_words().map(|words| shrinking.void_lanes(words).len()).sum()
     }
 }
 

@@ -70,9 +70,8 @@
 //!
 //! # How many items does each half have?
 //!
-//! As many as it has lanes with bits left. A lane that was void before the split goes to both halves, and its item has
-//! been counted already (see `backend/growing/void.rs`). A lane that loses its last bit in this split goes to one half,
-//! and its item moves from the count of its stripe to the number of void items.
+//! As many as it has lanes with bits left. A lane that was void before the split goes to both halves. A lane that loses
+//! its last bit in this split goes to one half, and is not counted from then on.
 //!
 //! # When is a split refused?
 //!
@@ -127,25 +126,15 @@ use crate::table::stripe::{Locks, StripeSet};
 /// The number of words in a page of memory.
 const PAGE_WORDS: usize = 512;
 
-/// The changes that a split makes to the figures of a shard.
-#[doc(hidden)]
-#[derive(Default)]
-pub(crate) struct SplitFigures {
-    /// The initial [`surplus`](crate::backend::growing::site::Site::surplus) of each half.
-    pub surplus: [u64; 2],
-    /// The number of lanes that have lost their last bit.
-    pub newly_void: u64,
-}
-
 /// Moves the upper half of a shard's items into `upper`, which is empty and has no entry yet. The lower half
-/// stays, and each item keeps the number of its bucket. `publish` records the changes, and stores the entries of the
-/// halves.
+/// stays, and each item keeps the number of its bucket. `publish` gets the
+/// [`surplus`](crate::backend::growing::site::Site::surplus) of each half, and stores both and the entries of the halves.
 #[doc(hidden)]
 pub(crate) fn split(
     (shard, locked): (RawShard<'_>, &AllLocks<'_>),
     (upper, upper_locked): (RawShard<'_>, &AllLocks<'_>),
     shrinking: &Shrinking,
-    publish: impl FnOnce(SplitFigures),
+    publish: impl FnOnce([u64; 2]),
 ) {
     let all: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
     if !SMALL {
@@ -159,14 +148,13 @@ pub(crate) fn split(
     let of_upper: StripeSet<SHARD_STRIPES> = upper.own_stripes().collect();
     let _coming = upper.write_section(upper_locked, &of_upper);
     let lanes = shard.lanes();
-    let mut sorted = SplitFigures::default();
-    let mut counted = [0, 0];
+    let (mut surplus, mut counted) = ([0, 0], [0, 0]);
     for bucket in shard.buckets() {
         let words = shard.read_locked(locked, bucket);
         if words.heads == 0 {
             continue;
         }
-        let Halves { lower: lower_words, upper: upper_words, in_both } = shrinking.split(words);
+        let Halves { lower: lower_words, upper: upper_words } = shrinking.split(words);
         upper.write(upper_locked, bucket, upper_words);
         shard.write(locked, bucket, lower_words);
         for (half, words) in [lower_words, upper_words].into_iter().enumerate() {
@@ -174,27 +162,23 @@ pub(crate) fn split(
                 (lanes.taken(words.heads).len(), shrinking.match_weight(words));
             // Usually all lanes together weigh less than one void lane.
             if match_weight >> shrinking.suffix_bits() > 0 {
-                let void = shrinking.void_lanes(words);
-                with_bits -= void.len();
-                sorted.newly_void += lanes.set_of(void.tops() & !in_both.tops()).len() as u64;
+                with_bits -= shrinking.void_lanes(words).len();
             }
             counted[half] += with_bits as i64;
-            sorted.surplus[half] += match_weight - with_bits as u64;
+            surplus[half] += match_weight - with_bits as u64;
         }
     }
     upper.share_out(upper_locked, counted[1], Bucket(0));
     shard.share_out(locked, counted[0], Bucket(0));
-    publish(sorted);
+    publish(surplus);
 }
 
 /// Checks whether the item would probably find room if the shard were split. The error is the reason why not.
-/// `void` returns the number of void lanes of the shard, and `is_dense` whether the filter may be
-/// split further for a crowd.
+/// `is_dense` returns whether the filter may be split further for a crowd.
 fn split_helps(
     shard: Leased<'_>,
     locked: &impl Locks,
     place: Place,
-    void: impl FnOnce() -> usize,
     is_dense: impl FnOnce() -> bool,
 ) -> Result<(), FullKind> {
     let in_a_bucket = shard.lanes().slots();
@@ -207,7 +191,7 @@ fn split_helps(
     if 2 * told_apart >= slots {
         return Ok(());
     }
-    let taken = told_apart + void() as i64;
+    let taken = told_apart + shard.site().void_lanes(&shard.shared.shrinking) as i64;
     let helps = if 2 * taken >= slots {
         4 * told_apart >= slots
     } else {
@@ -228,26 +212,17 @@ impl Growing {
     #[cold]
     #[inline(never)]
     pub(crate) fn make_room(&self, shard: Leased<'_>, place: Place) -> Result<Room, Full> {
-        let (seen, shrinking) = (shard.seen, &self.shared.shrinking);
-        let site = self.site(seen);
         {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of the
             // shard, so neither is half done then, and the writes of earlier ones are visible.
             let Ok(own) = shard.lock(place) else { return Ok(Room::Found) };
-            if let Err(kind) = split_helps(
-                shard,
-                &own,
-                place,
-                || site.void_lanes(shrinking, None),
-                || self.is_dense(),
-            ) {
+            if let Err(kind) = split_helps(shard, &own, place, || self.is_dense()) {
                 return path::find(shard, place).map(|_| Room::Found).ok_or(Full::new(kind));
             }
         }
-        let _a_split = self.shared.void.splits.read();
+        let _resharding = self.resharding.read();
         let Ok(locked) = shard.lock_all() else { return Ok(Room::Found) };
-        let void = || site.void_lanes(shrinking, None);
-        let helps = split_helps(shard, &locked, place, void, || self.is_dense()).is_ok();
+        let helps = split_helps(shard, &locked, place, || self.is_dense()).is_ok();
         if !helps {
             // The shard has changed since. The item is tried again, and refused above if there is still no room.
             return Ok(Room::Found);
@@ -259,12 +234,12 @@ impl Growing {
     #[cold]
     #[inline(never)]
     pub(crate) fn split_for_all(&self, shard: Leased<'_>) -> Result<Room, Full> {
-        let _a_split = self.shared.void.splits.read();
+        let _resharding = self.resharding.read();
         let Ok(locked) = shard.lock_all() else { return Ok(Room::Found) };
         self.split_locked(shard, &locked)
     }
 
-    /// Splits a shard. The caller holds the `splits` of void items for reading.
+    /// Splits a shard. The caller holds `resharding` for reading.
     fn split_locked(&self, shard: Leased<'_>, locked: &AllLocks<'_>) -> Result<Room, Full> {
         let seen = shard.seen;
         let (site, depth) = (self.site(seen), seen.depth() + 1);
@@ -277,13 +252,12 @@ impl Growing {
             // that are older than it.
             upper.0.mark_swept(&new_locked, now);
         }
-        split((shard.raw, locked), upper, shrinking, |SplitFigures { surplus, newly_void }| {
+        split((shard.raw, locked), upper, shrinking, |surplus| {
             let halves = [site, new];
             halves
                 .iter()
                 .zip(surplus)
                 .for_each(|(site, surplus)| site.surplus_gauge().set(surplus));
-            self.shared.void.add(newly_void);
             let [lower, upper] = halves.map(|site| Entry::new(site, depth));
             self.directory.replace(seen, lower, upper);
         });

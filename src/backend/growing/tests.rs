@@ -70,7 +70,7 @@ fn the_time_is_told_while_a_tick_waits_to_begin() {
     let ticking = filter.ticking().expect("it forgets");
     assert_eq!(filter.tick_to(5), 0);
     std::thread::scope(|scope| {
-        let a_split = growing.shared.void.splits.read();
+        let a_split = growing.resharding.read();
         let (send, receive) = mpsc::channel();
         scope.spawn(move || send.send(filter.tick_to(6)));
         assert!(receive.recv_timeout(Duration::from_millis(50)).is_err(), "it does not wait");

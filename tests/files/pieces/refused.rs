@@ -243,8 +243,8 @@ fn forgeries(filter: &Filter, pushed: usize) {
         let value = random.next() >> (step * 63 / steps);
         assert_eq!(forged(scene, |piece| piece.header[word::START] = value | 1), Some(OutOfOrder));
         for field in end::BLOCKS..=end::PLACE {
-            // Of the void items of a growing filter, as many are believed as there are void lanes.
-            if field == end::VOID && filter.stats().grows {
+            // This word has no meaning.
+            if field == end::VOID {
                 continue;
             }
             assert_eq!(forged(scene, |piece| piece.end[field] ^= value | 1), Some(Damaged));

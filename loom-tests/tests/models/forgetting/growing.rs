@@ -190,16 +190,15 @@ fn an_item_without_bits_is_refreshed_or_expires() {
             let item = item(0, grove);
             let (_, place) = grove.shard(item);
             grove.fill_with_bits(item, place.first, 0);
-            grove.room().add_void_items(1);
+            grove.add_items(item, 1);
             grove.site(0).surplus_gauge().set(1 << 15);
             grove.set_clock(2);
             item
         },
         &[begin_and_finish, |grove, item| _ = grove.backend.refresh(*item)],
         |grove, item| {
-            let (copies, counted) = (grove.copies(*item), grove.backend.items());
-            assert_eq!(copies, counted, "an item is counted that expired, or not counted");
-            assert_eq!(usize::from(grove.remove(*item)), copies, "an item was not removed");
+            assert_eq!(grove.backend.items(), 1, "a void item is counted as it expires");
+            assert!(!grove.remove(*item), "a void item was removed");
         },
     );
 }
@@ -274,30 +273,6 @@ fn what_comes_after_a_tick_that_ended_all_stays_in_a_whole() {
         |grove, (item, _)| {
             grove.finish_tick();
             assert_eq!(grove.copies(*item), 1, "{NOT_ONCE}");
-        },
-    );
-}
-
-/// A split takes the last bit of an item that expires, as the tick begins.
-#[test]
-fn an_item_that_loses_its_last_bit_as_it_expires_is_not_counted() {
-    Model::blocking(15, 3).in_short(2, 10).run::<Grove, Mixed>(
-        |grove| {
-            let item = item(0, grove);
-            let (_, place) = grove.shard(item);
-            grove.fill_with_bits(item, place.first, 1);
-            grove.set_clock(2);
-            grove.pretend(item);
-            item
-        },
-        &[
-            begin_and_finish,
-            // The tick may have been first.
-            |grove, item| _ = grove.split_as_seen(*item, 0, ROOT),
-        ],
-        |grove, item| {
-            let counted = grove.backend.items() % 8;
-            assert_eq!(counted, grove.copies(*item), "an item is counted that expired");
         },
     );
 }

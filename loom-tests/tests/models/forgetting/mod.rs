@@ -289,7 +289,7 @@ fn tick_from_first(toy: &Narrow, _: &Asked) {
 #[test]
 fn an_expiring_item_is_new_if_it_is_there_afterwards() {
     let add: fn(&Narrow, &Asked) = |toy, (item, new)| {
-        new.add(toy.shard().insert_if_absent_locked(*item) == Some(true));
+        new.add(toy.shard().insert_if_absent_locked(*item, [0; 2]) == Some(true));
     };
     Model::new(30).in_short(3, 30).run(
         |toy| (expiring(toy, 3), Winners::default()),

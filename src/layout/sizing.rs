@@ -234,8 +234,8 @@ impl Form {
             let shards = (capacity / self.items_in_a_shard(buckets.into())).ceil().max(2.0);
             (shards, buckets, shards * f64::from(buckets))
         });
-        // The largest shards of which a whole number takes 2 % more than the items do. In a small table, those that
-        // take least: half of them, if they were larger, would be room for a part of one, or for chance.
+        // The fewer shards there are, the more room is left in the last one. The smaller they are, the more room chance
+        // needs. So shards are as large as they can be for an excess of 2 %, or else of the size with the least excess.
         let enough = 1.02 * capacity / (self.lanes.slots() as f64 * self.load);
         let of_all = |table: &(f64, u32, f64)| table.2;
         let best = tables.clone().find(|table| of_all(table) <= enough);
@@ -390,36 +390,50 @@ mod tests {
     use super::*;
     use crate::layout::geometry::Mixed;
 
-    /// Checks that `takes`, in bytes, is at most what the items of such a table would take at the planned load, and
-    /// `percent` more.
-    fn assert_takes(form: &Form, mib: f64, percent: f64) {
+    /// Returns by how much the table of the items that fill `mib` MiB at the planned load exceeds that size.
+    fn excess(form: &Form, mib: f64) -> f64 {
         let words = mib * f64::from(1 << 17);
-        let planned = words / form.lanes.words() as f64 * form.lanes.slots() as f64 * form.load;
-        let geometry = form.geometry(planned as usize).expect("a table");
-        let more = geometry.shards() as f64 * geometry.words() as f64 / words - 1.0;
-        let lanes = form.lanes;
-        assert!(more <= percent / 100.0 + 1e-4, "{mib} MiB of {lanes:?} take {more:.4} more");
+        let buckets = words / form.lanes.words() as f64;
+        let items = buckets * form.lanes.slots() as f64 * form.load;
+        let geometry = form.geometry(items as usize).expect("a table");
+        geometry.all_buckets() as f64 / buckets - 1.0
     }
 
     #[test]
     fn a_table_takes_little_more_than_its_items_at_any_size() {
         for form in &FORMS {
-            // The fewer lanes are in a word, the fewer items are in a shard.
-            let (slots, words) = (form.lanes.slots(), form.lanes.words() as f64);
+            // In percent, from each size in MiB to the double of it. The fewer lanes a word has, the fewer items are
+            // in a shard, and the more room chance needs.
+            let least = match form.lanes.slots() {
+                ..=3 => [(1.0, 8.0), (2.0, 6.0), (4.0, 4.5), (8.0, 3.0)],
+                4 => [(1.0, 6.5), (2.0, 5.0), (4.0, 3.5), (8.0, 2.5)],
+                _ => [(1.0, 5.5), (2.0, 4.0), (4.0, 3.0), (8.0, 2.0)],
+            };
+            let small = [(0.125, 1.0), (0.25, 1.0), (0.5, 1.0)];
+            let large = [(16.0, 2.0), (64.0, 2.0), (1_024.0, 2.0)];
+            for (mib, percent) in small.into_iter().chain(least).chain(large) {
+                for step in 0..1_000 {
+                    // Wide buckets are twice as large.
+                    let mib = mib * form.lanes.words() as f64 * (f64::from(step) / 1_000.0).exp2();
+                    let excess = 100.0 * excess(form, mib);
+                    assert!(excess <= percent + 0.01, "{mib} MiB of {:?}: {excess} %", form.lanes);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_shard_gets_more_items_than_it_takes() {
+        for form in &FORMS {
             for step in 0..1_000 {
-                let factor = 2f64.powf(f64::from(step) / 1_000.0);
-                let is_small = |mib: f64| words * mib * factor;
-                let by_slots = |few, four, more| match slots {
-                    ..=3 => few,
-                    4 => four,
-                    _ => more,
-                };
-                [0.125, 0.25, 0.5].map(|mib| assert_takes(form, is_small(mib), 1.0));
-                assert_takes(form, is_small(1.0), by_slots(8.0, 6.5, 5.5));
-                assert_takes(form, is_small(2.0), by_slots(6.0, 5.0, 4.0));
-                assert_takes(form, is_small(4.0), by_slots(4.5, 3.5, 3.0));
-                assert_takes(form, is_small(8.0), by_slots(3.0, 2.5, 2.0));
-                [16.0, 64.0, 1_024.0].map(|mib| assert_takes(form, is_small(mib), 2.0));
+                let items = 1e5 * (f64::from(step) / 50.0).exp2();
+                let geometry = form.geometry(items as usize).expect("a table");
+                let shards = geometry.shards() as f64;
+                let slots = f64::from(geometry.buckets()) * form.lanes.slots() as f64;
+                let mean = items / shards;
+                let deviation = if shards > 1.0 { mean.sqrt() } else { 0.0 };
+                assert!(mean + 6.0 * deviation <= slots * form.reached + 1.0, "{items}");
+                assert!(mean <= slots * form.load + 1.0, "{items}");
             }
         }
     }

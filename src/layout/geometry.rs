@@ -1,38 +1,28 @@
 //! Maps the hash of an item to a shard, two buckets and a fingerprint.
 //!
-//! This is pure arithmetic on numbers that are fixed when a filter is built. The numbers of shards and buckets need
-//! not be powers of two. Instead, part of the hash is multiplied by such a number. The high half of the
-//! product is the index, and the low half is the randomness left for the next index.
+//! This is pure arithmetic on numbers that are fixed when a filter is built. A number of shards or buckets need not be a
+//! power of two: part of the hash is multiplied by it. The high half of the product is the index, and the low half is
+//! the randomness left for the next index.
 //!
 //! # The alternate bucket
 //!
 //! Either bucket of an item yields the other from the fingerprint alone, which is all that the filter has of an item
 //! that it moves. Each rule is its own inverse, and changes the parity of the index, so an item's two buckets differ.
 //!
-//! In a table of at least 4,096 buckets, the other bucket of `i` is `i ^ d`, where the odd distance `d` is derived from
-//! the fingerprint. There are two kinds of distances:
+//! A table of several shards has a power of two of buckets in each. The other bucket of `i` is `i ^ d`, where the odd
+//! distance `d` is derived from the fingerprint. A shard begins at a multiple of its size, so the same holds for indices
+//! in the whole table. There are two kinds of distances:
 //!
-//! * *near*, for three fingerprints of four: less than a near block of at most 512 buckets. The item's buckets then
-//!   share a stripe and usually a page.
-//! * *far*, for the rest: anywhere in the shard. Far alternates tie the blocks together, so that all of them fill up
+//! * *near*, for three fingerprints of four: less than 512. The item's buckets then share a stripe and usually a page.
+//! * *far*, for the rest: anywhere in the shard. Far alternates tie the stripes together, so that all of them fill up
 //!   evenly.
 //!
-//! Distances are less than a power of two, `p`. The number of buckets `n` need not be one: where it is less than `p`,
-//! but more than `p / 2`, all far distances are `p / 2` or more, and `i ^ d` may be in the *hole* between `n` and `p`.
-//! Then `j`, its place in the hole, becomes `t - j`, modulo the size of the hole, with an odd `t` that is derived from
-//! `d`: so the indices that lead to the hole, all of which are in the lower half, are paired with each other. With
-//! smaller numbers:
+//! With two lanes a bucket (narrow ones of 32 bits), all distances are far. There, five items that share both their
+//! buckets cannot be placed; if all pairs of buckets came from one stripe, that would happen once in 10^8 items.
 //!
-//! ```text
-//! n = 10    3 ^ 11 = 8           in the shard
-//!           3 ^ 13 = 14          j = 4 in the hole from 10 to 15. With t = 5, it becomes 1: (10 + 1) ^ 13 = 6
-//!           6 ^ 13 = 11          and so back: j = 1 becomes 4, (10 + 4) ^ 13 = 3
-//! ```
-//!
-//! In smaller tables, whose blocks would fill up one by one while others still have room, the other bucket is `(t - i)
-//! mod n` with an odd `t`, where `n` is even: so any two buckets of different parity may belong to an item. The same
-//! holds in a table with two lanes a bucket (narrow ones of 32 bits). There, five items that share both their buckets
-//! cannot be placed; if all pairs of buckets came from one block, that would happen once in 10^8 items.
+//! A table of one shard has any even number of buckets `n`. The other bucket is `(t - i) mod n`, where the odd
+//! `t` is derived from the fingerprint: so any two buckets of different parity may belong to an item. A shard of 4,096
+//! buckets, or of a larger power of two, has distances even if it is alone.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lanes};
@@ -43,8 +33,9 @@ pub(crate) const STRIPE_BUCKETS: u32 = if SMALL { 2 } else { 512 };
 /// The maximum number of buckets in a shard: 1 MiB, or 2 MiB of wide buckets.
 pub(crate) const SHARD_BUCKETS: u32 = if SMALL { 8 } else { 1 << 17 };
 
-/// The smallest near block. A shard that would need smaller blocks has none.
-const MIN_NEAR_BLOCK: u32 = 128;
+/// The smallest number of buckets in a shard whose other buckets are a distance away. In smaller ones, stripes would fill
+/// up one by one while others still have room.
+pub(crate) const MIN_BY_DISTANCE: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 12 };
 
 /// The maximum number of stripes in a shard.
 pub(crate) const SHARD_STRIPES: usize = (SHARD_BUCKETS / STRIPE_BUCKETS) as usize;
@@ -81,14 +72,9 @@ pub(crate) struct Geometry {
     total: u64,
     /// Whether the other bucket is a distance away, and not the rest of a sum.
     by_distance: bool,
-    /// Whether it is a distance away, which may be applied to an index in the whole table: there is one shard, or each
-    /// begins at a multiple of a power of two that is no less than any distance.
-    is_aligned: bool,
     /// The mask of the distance to the other bucket, chosen by two bits of a hash of the fingerprint: anywhere in the
-    /// shard, or in the near block.
+    /// shard, or in the stripe.
     within: [u32; 4],
-    /// The bits that every distance has: the lowest, and the highest of a far one if there is a hole.
-    at_least: [u32; 4],
     /// The mask of a stamp, which is in the head of a narrow fingerprint or in the tail of a wide one.
     stamp: u32,
     /// The shift that turns the rest of a hash into a tail, and the mask of a tail without its stamp.
@@ -97,11 +83,10 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// Creates a geometry of `shards` shards with at least `buckets` buckets each. The number of buckets is rounded up
-    /// to a whole number of near blocks.
+    /// Creates a geometry of `shards` shards with `buckets` buckets each: a power of two, unless there is one shard.
+    /// Then the number of buckets is rounded up to an even one.
     pub(crate) fn new(lanes: Lanes, shards: usize, buckets: u32) -> Self {
-        let buckets = buckets.max(2).next_multiple_of(near_block(buckets));
-        match Self::restore(lanes, shards, buckets) {
+        match Self::restore(lanes, shards, buckets.max(2).next_multiple_of(2)) {
             Some(geometry) => geometry,
             None => unreachable!("{buckets} buckets in each of {shards} shards"),
         }
@@ -110,17 +95,14 @@ impl Geometry {
     /// Returns the geometry with these numbers, or `None` if they contradict each other or are out of range.
     pub(crate) fn restore(lanes: Lanes, shards: usize, buckets: u32) -> Option<Self> {
         let is_right = (2..=SHARD_BUCKETS).contains(&buckets)
-            && buckets.is_multiple_of(near_block(buckets))
+            && buckets.is_multiple_of(2)
             && (1..=MAX_SHARDS as usize).contains(&shards)
-            // Stripes tile the whole table only if they tile each shard.
-            && (shards == 1 || buckets.is_multiple_of(STRIPE_BUCKETS));
+            && (shards == 1 || is_by_distance(buckets));
         is_right.then(|| Self::of(lanes, shards as u32, buckets))
     }
 
     fn of(lanes: Lanes, shards: u32, buckets: u32) -> Self {
-        let (far, near) = (buckets.next_power_of_two(), near_block(buckets));
-        let by_distance = near > 2 && lanes.slots() > 2;
-        let highest = if buckets < far { far / 2 } else { 0 };
+        let near = if SMALL || lanes.slots() <= 2 { buckets } else { STRIPE_BUCKETS };
         let stamps_in_heads = lanes.unit_of_heads() - 1;
         Geometry {
             lanes,
@@ -128,10 +110,8 @@ impl Geometry {
             head_values: lanes.last_head() & !u64::from(stamps_in_heads),
             buckets,
             total: u64::from(shards) * u64::from(buckets),
-            by_distance,
-            is_aligned: by_distance && (shards == 1 || buckets == far),
-            within: [far, near, near, near].map(|buckets| buckets - 1),
-            at_least: [highest, 0, 0, 0].map(|highest| highest | 1),
+            by_distance: is_by_distance(buckets),
+            within: [buckets, near, near, near].map(|buckets| buckets - 1),
             stamp: lanes.last_stamp() as u32,
             to_tail: (u32::BITS - lanes.bits()) as u8,
             in_a_tail: !(lanes.last_stamp() as u32),
@@ -161,6 +141,11 @@ impl Geometry {
     /// Returns the number of buckets of all shards.
     pub(crate) fn all_buckets(&self) -> u64 {
         self.total
+    }
+
+    /// Returns the power of two that near distances are less than: 0 if there are no distances.
+    pub(crate) fn near_block(&self) -> u32 {
+        if self.by_distance { self.within[1] + 1 } else { 0 }
     }
 
     /// Returns the number of words in each shard.
@@ -196,18 +181,10 @@ impl Geometry {
     pub(crate) fn spot(&self, hash: Mixed, is_wide: bool) -> Spot {
         let first = scale(hash.0, self.total).0 as usize;
         let fp = self.fingerprint(hash, is_wide);
-        if self.is_aligned {
+        if self.by_distance {
             return (first, first ^ self.distance(fp.head()) as usize, fp);
         }
-        let start = hash.scaled(self.shards as usize).0 * self.buckets as usize;
-        let second = self.alternate_of(Bucket((first - start) as u32), fp.head());
-        (first, start + second.0 as usize, fp)
-    }
-
-    /// Returns the bucket that the second index of a spot stands for, if it is in the hole of the only shard.
-    #[cold]
-    pub(crate) fn out_of_hole(&self, first: usize, second: usize) -> usize {
-        self.at_distance(first as u32, (first ^ second) as u32) as usize
+        (first, self.rest_of_sum(first as u32, fp.head()) as usize, fp)
     }
 
     #[inline(always)]
@@ -235,48 +212,35 @@ impl Geometry {
     /// Does the same for a head whose stamp is zero.
     #[inline]
     fn alternate_of(&self, bucket: Bucket, head: u32) -> Bucket {
-        if self.by_distance {
-            return Bucket(self.at_distance(bucket.0, self.distance(head)));
-        }
-        let sum = scale(spread(head), u64::from(self.buckets)).0 as u32 | 1;
-        let rest = sum.wrapping_sub(bucket.0);
-        Bucket(if sum < bucket.0 { rest.wrapping_add(self.buckets) } else { rest })
+        Bucket(match self.by_distance {
+            true => bucket.0 ^ self.distance(head),
+            false => self.rest_of_sum(bucket.0, head),
+        })
     }
 
     /// Returns the distance between the two buckets of an item with this head, whose stamp is zero.
     #[inline(always)]
     fn distance(&self, head: u32) -> u32 {
         let spread = spread(head);
-        let class = (spread >> 62) as usize;
-        (spread >> 40) as u32 & self.within[class] | self.at_least[class]
+        (spread >> 40) as u32 & self.within[(spread >> 62) as usize] | 1
     }
 
-    /// Returns the index at this distance in a shard.
+    /// Returns what `bucket` lacks of the sum of the two buckets of such an item, in the only shard.
+    ///
+    /// The sum is derived from the head's square. Products of heads differ by few multiples of one number, so items could
+    /// only move step by step from where there are too many: with 8 bits, large tables would fill up to 98.9 %, not 99.6.
     #[inline(always)]
-    fn at_distance(&self, index: u32, distance: u32) -> u32 {
-        let other = index ^ distance;
-        if other < self.buckets { other } else { self.around_hole(index, distance) }
-    }
-
-    /// Does the same where the distance leads into the hole.
-    #[inline(never)]
-    fn around_hole(&self, index: u32, distance: u32) -> u32 {
-        let hole = self.buckets.next_power_of_two() - self.buckets;
-        let hash = spread(distance) >> 32;
-        let sum = ((hash * u64::from(hole)) >> 32) as u32 | 1;
-        let from = (index ^ distance) - self.buckets;
-        let to = if from <= sum { sum - from } else { sum + hole - from };
-        (self.buckets + to) ^ distance
+    fn rest_of_sum(&self, bucket: u32, head: u32) -> u32 {
+        let square = spread(head).wrapping_mul(head.into());
+        let sum = scale(square, u64::from(self.buckets)).0 as u32 | 1;
+        let rest = sum.wrapping_sub(bucket);
+        if sum < bucket { rest.wrapping_add(self.buckets) } else { rest }
     }
 }
 
-/// Returns the number of buckets in a near block of a shard: the largest power of two that rounds `buckets` up by at
-/// most 1/32. In small shards it is 2, because the number of buckets has to be even.
-pub(crate) fn near_block(buckets: u32) -> u32 {
-    match buckets / 32 {
-        ..MIN_NEAR_BLOCK => 2,
-        longest => (1 << longest.ilog2()).min(STRIPE_BUCKETS),
-    }
+/// Whether the other bucket is a distance away in a shard with this number of buckets.
+fn is_by_distance(buckets: u32) -> bool {
+    buckets >= MIN_BY_DISTANCE && buckets.is_power_of_two()
 }
 
 /// Spreads the bits of a fingerprint, the higher ones best.
@@ -334,11 +298,11 @@ mod tests {
     use crate::layout::bucket::all_lanes;
 
     fn geometries() -> impl Iterator<Item = Geometry> {
-        let shapes =
-            [(1, 2), (1, 6), (1, 62), (1, 510), (1, 1_026), (1, 40_000), (3, 70_000), (3, 1 << 17)];
-        all_lanes().flat_map(move |lanes| {
-            shapes.map(|(shards, buckets)| Geometry::new(lanes, shards, buckets))
-        })
+        let alone = [2, 6, 62, 510, 1_026, 4_096, 40_000, 1 << 17].map(|buckets| (1, buckets));
+        let several = [(2, 4_096), (3, 1 << 16), (1_000, 1 << 17)];
+        let shapes = alone.into_iter().chain(several);
+        let of = |lanes| move |(shards, buckets)| Geometry::new(lanes, shards, buckets);
+        all_lanes().flat_map(move |lanes| shapes.clone().map(of(lanes)))
     }
 
     #[test]
@@ -362,8 +326,6 @@ mod tests {
             for hash in (0..20_000).map(Mixed::of) {
                 let (shard, place) = geometry.locate_mixed(hash, is_wide);
                 let (first, second, fp) = geometry.spot(hash, is_wide);
-                let is_in_hole = second >= geometry.shards() * each;
-                let second = if is_in_hole { geometry.out_of_hole(first, second) } else { second };
                 let index = |bucket: Bucket| shard * each + bucket.0 as usize;
                 let expected = (index(place.first), index(place.second), place.fp);
                 assert_eq!((first, second, fp), expected);
@@ -372,50 +334,35 @@ mod tests {
     }
 
     #[test]
-    fn distances_lead_back_around_every_hole() {
-        for buckets in (4_096..131_072).step_by(512) {
-            let geometry = Geometry::new(Lanes::of_bits(16), 1, buckets);
-            let far = buckets.next_power_of_two();
-            for step in 0..2_000 {
-                let index = step * 65_537 % buckets;
-                let distance = geometry.distance(step * 31 + buckets % 97);
-                let other = geometry.at_distance(index, distance);
-                assert!(
-                    other < buckets && other % 2 != index % 2 && distance < far,
-                    "{buckets}: {index}"
-                );
-                assert_eq!(geometry.at_distance(other, distance), index, "{buckets}: {distance}");
-            }
-        }
-    }
-
-    #[test]
     fn three_of_four_alternates_share_the_stripe() {
         for lanes in all_lanes() {
-            let geometry = Geometry::new(lanes, 1, 1 << 17);
-            let near = (0..100_000)
-                .map(|hash| geometry.locate(hash).1)
-                .filter(|place| place.first.0 / STRIPE_BUCKETS == place.second.0 / STRIPE_BUCKETS)
-                .count();
-            let expected = if lanes.slots() == 2 { 0..=600 } else { 72_000..=78_000 };
-            assert!(expected.contains(&near), "{lanes:?}: {near} of 100,000 are near");
+            for buckets in [1 << 15, 1 << 17] {
+                let geometry = Geometry::new(lanes, 3, buckets);
+                let stripe = |bucket: Bucket| bucket.0 / STRIPE_BUCKETS;
+                let near = (0..100_000)
+                    .map(|hash| geometry.locate(hash).1)
+                    .filter(|place| stripe(place.first) == stripe(place.second))
+                    .count();
+                let expected = if lanes.slots() == 2 { 0..=2_000 } else { 72_000..=78_000 };
+                assert!(expected.contains(&near), "{lanes:?}: {near} of 100,000 are near");
+            }
         }
     }
 
     #[test]
     fn sequential_and_aligned_hashes_fill_buckets_and_fingerprints_evenly() {
-        let geometry = Geometry::new(Lanes::of_bits(8), 4, 1_024);
+        let geometry = Geometry::new(Lanes::of_bits(8), 2, 4_096);
         for stride in [1u64, 2, 64, 1 << 32, 1 << 48, u64::MAX / 65_536] {
-            let mut per_bucket = vec![0u32; 4 * 1_024];
+            let mut per_bucket = vec![0u32; 2 * 4_096];
             let mut per_fp = [0u32; 256];
             for item in 0..65_536 {
                 let (shard, place) = geometry.locate(item * stride);
-                per_bucket[shard * 1_024 + place.first.0 as usize] += 1;
+                per_bucket[shard * 4_096 + place.first.0 as usize] += 1;
                 per_fp[place.fp.head() as usize] += 1;
             }
             // Chi-squared over k cells is k, give or take a deviation of sqrt(2k). Six deviations
             // never happen by chance.
-            for (counts, cells) in [(&per_bucket[..], 4_096.0), (&per_fp[1..], 255.0)] {
+            for (counts, cells) in [(&per_bucket[..], 8_192.0), (&per_fp[1..], 255.0)] {
                 let mean = 65_536.0 / cells;
                 let chi2: f64 =
                     counts.iter().map(|&n| (f64::from(n) - mean).powi(2) / mean).sum::<f64>();
@@ -435,21 +382,33 @@ mod tests {
                 assert_eq!(again.locate(hash << 58), geometry.locate(hash << 58));
             }
         }
-        let good = Geometry::new(Lanes::of_bits(16), 1, 5_000).buckets();
-        for bad in [(0, good), (1, 0), (1, good + 1), (1, good + 2), (1, 1 << 18), (2, 2)] {
-            assert!(Geometry::restore(Lanes::of_bits(16), bad.0, bad.1).is_none(), "{bad:?}");
+        let lanes = Lanes::of_bits(16);
+        let several = [(2, 4_096), (70_000, 1 << 17)];
+        let is_right = |(shards, buckets)| Geometry::restore(lanes, shards, buckets).is_some();
+        assert!(several.into_iter().all(is_right));
+        let alone = [(0, 4_096), (1, 0), (1, 5_001), (1, 1 << 18)];
+        // Several shards have distances.
+        let several = [(2, 2), (2, 2_048), (2, 5_000), (2, 3 << 12), (2, 1 << 18)];
+        for bad in alone.into_iter().chain(several) {
+            assert!(!is_right(bad), "{bad:?}");
         }
     }
 
     #[test]
-    fn no_size_is_rounded_up_by_more_than_a_thirtysecond_and_two_buckets() {
+    fn a_single_shard_has_any_even_number_of_buckets() {
         for wanted in (0..70_000).chain([100_000, (1 << 17) - 1, 1 << 17]) {
             let buckets = Geometry::new(Lanes::of_bits(16), 1, wanted).buckets();
-            assert!(
-                buckets >= wanted && buckets <= wanted + wanted / 32 + 2,
-                "{wanted}: {buckets}"
-            );
-            assert!(buckets.is_multiple_of(2));
+            assert_eq!(buckets, wanted.max(2).next_multiple_of(2));
         }
+    }
+
+    #[test]
+    fn tables_with_other_rules_have_other_near_blocks() {
+        let near = |bits, shards, buckets| {
+            Geometry::new(Lanes::of_bits(bits), shards, buckets).near_block()
+        };
+        assert_eq!([near(16, 1, 2_048), near(16, 1, 5_000), near(32, 1, 130_000)], [0; 3]);
+        assert_eq!([near(16, 1, 4_096), near(16, 9, 1 << 17)], [STRIPE_BUCKETS; 2]);
+        assert_eq!([near(32, 1, 4_096), near(32, 9, 1 << 17)], [4_096, 1 << 17]);
     }
 }

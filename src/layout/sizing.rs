@@ -7,7 +7,7 @@
 
 use crate::error::{BuildError, BuildErrorKind};
 use crate::layout::bucket::Lanes;
-use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS};
+use crate::layout::geometry::{Geometry, MAX_SHARDS, MIN_BY_DISTANCE, SHARD_BUCKETS};
 use crate::layout::roots::Roots;
 use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking, lasts_for};
 use crate::stats::Stats;
@@ -135,8 +135,10 @@ impl Layout {
 #[derive(Clone, Copy)]
 struct Form {
     lanes: Lanes,
-    /// The load that large tables are planned for: 1 to 3 % less than they reach on average.
+    /// The highest load that tables are planned for, which determines the rate.
     load: f64,
+    /// The load that the largest shards reach on average before they first refuse an item. Smaller ones reach more.
+    reached: f64,
     /// The load up to which hardly any shard is split: 2 to 4 % less than the lowest of 400.
     unsplit: f64,
 }
@@ -144,17 +146,17 @@ struct Form {
 /// All forms, in ascending order of bits per item. `benches/src/loads.rs` measures the loads that tables reach. A
 /// wide bucket fills up like a narrow one with as many lanes, since only the heads determine where items can move.
 const FORMS: [Form; 11] = [
-    Form { lanes: Lanes::of_bits(8), load: 0.97, unsplit: 0.94 },
-    Form { lanes: Lanes::of_bits(9), load: 0.968, unsplit: 0.925 },
-    Form { lanes: Lanes::of_bits(10), load: 0.965, unsplit: 0.925 },
-    Form { lanes: Lanes::of_bits(12), load: 0.957, unsplit: 0.915 },
-    Form { lanes: Lanes::of_bits(16), load: 0.945, unsplit: 0.905 },
-    Form { lanes: Lanes::of_wide(18), load: 0.973, unsplit: 0.925 },
-    Form { lanes: Lanes::of_wide(20), load: 0.969, unsplit: 0.925 },
-    Form { lanes: Lanes::of_bits(21), load: 0.92, unsplit: 0.84 },
-    Form { lanes: Lanes::of_wide(24), load: 0.9645, unsplit: 0.915 },
-    Form { lanes: Lanes::of_wide(32), load: 0.9585, unsplit: 0.905 },
-    Form { lanes: Lanes::of_bits(32), load: 0.857, unsplit: 0.73 },
+    Form { lanes: Lanes::of_bits(8), load: 0.97, reached: 0.995, unsplit: 0.94 },
+    Form { lanes: Lanes::of_bits(9), load: 0.968, reached: 0.993, unsplit: 0.925 },
+    Form { lanes: Lanes::of_bits(10), load: 0.965, reached: 0.99, unsplit: 0.925 },
+    Form { lanes: Lanes::of_bits(12), load: 0.957, reached: 0.983, unsplit: 0.915 },
+    Form { lanes: Lanes::of_bits(16), load: 0.945, reached: 0.972, unsplit: 0.905 },
+    Form { lanes: Lanes::of_wide(18), load: 0.973, reached: 0.993, unsplit: 0.925 },
+    Form { lanes: Lanes::of_wide(20), load: 0.969, reached: 0.99, unsplit: 0.925 },
+    Form { lanes: Lanes::of_bits(21), load: 0.92, reached: 0.946, unsplit: 0.84 },
+    Form { lanes: Lanes::of_wide(24), load: 0.9645, reached: 0.983, unsplit: 0.915 },
+    Form { lanes: Lanes::of_wide(32), load: 0.9585, reached: 0.972, unsplit: 0.905 },
+    Form { lanes: Lanes::of_bits(32), load: 0.857, reached: 0.876, unsplit: 0.73 },
 ];
 
 impl Form {
@@ -168,12 +170,23 @@ impl Form {
         is_enough.then_some(Form { lanes, ..*self })
     }
 
-    /// Returns the number of buckets that a shard needs for this many items. The smaller the table,
+    /// Returns the number of buckets that a table of one shard needs for this many items. The smaller the table,
     /// the more the load at its first refusal varies, and the larger the margin has to be.
     fn buckets_for(&self, items: f64) -> f64 {
         let slots = self.lanes.slots() as f64;
-        let by_load = (items + 3.0 * items.sqrt() + 3.0) / (slots * self.load);
-        by_load.max(self.buckets_against_overfull_pairs(items)).ceil()
+        let by_chance = (items + 3.0 * items.sqrt() + 3.0) / (slots * self.reached);
+        let buckets = by_chance.max(items / (slots * self.load));
+        buckets.max(self.buckets_against_overfull_pairs(items)).ceil()
+    }
+
+    /// Returns how many items each of several shards with this many buckets takes on average.
+    ///
+    /// Items are spread over the shards at random, and the load at which a shard first refuses one varies, by half as
+    /// much or less. Fewer than one shard in 10^8 deviates by six standard deviations of the number of its items.
+    fn items_in_a_shard(&self, buckets: f64) -> f64 {
+        let slots = self.lanes.slots() as f64 * buckets;
+        let root = (9.0 + slots * self.reached).sqrt() - 3.0;
+        (root * root).min(slots * self.load)
     }
 
     /// Returns the number of buckets at which one fill in 10^7 has an overfull pair of buckets.
@@ -209,30 +222,26 @@ impl Form {
 
     fn geometry(&self, capacity: usize) -> Option<Geometry> {
         let capacity = capacity as f64;
-        let most = f64::from(SHARD_BUCKETS);
         let buckets = self.buckets_for(capacity);
-        if buckets <= most {
+        if buckets <= f64::from(SHARD_BUCKETS) {
             return Some(Geometry::new(self.lanes, 1, buckets as u32));
         }
+        let sizes = (0..).map(|halvings| SHARD_BUCKETS >> halvings);
+        let tables = sizes.take_while(|buckets| *buckets >= MIN_BY_DISTANCE).map(|buckets| {
+            let shards = (capacity / self.items_in_a_shard(buckets.into())).ceil().max(2.0);
+            (shards, buckets, shards * f64::from(buckets))
+        });
+        // The fewer shards there are, the more room is left in the last one. The smaller they are, the more room chance
+        // needs. So shards are as large as they can be for an excess of 2 %, or else of the size with the least excess.
+        let enough = 1.02 * capacity / (self.lanes.slots() as f64 * self.load);
+        let of_all = |table: &(f64, u32, f64)| table.2;
+        let best = tables.clone().find(|table| of_all(table) <= enough);
+        let least = || tables.min_by(|one, other| of_all(one).total_cmp(&of_all(other)));
+        let (shards, buckets, all) = best.or_else(least)?;
         // The stripes take far less than a hundredth of the memory of the buckets.
-        let most_shards = (isize::MAX as f64 / (1.01 * 8.0 * most)).min(MAX_SHARDS.into());
-        let mut shards = (buckets / most).floor().max(2.0);
-        while shards <= most_shards {
-            // Items are spread over the shards at random. Fewer than one shard in 10^8 gets six
-            // standard deviations more than the mean.
-            let mean = capacity / shards;
-            let fullest = mean + 6.0 * (mean * (1.0 - 1.0 / shards)).sqrt();
-            let buckets = self.buckets_for(fullest);
-            if buckets <= most {
-                // With 2^17 buckets in each shard, a lookup takes a sixth fewer instructions (except in buckets of two
-                // lanes). From 100 shards on, that costs at most a hundredth of the memory.
-                let rounds_up = 1.01 * buckets >= most && self.lanes.slots() > 2;
-                let buckets = if rounds_up { most } else { buckets };
-                return Some(Geometry::new(self.lanes, shards as usize, buckets as u32));
-            }
-            shards = (shards * 1.001).ceil();
-        }
-        None
+        let bytes = all * 8.0 * self.lanes.words() as f64 * 1.01;
+        let fits = bytes <= isize::MAX as f64 && shards <= f64::from(MAX_SHARDS);
+        fits.then(|| Geometry::new(self.lanes, shards as usize, buckets))
     }
 }
 
@@ -241,7 +250,10 @@ fn form_of(lanes: Lanes) -> Form {
     let shape = |lanes: Lanes| (lanes.bits(), lanes.is_wide());
     let form = FORMS.iter().find(|form| shape(form.lanes) == shape(lanes));
     // Models have lanes of their own.
-    form.map_or(Form { lanes, load: 0.7, unsplit: 0.7 }, |form| Form { lanes, ..*form })
+    form.map_or(Form { lanes, load: 0.7, reached: 0.7, unsplit: 0.7 }, |form| Form {
+        lanes,
+        ..*form
+    })
 }
 
 /// Returns the load up to which hardly any shard of these lanes is split.
@@ -375,14 +387,50 @@ mod tests {
     use super::*;
     use crate::layout::geometry::Mixed;
 
+    /// Returns by how much the table of the items that fill `mib` MiB at the planned load exceeds that size.
+    fn excess(form: &Form, mib: f64) -> f64 {
+        let words = mib * f64::from(1 << 17);
+        let buckets = words / form.lanes.words() as f64;
+        let items = buckets * form.lanes.slots() as f64 * form.load;
+        let geometry = form.geometry(items as usize).expect("a table");
+        geometry.all_buckets() as f64 / buckets - 1.0
+    }
+
     #[test]
-    fn shards_of_large_tables_have_a_power_of_two_buckets() {
-        for form in FORMS.iter().filter(|form| form.lanes.slots() > 2) {
-            let in_a_shard = form.lanes.slots() as f64 * f64::from(SHARD_BUCKETS) * form.load;
-            for shards in (105..300).map(f64::from) {
-                let geometry = form.geometry((shards * in_a_shard) as usize).expect("a table");
-                assert_eq!(geometry.buckets(), SHARD_BUCKETS, "{shards} shards");
-                assert!(geometry.shards() as f64 <= 1.025 * shards + 1.0, "{shards} shards");
+    fn a_table_takes_little_more_than_its_items_at_any_size() {
+        for form in &FORMS {
+            // In percent, from each size in MiB to the double of it. The fewer lanes a word has, the fewer items are
+            // in a shard, and the more room chance needs.
+            let least = match form.lanes.slots() {
+                ..=3 => [(1.0, 8.0), (2.0, 6.0), (4.0, 4.5), (8.0, 3.0)],
+                4 => [(1.0, 6.5), (2.0, 5.0), (4.0, 3.5), (8.0, 2.5)],
+                _ => [(1.0, 5.5), (2.0, 4.0), (4.0, 3.0), (8.0, 2.0)],
+            };
+            let small = [(0.125, 1.0), (0.25, 1.0), (0.5, 1.0)];
+            let large = [(16.0, 2.0), (64.0, 2.0), (1_024.0, 2.0)];
+            for (mib, percent) in small.into_iter().chain(least).chain(large) {
+                for step in 0..1_000 {
+                    // Wide buckets are twice as large.
+                    let mib = mib * form.lanes.words() as f64 * (f64::from(step) / 1_000.0).exp2();
+                    let excess = 100.0 * excess(form, mib);
+                    assert!(excess <= percent + 0.01, "{mib} MiB of {:?}: {excess} %", form.lanes);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_shard_gets_more_items_than_it_takes() {
+        for form in &FORMS {
+            for step in 0..1_000 {
+                let items = 1e5 * (f64::from(step) / 50.0).exp2();
+                let geometry = form.geometry(items as usize).expect("a table");
+                let shards = geometry.shards() as f64;
+                let slots = f64::from(geometry.buckets()) * form.lanes.slots() as f64;
+                let mean = items / shards;
+                let deviation = if shards > 1.0 { mean.sqrt() } else { 0.0 };
+                assert!(mean + 6.0 * deviation <= slots * form.reached + 1.0, "{items}");
+                assert!(mean <= slots * form.load + 1.0, "{items}");
             }
         }
     }

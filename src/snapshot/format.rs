@@ -21,8 +21,8 @@
 //! | 1 | 8 | the version of the format: 4 |
 //! | 2 | 16 | the kind of filter: 0 for a fixed filter, 1 for a growing one |
 //! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in narrow buckets; 18, 20, 24 or 32 in wide ones |
-//! | 4 | 32 | `buckets`, the number of buckets in a shard: 2 to 131,072, and a multiple of 512 if there is more than one shard. 8,192 in a growing filter |
-//! | 5 | 40 | `near`, the number of buckets in a near block, which divides `buckets`: 2 if there are less than 4,096 of them, otherwise the highest power of two that is no more than 512 and `buckets / 32`. 0 in a growing filter |
+//! | 4 | 32 | `buckets`, the number of buckets in a shard: an even number up to 131,072, and a power of two and at least 4,096 if there is more than one shard. 8,192 in a growing filter |
+//! | 5 | 40 | `near`, the number of buckets in a near block: 0 in a growing filter, and unless `buckets` is a power of two and at least 4,096; then `buckets` if a bucket has two lanes, and 512 otherwise |
 //! | 6 | 48 | `roots`, the number of shards that the filter began with, 1 to 2^31. In a fixed filter these are all its shards |
 //! | 7 | 56 | the capacity that the filter was built for, at most the number of slots that it began with |
 //! | 8 | 64 | the limit of its size in bytes, 2^64 - 1 for no limit. 0 in a fixed filter |
@@ -162,15 +162,10 @@
 //!   `scale(h << 32, 2^bits - 2^stamp_bits)`. It has a stamp of zeros, and the fingerprint above it. In a wide
 //!   bucket, the head is 1 + the part of `scale(h << 32, 2^half - 1)`, and the tail the highest
 //!   `half - stamp_bits` bits of the rest of that product.
-//! * Let `s` be `M` × `lane`, or × the head in a wide bucket. If `near` is 2, or a bucket has two lanes, the second
-//!   bucket is `t` - first, plus `buckets` if that is negative, where `t` is the part of `scale(s, buckets)` with its
-//!   lowest bit set.
-//! * Otherwise the item is *far* if the two highest bits of `s` are both zero. Let `k` be `near`, or for a far item the
-//!   lowest power of two that is no less than `buckets`, and `d` be `(s >> 40) & (k - 1)` with its lowest bit set, and
-//!   for a far item with its highest bit, `k / 2`, set, too, if `k` is more than `buckets`. The second bucket is first
-//!   XOR `d`, unless there is no such bucket. Then let `hole` be `k - buckets`, and `t` the part of `scale(M × d >> 32
-//!   << 32, hole)` with its lowest bit set. The second bucket is (`buckets` + `j`) XOR `d`, where `j` is `t` - ((first
-//!   XOR `d`) - `buckets`), plus `hole` if that is negative.
+//! * Let `x` be `lane`, or the head in a wide bucket, and `s` be `M` × `x`. If `near` is 0, the second bucket is `t` -
+//!   first, plus `buckets` if that is negative, where `t` is the part of `scale(s × x, buckets)` with its lowest bit set.
+//! * Otherwise the item is *far* if the two highest bits of `s` are both zero. Let `k` be `near`, or `buckets` for a far
+//!   item. The second bucket is first XOR `d`, where `d` is `(s >> 40) & (k - 1)` with its lowest bit set.
 //! * The filter contains the item if either bucket has its fingerprint, whatever the stamp.
 //!
 //! In a growing filter:

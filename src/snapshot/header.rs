@@ -5,7 +5,7 @@ use crate::error::NoMemory;
 #[cfg(all(unix, feature = "durable"))]
 use crate::hash::random_number;
 use crate::hash::{HashedBy, PersistentHasher, StableHash};
-use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS, near_block};
+use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS};
 use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::layout::sizing::{Layout, lanes_of};
 use crate::layout::stamps::MAX_TICKS;
@@ -155,7 +155,7 @@ pub(crate) fn header(layout: &Layout, hasher: &HashedBy, part: Part) -> [u64; HE
     words[2] = (*grows).into();
     words[3] = lanes.fingerprint_bits().into();
     words[4] = geometry.buckets().into();
-    words[5] = if *grows { 0 } else { near_block(geometry.buckets()).into() };
+    words[5] = if *grows { 0 } else { geometry.near_block().into() };
     words[6] = geometry.shards() as u64;
     words[7] = *capacity as u64;
     if *grows {
@@ -212,14 +212,14 @@ fn layout_of(words: &[u64; HEADER_WORDS]) -> Result<Layout, SnapshotError> {
         if grows { buckets == u64::from(GROWING_BUCKETS) } else { (2..=most).contains(&buckets) }
     };
     let buckets = field(words, 4, "the number of buckets in a shard", fits)? as u32;
-    let near = if grows { 0 } else { u64::from(near_block(buckets)) };
-    field(words, 5, "the size of a near block", |block| block == near)?;
     let in_reach = |shards| (1..=MAX_SHARDS.into()).contains(&shards);
     let shards = field(words, 6, "the number of shards", in_reach)?;
-    check_fits(&Geometry::new(lanes, 1, buckets), shards)?;
     let geometry = Geometry::restore(lanes, shards, buckets);
     let what = "no filter has this combination of sizes";
     let geometry = geometry.ok_or_else(|| SnapshotError::damaged(32, what))?;
+    check_fits(&geometry.with_shards(1), shards)?;
+    let near = if grows { 0 } else { u64::from(geometry.near_block()) };
+    field(words, 5, "the size of a near block", |block| block == near)?;
     // A filter begins with a slot for each item of its capacity, and never has fewer shards than at first.
     let slots = geometry.all_buckets().saturating_mul(lanes.slots() as u64);
     let capacity = field(words, 7, "the capacity of its shards", |items| items <= slots)?;

@@ -125,7 +125,6 @@ impl Table {
     #[inline(always)]
     pub(crate) fn request(&self, (first, second, _): Spot, is_wide: bool) {
         for bucket in [first, second] {
-            // A bucket in the hole is found when it is read.
             self.words.get(bucket << u32::from(is_wide)).into_iter().for_each(prefetch);
         }
     }
@@ -141,10 +140,7 @@ impl Table {
     /// ([sweeps](mod@crate::guide::sweep#is-a-lookup-right)).
     #[inline(always)]
     pub(crate) fn look(&self, (first, second, fp): Spot) -> Option<bool> {
-        let one = &self.words[first];
-        let Some(other) = self.words.get(second) else {
-            return self.look_around_hole(first, second, fp);
-        };
+        let (one, other) = (&self.words[first], &self.words[second]);
         let peeked = [load(one), load(other)];
         if self.geometry.lanes().either_matches(peeked, fp) {
             return Some(true);
@@ -154,32 +150,17 @@ impl Table {
         (words == peeked && seen.still_holds()).then_some(false)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn look_around_hole(&self, first: usize, second: usize, fp: Fingerprint) -> Option<bool> {
-        self.look((first, self.geometry.out_of_hole(first, second), fp))
-    }
-
     /// Looks once for an item in wide buckets. Their two words are not of one moment, so a hit needs a version, too.
     #[inline(always)]
     pub(crate) fn look_wide(&self, (first, second, fp): Spot) -> Option<bool> {
         let (buckets, lanes) = (self.words.as_chunks().0, self.geometry.lanes());
-        let one = &buckets[first];
-        let Some(other) = buckets.get(second) else {
-            return self.look_around_hole_wide(first, second, fp);
-        };
+        let (one, other) = (&buckets[first], &buckets[second]);
         if lanes.forgets() {
             return self.look_wide_forgetting(first, second, fp);
         }
         let seen = self.stripes.see(Self::stripe_of(second));
         let found = self.either_matches([one, other], fp);
         seen.still_holds().then_some(found)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn look_around_hole_wide(&self, first: usize, second: usize, fp: Fingerprint) -> Option<bool> {
-        self.look_wide((first, self.geometry.out_of_hole(first, second), fp))
     }
 
     /// Does the same where items expire. These lookups read the versions of both stripes, because an expiry changes

@@ -375,15 +375,17 @@ impl FilterFile {
         let (near, buckets) = (self.near(), self.buckets());
         ensure!((2..=131_072).contains(&buckets));
         ensure!((1..=1 << 31).contains(&self.roots()));
-        ensure!(self.roots() == 1 || buckets.is_multiple_of(512));
+        ensure!(buckets.is_multiple_of(2));
+        let by_distance = buckets.is_power_of_two() && buckets >= 4_096;
+        ensure!(self.roots() == 1 || by_distance);
         ensure!(header[word::CAPACITY] <= self.slots_at_first());
         let [growth, rate] = [word::GROWTH, word::RATE].map(|at| f64::from_bits(header[at]));
         if self.grows() {
             ensure!((buckets, near) == (8_192, 0));
             ensure!(growth >= 1.0 && growth.is_finite() && rate > 0.0 && rate.is_finite());
         } else {
-            ensure!(near.is_power_of_two() && (2..=512).contains(&near));
-            ensure!(buckets.is_multiple_of(near));
+            let block = if self.slots() == 2 { buckets } else { 512 };
+            ensure!(near == if by_distance { block } else { 0 });
             ensure!(header[word::MAX_BYTES..=word::RATE] == [0, 0, 0]);
         }
         // The seed of this hasher has 64 bits.
@@ -496,14 +498,12 @@ impl FilterFile {
             _ => head << self.lane_bits() | rest >> (64 - self.lane_bits()) & !stamps,
         };
         let s = head.wrapping_mul(M);
-        let second = if self.near() == 2 || self.slots() == 2 {
-            let t = (scale(s, self.buckets()).0 | 1).cast_signed();
+        let second = if self.near() == 0 {
+            let t = (scale(s.wrapping_mul(head), self.buckets()).0 | 1).cast_signed();
             (t - first.cast_signed()).rem_euclid(self.buckets().cast_signed()).cast_unsigned()
         } else {
-            let is_far = s >> 62 == 0;
-            let k = if is_far { self.buckets().next_power_of_two() } else { self.near() };
-            let highest = if is_far && k > self.buckets() { k / 2 } else { 0 };
-            second_of(first, s >> 40 & (k - 1) | highest | 1, self.buckets())
+            let k = if s >> 62 == 0 { self.buckets() } else { self.near() };
+            first ^ (s >> 40 & (k - 1) | 1)
         };
         self.count_in(shard as usize, [first, second], |lane| {
             lane & !stamps == fingerprint && lane != 0
@@ -575,15 +575,4 @@ pub fn mix(h: u64) -> u64 {
         part ^ rest
     };
     fold(fold(h))
-}
-
-/// Returns the other bucket of an item in a fixed filter.
-fn second_of(first: u64, d: u64, buckets: u64) -> u64 {
-    if first ^ d < buckets {
-        return first ^ d;
-    }
-    let hole = buckets.next_power_of_two() - buckets;
-    let t = scale(M.wrapping_mul(d) >> 32 << 32, hole).0 | 1;
-    let j = t.cast_signed() - ((first ^ d) - buckets).cast_signed();
-    (buckets + j.rem_euclid(hole.cast_signed()).cast_unsigned()) ^ d
 }

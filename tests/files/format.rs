@@ -64,7 +64,6 @@ fn agree(filter: &Filter, file: &FilterFile, inserted: &[u64]) -> [usize; 2] {
 
 #[test]
 fn fixed_filters_of_all_layouts_and_sizes_match_the_specification() {
-    let mut near_blocks = std::collections::BTreeSet::new();
     for layout in layouts() {
         for capacity in [1, 2, 5, 9, 20, 50, 77, 300, 1_000, 4_321, 30_000, 123_456] {
             let filter = layout.filter_with(capacity, HASH);
@@ -73,14 +72,12 @@ fn fixed_filters_of_all_layouts_and_sizes_match_the_specification() {
                 filter.insert(&Prehashed(*hash)).expect("room");
             }
             let file = file_of(&filter);
-            near_blocks.insert(file.header[word::NEAR]);
+            assert_eq!(file.header[word::NEAR], 0);
             let [out, found] = agree(&filter, &file, &hashes);
             let is_rare = layout.bits > 12 || capacity < 100;
             assert!(out > 0 && (found > 0 || is_rare), "{layout:?} {capacity}");
         }
     }
-    assert!(near_blocks.contains(&2) && near_blocks.contains(&512), "{near_blocks:?}");
-    assert!(near_blocks.len() >= rounds(3, 4), "{near_blocks:?}");
 }
 
 #[test]
@@ -94,6 +91,7 @@ fn a_fixed_filter_of_several_shards_matches_the_specification() {
         }
         let file = file_of(&filter);
         assert!(file.roots() >= 3, "{layout:?}");
+        assert!(file.header[word::NEAR] >= 512, "{layout:?}");
         agree(&filter, &file, &hashes);
     }
 }

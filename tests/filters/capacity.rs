@@ -104,6 +104,33 @@ fn the_capacity_fits_in_every_shard_of_several() {
     assert_none(&short);
 }
 
+/// Between one large shard and many, shards are small, and chance treats them least evenly.
+#[test]
+fn the_capacity_fits_in_every_shard_of_many_small_ones() {
+    let mut short = Vec::new();
+    for layout in layouts() {
+        // Each of them leaves little room in shards of their size.
+        for hundredths in rounds(&[119][..], &[104, 119, 137, 160, 200, 238, 283]) {
+            let capacity = layout.slots() * (1 << 17) * hundredths / 100 * 94 / 100;
+            let shards = layout.filter(capacity).stats().shards;
+            assert!(shards > 1, "{layout:?}: {shards}");
+            check_capacity(layout, capacity, rounds(1, 8), &mut short);
+        }
+    }
+    assert_none(&short);
+}
+
+/// From where too many of them meet, items spread over the whole table at once.
+#[test]
+fn few_fingerprints_fill_a_large_table() {
+    let layout = LAYOUTS.iter().find(|layout| layout.bits == 8).expect("a layout");
+    for seed in 0..4 {
+        let filter = layout.filter(100_000);
+        let load = fitted(&filter, seed) as f64 / filter.stats().slots as f64;
+        assert!(load > 0.993, "{load}");
+    }
+}
+
 /// `insert_if_absent` takes no room for an item that the filter takes for another.
 #[test]
 fn the_capacity_fits_one_by_one_if_absent() {

@@ -9,7 +9,7 @@ use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Part;
 use crate::snapshot::journals::Unread;
 use crate::snapshot::load::load;
-use crate::snapshot::lookup::{Mapped, SnapshotFile};
+use crate::snapshot::mapped::{Mapped, SnapshotFile};
 use crate::snapshot::read::{PieceLoader, read};
 use crate::snapshot::write::{Piece, SaveReport, piece_of, write};
 use crate::union;
@@ -108,11 +108,11 @@ impl<S> ConcurrentCuckooFilter<S> {
         S: PersistentHasher,
     {
         let cannot_write = SnapshotError::io("cannot write");
-        let (end, _) = write(self.backend(), &self.hashed_by(), Part::FILE, &mut |bytes| {
+        let (report, _) = write(self.backend(), &self.hashed_by(), Part::FILE, &mut |bytes| {
             writer.write_all(bytes).map_err(&cannot_write)
         })?;
         writer.flush().map_err(&cannot_write)?;
-        Ok(end.into())
+        Ok(report)
     }
 
     /// Returns what a file says of the hasher.
@@ -253,7 +253,7 @@ pub fn replace_state<S: PersistentHasher>(
     let save = || {
         let mut new = Replacement::begin(path)?;
         Unread::beside(path)?.refuse(ORPHANED)?;
-        let (end, _) = write(filter.backend(), &filter.hashed_by(), Part::FILE, &mut |bytes| {
+        let (report, _) = write(filter.backend(), &filter.hashed_by(), Part::FILE, &mut |bytes| {
             goes_on().map_err(&cannot_write)?;
             Ok(new.write_all(bytes)?)
         })?;
@@ -261,7 +261,7 @@ pub fn replace_state<S: PersistentHasher>(
         // Another process may have opened the file meanwhile.
         Unread::beside(path)?.refuse(ORPHANED)?;
         new.finish()?;
-        Ok(end.into())
+        Ok(report)
     };
     save().map_err(|error: SnapshotError| error.of_file(path))
 }

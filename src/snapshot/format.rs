@@ -222,30 +222,32 @@
 
 use crate::layout::sizing::Layout;
 use crate::snapshot::error::SnapshotError;
-use std::ops::Range;
+use crate::table::memory::HUGE;
 use xxhash_rust::xxh3::xxh3_64;
 
-pub(crate) const HEADER_WORDS: usize = 24;
-pub(crate) const END_WORDS: usize = 8;
-/// The number of words of a block before its buckets.
-pub(crate) const BLOCK_HEAD: usize = 3;
-/// The number of words of a block's time, in a filter that forgets.
-pub(crate) const TIME_WORDS: usize = 3;
+pub(crate) const HEADER_WORDS: usize = 32;
+/// The number of words of the index for each shard.
+pub(crate) const ENTRY_WORDS: usize = 6;
+pub(crate) const END_WORDS: usize = 3;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
 pub(crate) const PIECE_MAGIC: [u8; 8] = *b"\x89koelp\r\n";
-const END: [u8; 8] = *b"koel end";
-pub(crate) const VERSION: u64 = 4;
+pub(crate) const VERSION: u64 = 5;
 
-/// The words of a block that are its buckets.
-pub(crate) fn buckets_in(layout: &Layout) -> Range<usize> {
-    BLOCK_HEAD..BLOCK_HEAD + layout.geometry.words()
+/// The number of bytes of shards from which on they begin at a huge page, which then is at most a thirty-second of them.
+const LARGE: u64 = 32 * HUGE as u64;
+
+/// Returns the byte of a file at which its shards begin, if it has this number of shards.
+pub(crate) fn first_byte(layout: &Layout, shards: usize) -> u64 {
+    let is_large = shards as u64 * (8 * layout.geometry.words() as u64) >= LARGE;
+    if is_large { HUGE as u64 } else { 8 * HEADER_WORDS as u64 }
 }
 
-/// The number of bytes in a block.
-pub(crate) fn block_bytes(layout: &Layout) -> u64 {
-    let of_time = if layout.lanes().forgets() { TIME_WORDS } else { 0 };
-    8 * (BLOCK_HEAD + layout.geometry.words() + of_time + 1) as u64
+/// Returns the bucket that no shard of a growing filter has, which ends the shards of a part. Those of a fixed filter are
+/// counted in the header, and no bucket follows them.
+pub(crate) fn mark(layout: &Layout) -> Vec<u64> {
+    let lanes = layout.lanes();
+    if layout.grows { [lanes.tops(), 0][..lanes.words()].to_vec() } else { Vec::new() }
 }
 
 /// The words as bytes, to read a file into them.
@@ -253,80 +255,61 @@ pub(crate) fn bytes_of(words: &mut [u64]) -> &mut [u8] {
     bytemuck::cast_slice_mut(words)
 }
 
+/// Converts words to the byte order of a file. Returns their checksum.
+pub(crate) fn to_file(words: &mut [u64]) -> u64 {
+    words.iter_mut().for_each(|word| *word = word.to_le());
+    xxh3_64(bytemuck::cast_slice(words))
+}
+
+/// Converts words that were read to the machine's byte order. Returns their checksum.
+pub(crate) fn from_file(words: &mut [u64]) -> u64 {
+    let sum = xxh3_64(bytemuck::cast_slice(words));
+    words.iter_mut().for_each(|word| *word = u64::from_le(*word));
+    sum
+}
+
 /// Converts words to the byte order of a file, and sets the last one to the checksum of the others. Returns the bytes
 /// of all words, and the checksum.
 pub(crate) fn seal(words: &mut [u64]) -> (&[u8], u64) {
     let Some((last, others)) = words.split_last_mut() else { return (&[], 0) };
-    others.iter_mut().for_each(|word| *word = word.to_le());
-    let sum = xxh3_64(bytemuck::cast_slice(others));
+    let sum = to_file(others);
     *last = sum.to_le();
     (bytemuck::cast_slice(words), sum)
 }
 
 /// Converts words that were read to the machine's byte order. Returns their checksum if it is right.
 pub(crate) fn unseal(words: &mut [u64]) -> Option<u64> {
-    let others = words.len().saturating_sub(1);
-    let sum = xxh3_64(bytemuck::cast_slice(&words[..others]));
-    words.iter_mut().for_each(|word| *word = u64::from_le(*word));
-    (words.last() == Some(&sum)).then_some(sum)
+    let (last, others) = words.split_last_mut()?;
+    let sum = from_file(others);
+    *last = u64::from_le(*last);
+    (*last == sum).then_some(sum)
 }
 
-/// The end of a part, without its checksum.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct End {
-    pub blocks: u64,
-    /// The number of items in the blocks.
-    pub items: i64,
-    /// The number of items that void lanes stand for.
-    pub void: u64,
-    /// The length of the whole part.
-    pub bytes: u64,
-    /// The place where its last block ends.
-    pub place: u64,
-    /// The checksum of the heads, times and checksums of the blocks.
-    pub sums: u64,
-}
+/// The end of a part: what it begins with, the length of the whole part, and the checksum.
+pub(crate) struct End;
 
 impl End {
-    /// Returns whether this word, in the byte order of a file, begins an end.
-    pub(crate) fn begins(word: u64) -> bool {
-        word.to_ne_bytes() == END
-    }
+    const MAGIC: [u8; 8] = *b"koel end";
 
-    pub(crate) fn words(self) -> [u64; END_WORDS] {
-        let End { blocks, items, void, bytes, place, sums } = self;
-        [u64::from_le_bytes(END), blocks, items.cast_unsigned(), void, bytes, place, sums, 0]
+    pub(crate) fn words(bytes: u64) -> [u64; END_WORDS] {
+        [u64::from_le_bytes(Self::MAGIC), bytes, 0]
     }
 
     /// Returns the length of a part according to its last bytes, or `None` if these are not an end. The end is not
     /// validated.
     pub(crate) fn length_in(bytes: &[u8]) -> Option<u64> {
         let (words, _) = bytes.last_chunk::<{ 8 * END_WORDS }>()?.as_chunks::<8>();
-        (words[0] == END).then(|| u64::from_le_bytes(words[4]))
+        (words[0] == Self::MAGIC).then(|| u64::from_le_bytes(words[1]))
     }
 
-    /// Parses an end that was read at byte `at`, of a filter that may or may not have void lanes.
-    pub(crate) fn read(
-        words: &mut [u64; END_WORDS],
-        at: u64,
-        may_have_void: bool,
-    ) -> Result<Self, SnapshotError> {
-        if !Self::begins(words[0]) {
-            return Err(SnapshotError::no_end(at));
+    /// Checks that these last words of a part of `length` bytes, in the byte order of a file, are its end. The checksum
+    /// is not checked.
+    pub(crate) fn check(words: &[u64], length: u64) -> Result<(), SnapshotError> {
+        match Self::length_in(bytemuck::cast_slice(words)) {
+            Some(told) if told == length => Ok(()),
+            Some(told) => Err(SnapshotError::wrong_length(length, told)),
+            None => Err(SnapshotError::no_end(length - 8 * END_WORDS as u64)),
         }
-        let what = "the checksum of the end is wrong";
-        unseal(words).ok_or_else(|| SnapshotError::damaged(at, what))?;
-        let [_, blocks, items, void, bytes, place, sums, _] = *words;
-        if void > 0 && !may_have_void {
-            return Err(SnapshotError::damaged(at + 24, "this filter has no void lanes"));
-        }
-        Ok(End { blocks, items: items.cast_signed(), void, bytes, place, sums })
-    }
-
-    /// Returns the number of items of the filter, after its last part.
-    pub(crate) fn all_items(&self) -> usize {
-        let counted = u64::try_from(self.items).unwrap_or(0);
-        counted.saturating_add(self.void).try_into().unwrap_or(usize::MAX)
     }
 }
 

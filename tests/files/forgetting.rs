@@ -374,7 +374,7 @@ fn void_lanes_expire() {
     let written = bytes(&filter);
     let file = FilterFile::cut(&written);
     file.check();
-    assert!(file.void_items() > 1_000);
+    assert!(file.blocks.iter().map(|block| file.void_lanes(block)).sum::<i64>() > 1_000);
     let on_disk = InFile::of(&written, "void");
     let copies = [
         Filter::read_from(&written[..]).expect("a file"),
@@ -383,7 +383,7 @@ fn void_lanes_expire() {
         filter.try_clone().expect("memory"),
     ];
     for copy in copies.iter().chain([&filter]) {
-        assert_eq!((copy.len(), copy.expiring()), (filter.len(), filter.expiring()));
+        assert_eq!(copy.expiring(), filter.expiring());
     }
     for copy in copies.iter().chain([&filter]) {
         copy.tick();

@@ -175,7 +175,7 @@ fn small_shards() -> Vec<u8> {
     file.header[word::BUCKETS] = 512;
     file.header[word::NEAR] = 2;
     file.header[word::ROOTS] = 8_000;
-    let mut block = vec![0; file::BLOCK_HEAD + 512 + 1];
+    let mut block = vec![0; file::BLOCK_HEAD + 512 + file::TIME];
     block[9] = 1;
     block[word::ITEMS] = 1;
     file.blocks = vec![block; 8_000];

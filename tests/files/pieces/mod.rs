@@ -6,7 +6,7 @@ mod parts;
 mod refused;
 
 use crate::common::{SplitMix, layouts, rounds};
-use crate::file::{FilterFile, word};
+use crate::file::{ENTRY_WORDS, FilterFile, word};
 use koel::{ConcurrentCuckooFilter, Piece, Prehashed, SnapshotErrorKind, StableHash};
 
 pub type Filter = ConcurrentCuckooFilter<StableHash>;
@@ -62,8 +62,8 @@ fn check(filter: &Filter) {
             let is_last = words.end_place() == words.roots() << 31;
             assert_eq!(piece.next(), (!is_last).then_some(words.end_place()));
             // There would not have been room for one more.
-            let block = 8 * words.blocks[0].len();
-            assert!(is_last || most_bytes - size.min(most_bytes) < block);
+            let shard = 8 * (words.shard_words() + ENTRY_WORDS);
+            assert!(is_last || most_bytes - size.min(most_bytes) < shard);
         }
         let again = loaded(&pieces);
         assert!(bytes_of(&again) == bytes);

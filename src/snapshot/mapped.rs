@@ -1,24 +1,22 @@
 //! Lookups in a file that is not loaded.
 //!
 //! The file is mapped into memory, so that its words are in the system's cache, once for all processes. Before a lookup
-//! reads the mapping, its shard has been read as a whole and validated. That is done once for each shard, when a lookup
-//! first leads there: a bit says so from then on. A block is read with a system call, not through the mapping: one call
-//! reads all of it from the disk, and an error of the disk is an error here.
+//! reads the mapping, its shard has been read as a whole and compared with the index. That is done once for each shard,
+//! when a lookup first leads there: a bit says so from then on. A shard is read with a system call, not through the
+//! mapping: one call reads all of it from the disk, and an error of the disk is an error here.
 
 #[cfg(all(unix, not(any(loom, shuttle))))]
 use crate::disk::mapping::Mapping;
 use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::{Key, PersistentHasher, StableHash};
-use crate::layout::bucket::{Fingerprint, LaneSet, Words};
+use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place};
 use crate::layout::roots::{Position, Roots};
 use crate::layout::shrinking::Shrinking;
-use crate::layout::sizing::Layout;
 use crate::layout::stamps::AgeShift;
-use crate::snapshot::block::{Block, BlockReader, Totals, UNITS, age_shift};
 use crate::snapshot::error::SnapshotError;
-use crate::snapshot::format::{BLOCK_HEAD, End, TIME_WORDS};
 use crate::snapshot::header::Header;
+use crate::snapshot::index::{Entry, ShardReader, UNITS, age_shift};
 use crate::snapshot::journals::Unread;
 use crate::snapshot::load::{Outline, SnapshotInfo, read_at};
 use crate::sync::{AtomicU64, Ordering::Relaxed};
@@ -29,15 +27,14 @@ use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic;
-use std::time::{Duration, Instant};
 
 /// A filter in its file, to be read without loading it. Many processes share one copy: the system's cache of the file.
 ///
-/// Opening a file reads some bytes of each shard, so a file of a gigabyte is open within some milliseconds. It takes
-/// some 40 bytes of memory for each shard (70 if the filter forgets), which has 64 KiB or more. The first lookup that
-/// leads to a shard reads and checks all of it. Later ones read two words, which are mapped into memory. All threads
-/// may use it at once, and the filter may be of either kind. (Where the system does not map a file, as on other systems
-/// than Unix of 64 bits, opening it reads all of it into memory.)
+/// Opening a file reads its beginning, its index and its end, so a file of a gigabyte is open within a millisecond. It
+/// takes some 110 bytes of memory for each shard, which has 64 KiB or more. The first lookup that leads to a shard reads
+/// and checks all of it. Later ones read two words, which are mapped into memory. All threads may use it at once, and the
+/// filter may be of either kind. (Where the system does not map a file, as on other systems than Unix of 64 bits, opening
+/// it reads all of it into memory.)
 ///
 /// To change the filter, or where lookups of several times the speed are worth the time and the memory,
 /// [load](Self::load) it.
@@ -87,11 +84,11 @@ pub(crate) struct Mapped {
     pub(crate) path: PathBuf,
     pub(crate) file: File,
     mapping: Mapping,
-    layout: Layout,
+    header: Header,
     info: SnapshotInfo,
-    index: BlockIndex,
-    reader: BlockReader,
-    /// A bit for each block that has been read and validated.
+    index: Index,
+    reader: ShardReader,
+    /// A bit for each shard that has been read and validated.
     ///
     /// `Relaxed`: the bit publishes nothing that a thread has written, only what it has seen of the file.
     checked: Box<[AtomicU64]>,
@@ -139,9 +136,9 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// Returns an error if the item's shard cannot be read, or is damaged.
     #[inline]
     pub fn contains<K: Key + ?Sized>(&self, item: &K) -> Result<bool, SnapshotError> {
-        let (block, place) = self.located(item);
-        self.mapped.check_once(block)?;
-        Ok(self.mapped.has(block, place))
+        let (shard, place) = self.located(item);
+        self.mapped.check_once(shard)?;
+        Ok(self.mapped.has(shard, place))
     }
 
     /// Looks up an item if that takes no system call: returns `None` if its shard has to be read first.
@@ -165,8 +162,8 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// ```
     #[inline]
     pub fn contains_at_once<K: Key + ?Sized>(&self, item: &K) -> Option<bool> {
-        let (block, place) = self.located(item);
-        self.mapped.is_checked(block).then(|| self.mapped.has(block, place))
+        let (shard, place) = self.located(item);
+        self.mapped.is_checked(shard).then(|| self.mapped.has(shard, place))
     }
 
     /// Returns the number of copies of the item, like [`count`](crate::ConcurrentCuckooFilter::count).
@@ -176,9 +173,9 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// Returns an error in the same cases as [`contains`](Self::contains).
     #[inline]
     pub fn count<K: Key + ?Sized>(&self, item: &K) -> Result<usize, SnapshotError> {
-        let (block, place) = self.located(item);
-        self.mapped.check_once(block)?;
-        Ok(self.mapped.copies(block, place))
+        let (shard, place) = self.located(item);
+        self.mapped.check_once(shard)?;
+        Ok(self.mapped.copies(shard, place))
     }
 
     /// Looks up each item. This takes less time than a loop, because the memory of many is fetched at once.
@@ -191,16 +188,16 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let mut words = Vec::new();
         for items in items.chunks(AHEAD) {
             let places = items.iter().map(|item| {
-                let (block, place) = self.located(item);
-                self.mapped.request(block, place);
-                (block, place)
+                let (shard, place) = self.located(item);
+                self.mapped.request(shard, place);
+                (shard, place)
             });
             let places: ArrayVec<(usize, Place), AHEAD> = places.collect();
-            for (block, place) in places {
-                if !self.mapped.is_checked(block) {
-                    self.mapped.check_block(block, &mut words)?;
+            for (shard, place) in places {
+                if !self.mapped.is_checked(shard) {
+                    self.mapped.check_shard(shard, &mut words)?;
                 }
-                answers.push(self.mapped.has(block, place));
+                answers.push(self.mapped.has(shard, place));
             }
         }
         Ok(answers)
@@ -218,7 +215,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         self.mapped.check_all()
     }
 
-    /// Returns the number of the item's block, and the item's place there.
+    /// Returns the number of the item's shard, and the item's place there.
     #[inline]
     fn located<K: Key + ?Sized>(&self, item: &K) -> (usize, Place) {
         self.mapped.located(item.hash_with(&self.hasher))
@@ -276,146 +273,133 @@ impl Mapped {
         outline: Outline,
         unread: Unread,
     ) -> Result<Self, SnapshotError> {
-        let Outline { header, end, length, .. } = &outline;
-        let mapping = Mapping::of_file(&file, *length);
+        let mapping = Mapping::of_file(&file, outline.length);
         let mapping =
             mapping.map_err(SnapshotError::io("cannot map it into memory, or read it"))?;
-        let reader = BlockReader::new(&header.layout);
-        let (index, time) = BlockIndex::read(&file, &mapping, header, &reader, *end)?;
-        let info = SnapshotInfo::describe(&outline, time, unread);
-        let layout = outline.header.layout;
+        let info = SnapshotInfo::describe(&outline, unread);
+        let Outline { header, entries, totals, .. } = outline;
+        let index = Index::new(&header, entries, totals.deepest, totals.time)?;
+        let reader = ShardReader::new(&header.layout);
         let checked = (0..info.stats.shards.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let path = path.to_path_buf();
-        Ok(Mapped { path, file, mapping, layout, info, index, reader, checked })
+        Ok(Mapped { path, file, mapping, header, info, index, reader, checked })
     }
 
-    /// Returns the number of the block of the item with this hash, and the item's place there.
+    /// Returns the number of the shard of the item with this hash, and the item's place there.
     #[inline]
     fn located(&self, hash: u64) -> (usize, Place) {
         let Some((shrinking, roots)) = &self.index.growth else {
-            return self.layout.geometry.locate(hash);
+            return self.header.layout.geometry.locate(hash);
         };
         let hash = Mixed::of(hash);
         let position = roots.position(hash);
-        let (block, depth) = self.index.find(position);
+        let (shard, depth) = self.index.find(position);
         let place = |is_wide| shrinking.place(hash, position.in_root, depth, is_wide);
         // Two calls, each with a constant.
-        (block, if self.layout.lanes().is_wide() { place(true) } else { place(false) })
+        (shard, if self.header.layout.lanes().is_wide() { place(true) } else { place(false) })
     }
 
-    /// Checks a block unless it has been checked.
+    /// Checks a shard unless it has been checked.
     #[inline]
-    fn check_once(&self, block: usize) -> Result<(), SnapshotError> {
-        if self.is_checked(block) { Ok(()) } else { self.check_block(block, &mut Vec::new()) }
+    fn check_once(&self, shard: usize) -> Result<(), SnapshotError> {
+        if self.is_checked(shard) { Ok(()) } else { self.check_shard(shard, &mut Vec::new()) }
     }
 
-    /// Checks all blocks that have not been checked.
+    /// Checks all shards that have not been checked.
     fn check_all(&self) -> Result<(), SnapshotError> {
         let mut words = Vec::new();
-        let mut unchecked = (0..self.info.stats.shards).filter(|block| !self.is_checked(*block));
-        unchecked.try_for_each(|block| self.check_block(block, &mut words))
+        let mut unchecked = (0..self.info.stats.shards).filter(|shard| !self.is_checked(*shard));
+        unchecked.try_for_each(|shard| self.check_shard(shard, &mut words))
     }
 
     #[inline]
-    fn is_checked(&self, block: usize) -> bool {
-        self.checked[block / 64].load(Relaxed) >> (block % 64) & 1 == 1
+    fn is_checked(&self, shard: usize) -> bool {
+        self.checked[shard / 64].load(Relaxed) >> (shard % 64) & 1 == 1
     }
 
-    /// Reads a block and validates it. `words` are room for it.
+    /// Reads a shard and validates it. `words` are room for it.
     #[cold]
-    fn check_block(&self, block: usize, words: &mut Vec<u64>) -> Result<(), SnapshotError> {
-        let (number, at) = (block as u64, self.reader.offset(block as u64));
+    fn check_shard(&self, shard: usize, words: &mut Vec<u64>) -> Result<(), SnapshotError> {
+        let at = self.header.offset(shard);
         let mut check = || {
             if words.is_empty() {
-                *words = zeros(self.reader.block_words())?;
+                *words = zeros(self.header.layout.geometry.words())?;
             }
             read_at(&self.file, words, at)?;
-            // An undamaged block may belong to another file.
-            let Block { sum, depth, .. } = self.reader.read(number, words)?;
-            match (sum, depth) == (self.index.sums[block], self.index.depths[block].into()) {
-                true => Ok(()),
-                false => Err(SnapshotError::damaged(at, format!("block {block} has changed"))),
-            }
+            self.reader.read(words, &self.index.entries[shard], at)
         };
         check().map_err(|error: SnapshotError| error.of_file(&self.path))?;
-        self.checked[block / 64].fetch_or(1 << (block % 64), Relaxed);
+        self.checked[shard / 64].fetch_or(1 << (shard % 64), Relaxed);
         Ok(())
     }
 
-    /// Returns the words of a block's buckets, in the byte order of the file.
+    /// Returns the indices of the first words of the item's two buckets in the mapping.
     #[inline(always)]
-    fn words(&self, block: usize) -> &[atomic::AtomicU64] {
-        let first = self.reader.offset(block as u64) as usize / size_of::<u64>() + BLOCK_HEAD;
-        &self.mapping.words()[first..][..self.layout.geometry.words()]
+    fn buckets(&self, shard: usize, place: Place) -> [usize; 2] {
+        let first = self.header.offset(shard) as usize / size_of::<u64>();
+        let each = self.header.layout.lanes().words();
+        [place.first, place.second].map(|Bucket(bucket)| first + bucket as usize * each)
     }
 
-    /// Requests the memory of an item's buckets, or its block from the disk, which reads several at once.
+    /// Requests the memory of an item's buckets, or its shard from the disk, which reads several at once.
     #[inline]
-    fn request(&self, block: usize, place: Place) {
-        if self.is_checked(block) {
-            let (words, each) = (self.words(block), self.layout.lanes().words());
-            for Bucket(bucket) in [place.first, place.second] {
-                prefetch(&words[bucket as usize * each]);
+    fn request(&self, shard: usize, place: Place) {
+        if self.is_checked(shard) {
+            for word in self.buckets(shard, place) {
+                prefetch(&self.mapping.words()[word]);
             }
         } else {
-            let (at, words) = (self.reader.offset(block as u64), self.reader.block_words());
-            self.mapping.will_need(at, words * size_of::<u64>());
+            let words = self.header.layout.geometry.words();
+            self.mapping.will_need(self.header.offset(shard), words * size_of::<u64>());
         }
     }
 
     /// Returns the words of the item's two buckets.
     #[inline(always)]
-    fn both(&self, block: usize, place: Place) -> [Words; 2] {
-        let (words, each) = (self.words(block), self.layout.lanes().words());
+    fn both(&self, shard: usize, place: Place) -> [Words; 2] {
+        let (words, is_wide) = (self.mapping.words(), self.header.layout.lanes().is_wide());
         let load = |word: usize| u64::from_le(words[word].load(atomic::Ordering::Relaxed));
-        [place.first, place.second].map(|Bucket(bucket)| {
-            let first = bucket as usize * each;
-            Words { heads: load(first), tails: if each > 1 { load(first + 1) } else { 0 } }
-        })
+        self.buckets(shard, place)
+            .map(|word| Words { heads: load(word), tails: if is_wide { load(word + 1) } else { 0 } })
     }
 
-    /// Whether [`copies`](Self::copies) is more than zero: in fewer instructions if no item of the block is older now.
+    /// Whether [`copies`](Self::copies) is more than zero: in fewer instructions if no item of the shard is older now.
     #[inline(always)]
-    fn has(&self, block: usize, place: Place) -> bool {
-        if self.index.shift(block).is_some() {
-            return self.copies(block, place) > 0;
+    fn has(&self, shard: usize, place: Place) -> bool {
+        if self.index.shift(shard).is_some() {
+            return self.copies(shard, place) > 0;
         }
-        let (lanes, both) = (self.layout.lanes(), self.both(block, place));
+        self.matches(self.both(shard, place), place.fp)
+    }
+
+    /// Whether a lane of two buckets matches an item.
+    #[inline(always)]
+    fn matches(&self, both: [Words; 2], fp: Fingerprint) -> bool {
+        let lanes = self.header.layout.lanes();
         let (heads, tails) = (both.map(|words| words.heads), both.map(|words| words.tails));
         match &self.index.growth {
-            None if lanes.is_wide() => lanes.either_matches_whole(heads, tails, place.fp),
-            None => lanes.either_matches(heads, place.fp),
+            None if lanes.is_wide() => lanes.either_matches_whole(heads, tails, fp),
+            None => lanes.either_matches(heads, fp),
             Some((shrinking, _)) if lanes.is_wide() => {
-                shrinking.either_matches_whole(heads, tails, place.fp)
+                shrinking.either_matches_whole(heads, tails, fp)
             }
-            Some((shrinking, _)) => shrinking.either_matches(heads, place.fp),
+            Some((shrinking, _)) => shrinking.either_matches(heads, fp),
         }
     }
 
-    /// Counts the lanes of the item's two buckets that match it, and had not expired when the last block was copied.
-    fn copies(&self, block: usize, place: Place) -> usize {
-        let (lanes, shift) = (self.layout.lanes(), self.index.shift(block));
+    /// Counts the lanes of the item's two buckets that match it, and had not expired when the last shard was copied.
+    fn copies(&self, shard: usize, place: Place) -> usize {
+        let (lanes, shift) = (self.header.layout.lanes(), self.index.shift(shard));
         let in_bucket = |words: Words| {
-            let is_there =
-                |lane: &_| shift.is_none_or(|shift| shift.aged(lanes, words, *lane).is_some());
-            self.matching(words, place.fp).filter(is_there).count()
+            let taken = lanes.taken(words.heads);
+            let is_copy = |lane: &_| {
+                let alone = lanes.only(words, taken.only(*lane));
+                self.matches([alone, Words::default()], place.fp)
+                    && shift.is_none_or(|shift| shift.aged(lanes, words, *lane).is_some())
+            };
+            taken.filter(is_copy).count()
         };
-        self.both(block, place).map(in_bucket).iter().sum()
-    }
-
-    /// Returns the lanes of a bucket that match an item.
-    fn matching(&self, Words { heads, tails }: Words, fp: Fingerprint) -> LaneSet {
-        let lanes = self.layout.lanes();
-        match &self.index.growth {
-            None if lanes.is_wide() => {
-                lanes.matching(heads, fp).and(lanes.matching_tail(tails, fp))
-            }
-            None => lanes.matching(heads, fp),
-            Some((shrinking, _)) if lanes.is_wide() => {
-                lanes.matching(heads, fp).and(shrinking.matching_tail(tails, fp))
-            }
-            Some((shrinking, _)) => shrinking.matching(heads, fp),
-        }
+        self.both(shard, place).map(in_bucket).iter().sum()
     }
 }
 
@@ -439,156 +423,95 @@ impl Mapping {
     }
 }
 
-/// The checksums, places and ages of all blocks, read when the file is opened.
-struct BlockIndex {
+/// What is known of all shards since the file was opened.
+struct Index {
     /// If the filter grows, how its items find their places, and how its lanes are compared with an item.
     growth: Option<(Shrinking, Roots)>,
-    sums: Vec<u64>,
-    /// If the filter grows, the place where each block begins, and the one where the last block ends.
+    entries: Vec<Entry>,
+    /// If the filter grows, the place where each shard begins, and the one where the last shard ends.
     starts: Vec<u64>,
-    depths: Vec<u8>,
-    /// All places in equal parts: for each part, the block in which it begins.
+    /// All places in equal parts: for each part, the shard in which it begins.
     parts: Vec<u32>,
     /// The binary logarithm of the number of places in a part.
     part: u32,
-    /// If the filter forgets, how much older the items of each block have become by the time of the last one.
-    shifts: Vec<Option<AgeShift>>,
+    /// The time of the last shard, if the filter forgets.
+    time: Option<Time>,
 }
 
-/// The number of words around the beginning of a block: the time and the checksum of the block before it, and its head.
-const AROUND: usize = TIME_WORDS + 1 + BLOCK_HEAD;
-
-/// A read of some words that takes longer comes from a disk, which is then asked for the next ones as well, so that it
-/// reads several at once.
-const FROM_DISK: Duration = Duration::from_micros(40);
-
-/// The number of blocks for whose heads the disk is asked at once.
-const ASKED: u64 = 1_024;
-
-impl BlockIndex {
-    /// Reads the heads, times and checksums of all blocks, and checks that together they match the header and the
-    /// `end`, which has a checksum of them. Also returns the time of the last block.
-    fn read(
-        file: &File,
-        mapping: &Mapping,
+impl Index {
+    fn new(
         header: &Header,
-        reader: &BlockReader,
-        end: End,
-    ) -> Result<(Self, Option<Time>), SnapshotError> {
-        let (layout, geometry) = (&header.layout, &header.layout.geometry);
-        // No file system has room for more.
-        let count = u32::try_from(end.blocks).map_err(|_| NoMemory(usize::MAX))? as usize;
-        let (mut sums, mut depths) = (room_for(count)?, room_for(count)?);
-        let mut starts = room_for(if layout.grows { count + 1 } else { 0 })?;
-        let mut times = room_for(if geometry.lanes().forgets() { count } else { 0 })?;
-        let mut totals = Totals::new(geometry, 0);
-        totals.begin_part(header.sum(), true);
-        let mut around = read_around(file, reader, 0)?;
-        // The first block for whose head the disk has not been asked.
-        let mut asked = 0;
-        for number in 0..end.blocks {
-            let began = Instant::now();
-            let next = read_around(file, reader, number + 1)?;
-            if number >= asked && began.elapsed() > FROM_DISK {
-                asked = (number + ASKED).min(end.blocks);
-                let ahead = number + 2..=asked;
-                ahead.for_each(|number| mapping.will_need(around_at(reader, number), 8 * AROUND));
-            }
-            let ([.., found, depth, items], [a, b, c, sum, ..]) = (around, next);
-            let (depth, items) = reader.head(number, [found, depth, items])?;
-            let time = reader.time_of(number, [a, b, c])?;
-            if layout.grows {
-                starts.push(totals.place);
-            }
-            totals.add_read(reader, &Block { depth, items, sum, time, ..Block::EMPTY })?;
-            sums.push(sum);
-            depths.push(depth as u8);
-            times.extend(time);
-            around = next;
-        }
-        totals.finish(end, reader.offset(end.blocks))?;
-        if layout.grows {
-            starts.push(totals.place);
-        }
-        let (part, parts) = parts_of(&starts, totals.deepest)?;
-        let shifts = times.into_iter().map(|time| age_shift(Some(time), totals.time)).collect();
+        entries: Vec<Entry>,
+        deepest: u32,
+        time: Option<Time>,
+    ) -> Result<Self, NoMemory> {
+        let layout = &header.layout;
         let growth = layout.grows.then(|| (layout.shrinking(), layout.roots()));
-        let index = BlockIndex { growth, sums, starts, depths, parts, part, shifts };
-        Ok((index, totals.time))
+        let mut starts = Vec::new();
+        if layout.grows {
+            reserve(&mut starts, entries.len() + 1)?;
+            let mut place = 0;
+            starts.push(place);
+            starts.extend(entries.iter().map(|entry| {
+                place += UNITS >> entry.depth;
+                place
+            }));
+        }
+        let (part, parts) = parts_of(&starts, deepest)?;
+        Ok(Index { growth, entries, starts, parts, part, time })
     }
 
-    /// Finds the block that covers this position. Returns its number and depth.
+    /// Finds the shard that covers this position. Returns its number and depth.
     #[inline]
     fn find(&self, Position { root, in_root }: Position) -> (usize, u32) {
         let place = root as u64 * UNITS + in_root / (u64::MAX / UNITS + 1);
-        let mut block = self.parts[(place >> self.part) as usize] as usize;
-        // Rarely: most parts are in one block. At most some hundred times, because the blocks are balanced.
-        while self.starts[block + 1] <= place {
-            block += 1;
+        let mut shard = self.parts[(place >> self.part) as usize] as usize;
+        // Rarely: most parts are in one shard. At most some hundred times, because the shards are balanced.
+        while self.starts[shard + 1] <= place {
+            shard += 1;
         }
-        (block, self.depths[block].into())
+        let units = self.starts[shard + 1] - self.starts[shard];
+        (shard, UNITS.ilog2() - units.ilog2())
     }
 
-    /// Returns how much older the items of a block have become by the time of the last block, if they have.
+    /// Returns how much older the items of a shard have become by the time of the last shard, if they have.
     #[inline(always)]
-    fn shift(&self, block: usize) -> Option<AgeShift> {
-        self.shifts.get(block).copied().flatten()
+    fn shift(&self, shard: usize) -> Option<AgeShift> {
+        self.time.and_then(|time| age_shift(self.entries[shard].time, Some(time)))
     }
 
     fn heap_bytes(&self) -> usize {
-        let BlockIndex { sums, starts, depths, parts, shifts, .. } = self;
-        let numbers = size_of_val(&**sums) + size_of_val(&**starts) + size_of_val(&**parts);
-        numbers + size_of_val(&**depths) + size_of_val(&**shifts)
+        size_of_val(&*self.entries) + size_of_val(&*self.starts) + size_of_val(&*self.parts)
     }
 }
 
-fn room_for<T>(count: usize) -> Result<Vec<T>, NoMemory> {
-    let mut list = Vec::new();
-    reserve(&mut list, count)?;
-    Ok(list)
-}
-
-/// Divides all places into parts that no block divides, or into four times as many parts as there are blocks if these
-/// are fewer. Returns the binary logarithm of the number of places in a part, and the blocks in which they begin.
+/// Divides all places into parts that no shard divides, or into four times as many parts as there are shards if these
+/// are fewer. Returns the binary logarithm of the number of places in a part, and the shards in which they begin.
 fn parts_of(starts: &[u64], deepest: u32) -> Result<(u32, Vec<u32>), NoMemory> {
-    let Some((places, blocks)) = starts.split_last() else { return Ok((0, Vec::new())) };
-    let most = 4 * blocks.len() as u64;
+    let Some((places, shards)) = starts.split_last() else { return Ok((0, Vec::new())) };
+    let most = 4 * shards.len() as u64;
     let mut part = UNITS.ilog2() - deepest;
     while places >> part > most {
         part += 1;
     }
     let count = places.div_ceil(1 << part);
-    let mut parts = room_for(count as usize)?;
-    let mut block = 0;
+    let mut parts = Vec::new();
+    reserve(&mut parts, count as usize)?;
+    let mut shard = 0;
     for number in 0..count {
-        while starts[block + 1] <= number << part {
-            block += 1;
+        while starts[shard + 1] <= number << part {
+            shard += 1;
         }
-        parts.push(block as u32);
+        parts.push(shard as u32);
     }
     Ok((part, parts))
-}
-
-/// The byte at which the words around the beginning of a block begin, or around that of the end.
-fn around_at(reader: &BlockReader, number: u64) -> u64 {
-    reader.offset(number) - 8 * (TIME_WORDS as u64 + 1)
-}
-
-fn read_around(
-    file: &File,
-    reader: &BlockReader,
-    number: u64,
-) -> Result<[u64; AROUND], SnapshotError> {
-    let mut words = [0; AROUND];
-    read_at(file, &mut words, around_at(reader, number))?;
-    Ok(words.map(u64::from_le))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Returns where blocks begin, and where the last one ends: each root is split `even` times, and the first block
+    /// Returns where shards begin, and where the last one ends: each root is split `even` times, and the first shard
     /// further, down to depth `deepest`.
     fn starts(roots: u64, even: u32, deepest: u32) -> Vec<u64> {
         let chain = (even < deepest).then(|| (even + 1..=deepest).rev()).into_iter().flatten();
@@ -609,19 +532,17 @@ mod tests {
             let starts = starts(roots, even, deepest);
             assert_eq!(starts.last(), Some(&(roots * UNITS)));
             let (part, parts) = parts_of(&starts, deepest).expect("memory");
-            let blocks = starts.len() - 1;
-            assert!(parts.len() <= 4 * blocks + 2, "{} parts of {blocks} blocks", parts.len());
-            let (sums, shifts) = (Vec::new(), Vec::new());
-            let depth = |it: &[u64]| (UNITS / (it[1] - it[0])).ilog2() as u8;
-            let depths = starts.windows(2).map(depth).collect();
-            let index = BlockIndex { growth: None, sums, starts, depths, parts, part, shifts };
-            for block in 0..blocks {
-                let (start, end) = (index.starts[block], index.starts[block + 1]);
+            let shards = starts.len() - 1;
+            assert!(parts.len() <= 4 * shards + 2, "{} parts of {shards} shards", parts.len());
+            let (entries, growth, time) = (Vec::new(), None, None);
+            let index = Index { growth, entries, starts, parts, part, time };
+            for shard in 0..shards {
+                let (start, end) = (index.starts[shard], index.starts[shard + 1]);
                 for place in [start, start + (end - start) / 2, end - 1] {
                     let (root, first) = ((place / UNITS) as usize, (place % UNITS) << 33);
                     for in_root in [first, first | ((1 << 33) - 1)] {
                         let found = index.find(Position { root, in_root });
-                        assert_eq!((found.0, UNITS >> found.1), (block, end - start), "{place}");
+                        assert_eq!((found.0, UNITS >> found.1), (shard, end - start), "{place}");
                     }
                 }
             }

@@ -23,8 +23,11 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::thread;
 
-/// The number of words that a thread reads at once, unless a shard has more.
+/// The maximum number of words that a thread reads at once, unless a shard has more.
 const TURN: usize = (1 << 20) / size_of::<u64>();
+
+/// All threads together read at most this fraction of the file at once, or one shard each if that is more.
+const PARTS: usize = 16;
 
 /// The number of bytes of a file that justify another thread.
 const BYTES_FOR_A_THREAD: u64 = 4 << 20;
@@ -67,9 +70,9 @@ impl Outline {
         let words = (length / 8).checked_sub(header.first() / 8 + words);
         let each = (header.layout.geometry.words() + ENTRY_WORDS) as u64;
         let shards = words.filter(|words| words.is_multiple_of(each)).map(|words| words / each);
-        let shards = shards.filter(|_| length.is_multiple_of(8)).ok_or_else(|| {
-            SnapshotError::damaged(at, "no number of its shards has this length")
-        })?;
+        let shards = shards
+            .filter(|_| length.is_multiple_of(8))
+            .ok_or_else(|| SnapshotError::damaged(at, "no number of its shards has this length"))?;
         let shards = usize::try_from(shards).map_err(|_| NoMemory(usize::MAX))?;
         let at = header.offset(shards);
         let mut words = Totals::room(&header, shards)?;
@@ -141,9 +144,9 @@ fn in_turns(
     entries: &mut [Entry],
 ) -> Result<(), SnapshotError> {
     let each = header.layout.geometry.words();
-    let in_a_turn = (TURN / each).max(1);
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let others = (length / BYTES_FOR_A_THREAD).min(cores as u64 - 1);
+    let in_a_turn = (TURN / each).min(entries.len() / PARTS / (others as usize + 1)).max(1);
     // Where shards are empty, the table is not written, so that it takes no memory.
     let empty = reader.convert(&mut zeros(each)?).sum;
     // The shards that no thread has taken yet.
@@ -267,9 +270,7 @@ impl SnapshotInfo {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
         let unread = Unread::to_read(path);
-        let info = outlined(path).and_then(|(_, outline)| {
-            Ok(Self::describe(&outline, unread?))
-        });
+        let info = outlined(path).and_then(|(_, outline)| Ok(Self::describe(&outline, unread?)));
         info.map_err(|error| error.of_file(path))
     }
 

@@ -359,8 +359,10 @@ impl Mapped {
     fn both(&self, shard: usize, place: Place) -> [Words; 2] {
         let (words, is_wide) = (self.mapping.words(), self.header.layout.lanes().is_wide());
         let load = |word: usize| u64::from_le(words[word].load(atomic::Ordering::Relaxed));
-        self.buckets(shard, place)
-            .map(|word| Words { heads: load(word), tails: if is_wide { load(word + 1) } else { 0 } })
+        self.buckets(shard, place).map(|word| Words {
+            heads: load(word),
+            tails: if is_wide { load(word + 1) } else { 0 },
+        })
     }
 
     /// Whether [`copies`](Self::copies) is more than zero: in fewer instructions if no item of the shard is older now.

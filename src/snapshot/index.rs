@@ -116,17 +116,34 @@ impl ShardReader {
         Entry { sum, ..self.figures(words) }
     }
 
-    /// Checks that the filter can have the buckets of a shard, at this time if that is known.
+    /// Checks that the filter can have the buckets of a shard, at this time if that is known. They are at byte `at`.
     pub(crate) fn check(
         &self,
         words: &[u64],
         time: Option<Time>,
         at: u64,
     ) -> Result<(), SnapshotError> {
-        self.first_wrong(words, time).map_or(Ok(()), |bucket| {
-            let at = at + 8 * bucket as u64;
-            Err(SnapshotError::damaged(at, "a bucket cannot hold this value"))
-        })
+        let ShardReader { lanes, shrinking } = self;
+        // Each loop has no branch, so that the compiler can process several words at once.
+        let any = |words: &[u64]| {
+            let of_layout = lanes.fold(words, |bucket| lanes.wrong(bucket), BitOr::bitor);
+            let of_lanes = shrinking.as_ref().map_or(0, |shrinking| {
+                let without_a_one = |bucket| shrinking.without_a_one(bucket).tops();
+                lanes.fold(words, without_a_one, BitOr::bitor)
+            });
+            let of_stamps = time.map_or(0, |time| {
+                let now = Moment::of_tick(time.tick);
+                lanes.fold(words, |bucket| lanes.wrong_stamps(bucket, now), BitOr::bitor)
+            });
+            of_layout | of_lanes | of_stamps != 0
+        };
+        // There rarely is one, so this only finds out whether there is, without a branch for each bucket.
+        if !any(words) {
+            return Ok(());
+        }
+        let bucket = words.chunks(lanes.words()).position(any).unwrap_or(0);
+        let at = at + 8 * (bucket * lanes.words()) as u64;
+        Err(SnapshotError::damaged(at, "a bucket cannot hold this value"))
     }
 
     /// Makes the items in a shard's buckets older. Returns the figures of the rest of the shard.
@@ -147,30 +164,6 @@ impl ShardReader {
         }
         let surplus = match_weight.saturating_sub(items);
         Entry { items: items as i64, surplus, ..Entry::EMPTY }
-    }
-
-    /// Returns the index of the first word of the first bucket that is invalid in a filter of this kind. There rarely
-    /// is one, so the first pass only finds out whether there is one, without a branch for each bucket.
-    fn first_wrong(&self, words: &[u64], time: Option<Time>) -> Option<usize> {
-        let of_layout = |words: &[u64]| match self.shrinking {
-            None => self.lanes.fold(words, |bucket| self.lanes.wrong(bucket), BitOr::bitor),
-            Some(shrinking) => {
-                let without = |bucket| shrinking.without_a_one(bucket).tops();
-                let wrong = |bucket| self.lanes.wrong(bucket) | without(bucket);
-                self.lanes.fold(words, wrong, BitOr::bitor)
-            }
-        };
-        let of_stamps = |words: &[u64]| {
-            let now = Moment::of_tick(time.map_or(0, |time| time.tick));
-            self.lanes.fold(words, |bucket| self.lanes.wrong_stamps(bucket, now), BitOr::bitor)
-        };
-        let any =
-            |words: &[u64]| of_layout(words) | if time.is_some() { of_stamps(words) } else { 0 };
-        if any(words) == 0 {
-            return None;
-        }
-        let in_a_bucket = self.lanes.words();
-        words.chunks(in_a_bucket).position(|bucket| any(bucket) != 0).map(|at| at * in_a_bucket)
     }
 }
 

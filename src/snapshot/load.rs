@@ -107,7 +107,7 @@ fn load_all(file: &File, outline: Outline) -> Result<Backend, SnapshotError> {
     header.check_zeros(&between)?;
     let mut table = table_of(layout, entries.len())?;
     in_turns(file, length, &header, &reader, table.words_alone(), &mut entries)?;
-    let shards = Gathered::in_table(layout, table, entries)?;
+    let shards = Gathered::new(layout, Some(table), entries)?;
     Ok(shards.finish(header.layout, &reader, (0, totals.time))?)
 }
 

@@ -11,12 +11,13 @@ use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::{Key, PersistentHasher, StableHash};
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place};
-use crate::layout::roots::{Position, Roots};
+use crate::layout::roots::Roots;
 use crate::layout::shrinking::Shrinking;
+use crate::layout::sizing::Layout;
 use crate::layout::stamps::AgeShift;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Header;
-use crate::snapshot::index::{Entry, ShardReader, UNITS, age_shift};
+use crate::snapshot::index::{Entry, ShardReader, Totals, age_shift};
 use crate::snapshot::journals::Unread;
 use crate::snapshot::load::{Outline, SnapshotInfo, read_at};
 use crate::sync::{AtomicU64, Ordering::Relaxed};
@@ -31,7 +32,7 @@ use std::sync::atomic;
 /// A filter in its file, to be read without loading it. Many processes share one copy: the system's cache of the file.
 ///
 /// Opening a file reads its beginning, its index and its end, so a file of a gigabyte is open within a millisecond. It
-/// takes some 110 bytes of memory for each shard, which has 64 KiB or more. The first lookup that leads to a shard reads
+/// takes some 100 bytes of memory for each shard, which has 64 KiB or more. The first lookup that leads to a shard reads
 /// and checks all of it. Later ones read two words, which are mapped into memory. All threads may use it at once, and the
 /// filter may be of either kind. (Where the system does not map a file, as on other systems than Unix of 64 bits, opening
 /// it reads all of it into memory.)
@@ -278,7 +279,7 @@ impl Mapped {
             mapping.map_err(SnapshotError::io("cannot map it into memory, or read it"))?;
         let info = SnapshotInfo::describe(&outline, unread);
         let Outline { header, entries, totals, .. } = outline;
-        let index = Index::new(&header, entries, totals.deepest, totals.time)?;
+        let index = Index::new(&header.layout, entries, &totals)?;
         let reader = ShardReader::new(&header.layout);
         let checked = (0..info.stats.shards.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let path = path.to_path_buf();
@@ -293,10 +294,13 @@ impl Mapped {
         };
         let hash = Mixed::of(hash);
         let position = roots.position(hash);
-        let (shard, depth) = self.index.find(position);
+        let (shard, depth) = self.index.directory[position.range(self.index.deepest)];
         let place = |is_wide| shrinking.place(hash, position.in_root, depth, is_wide);
         // Two calls, each with a constant.
-        (shard, if self.header.layout.lanes().is_wide() { place(true) } else { place(false) })
+        (
+            shard as usize,
+            if self.header.layout.lanes().is_wide() { place(true) } else { place(false) },
+        )
     }
 
     /// Checks a shard unless it has been checked.
@@ -430,50 +434,27 @@ struct Index {
     /// If the filter grows, how its items find their places, and how its lanes are compared with an item.
     growth: Option<(Shrinking, Roots)>,
     entries: Vec<Entry>,
-    /// If the filter grows, the place where each shard begins, and the one where the last shard ends.
-    starts: Vec<u64>,
-    /// All places in equal parts: for each part, the shard in which it begins.
-    parts: Vec<u32>,
-    /// The binary logarithm of the number of places in a part.
-    part: u32,
+    /// If the filter grows, the shard of each range of [positions](crate::layout::roots::Position) at the depth of the deepest one, and the
+    /// depth of that shard.
+    directory: Vec<(u32, u32)>,
+    deepest: u32,
     /// The time of the last shard, if the filter forgets.
     time: Option<Time>,
 }
 
 impl Index {
-    fn new(
-        header: &Header,
-        entries: Vec<Entry>,
-        deepest: u32,
-        time: Option<Time>,
-    ) -> Result<Self, NoMemory> {
-        let layout = &header.layout;
+    fn new(layout: &Layout, entries: Vec<Entry>, totals: &Totals) -> Result<Self, NoMemory> {
+        let &Totals { deepest, time, .. } = totals;
         let growth = layout.grows.then(|| (layout.shrinking(), layout.roots()));
-        let mut starts = Vec::new();
+        let mut directory = Vec::new();
         if layout.grows {
-            reserve(&mut starts, entries.len() + 1)?;
-            let mut place = 0;
-            starts.push(place);
-            starts.extend(entries.iter().map(|entry| {
-                place += UNITS >> entry.depth;
-                place
-            }));
+            // The shards are balanced, so these are not many more.
+            reserve(&mut directory, layout.geometry.shards() << deepest)?;
+            for (shard, &Entry { depth, .. }) in (0..).zip(&entries) {
+                directory.extend(std::iter::repeat_n((shard, depth), 1 << (deepest - depth)));
+            }
         }
-        let (part, parts) = parts_of(&starts, deepest)?;
-        Ok(Index { growth, entries, starts, parts, part, time })
-    }
-
-    /// Finds the shard that covers this position. Returns its number and depth.
-    #[inline]
-    fn find(&self, Position { root, in_root }: Position) -> (usize, u32) {
-        let place = root as u64 * UNITS + in_root / (u64::MAX / UNITS + 1);
-        let mut shard = self.parts[(place >> self.part) as usize] as usize;
-        // Rarely: most parts are in one shard. At most some hundred times, because the shards are balanced.
-        while self.starts[shard + 1] <= place {
-            shard += 1;
-        }
-        let units = self.starts[shard + 1] - self.starts[shard];
-        (shard, UNITS.ilog2() - units.ilog2())
+        Ok(Index { growth, entries, directory, deepest, time })
     }
 
     /// Returns how much older the items of a shard have become by the time of the last shard, if they have.
@@ -483,71 +464,6 @@ impl Index {
     }
 
     fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.entries) + size_of_val(&*self.starts) + size_of_val(&*self.parts)
-    }
-}
-
-/// Divides all places into parts that no shard divides, or into four times as many parts as there are shards if these
-/// are fewer. Returns the binary logarithm of the number of places in a part, and the shards in which they begin.
-fn parts_of(starts: &[u64], deepest: u32) -> Result<(u32, Vec<u32>), NoMemory> {
-    let Some((places, shards)) = starts.split_last() else { return Ok((0, Vec::new())) };
-    let most = 4 * shards.len() as u64;
-    let mut part = UNITS.ilog2() - deepest;
-    while places >> part > most {
-        part += 1;
-    }
-    let count = places.div_ceil(1 << part);
-    let mut parts = Vec::new();
-    reserve(&mut parts, count as usize)?;
-    let mut shard = 0;
-    for number in 0..count {
-        while starts[shard + 1] <= number << part {
-            shard += 1;
-        }
-        parts.push(shard as u32);
-    }
-    Ok((part, parts))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns where shards begin, and where the last one ends: each root is split `even` times, and the first shard
-    /// further, down to depth `deepest`.
-    fn starts(roots: u64, even: u32, deepest: u32) -> Vec<u64> {
-        let chain = (even < deepest).then(|| (even + 1..=deepest).rev()).into_iter().flatten();
-        let others = std::iter::repeat_n(even, (roots << even) as usize - 1);
-        let mut place = 0;
-        let ends = [deepest].into_iter().chain(chain).chain(others).map(|depth| {
-            place += UNITS >> depth;
-            place
-        });
-        [0].into_iter().chain(ends.collect::<Vec<_>>()).collect()
-    }
-
-    #[test]
-    fn every_place_leads_to_its_block() {
-        let one = [(1, 0, 0), (1, 5, 5), (1, 9, 10), (1, 0, 31)];
-        let several = [(3, 0, 0), (7, 4, 5), (2, 3, 31), (5, 6, 20)];
-        for (roots, even, deepest) in one.into_iter().chain(several) {
-            let starts = starts(roots, even, deepest);
-            assert_eq!(starts.last(), Some(&(roots * UNITS)));
-            let (part, parts) = parts_of(&starts, deepest).expect("memory");
-            let shards = starts.len() - 1;
-            assert!(parts.len() <= 4 * shards + 2, "{} parts of {shards} shards", parts.len());
-            let (entries, growth, time) = (Vec::new(), None, None);
-            let index = Index { growth, entries, starts, parts, part, time };
-            for shard in 0..shards {
-                let (start, end) = (index.starts[shard], index.starts[shard + 1]);
-                for place in [start, start + (end - start) / 2, end - 1] {
-                    let (root, first) = ((place / UNITS) as usize, (place % UNITS) << 33);
-                    for in_root in [first, first | ((1 << 33) - 1)] {
-                        let found = index.find(Position { root, in_root });
-                        assert_eq!((found.0, UNITS >> found.1), (shard, end - start), "{place}");
-                    }
-                }
-            }
-        }
+        size_of_val(&*self.entries) + size_of_val(&*self.directory)
     }
 }

@@ -23,7 +23,7 @@ use crate::layout::geometry::Bucket;
 use crate::layout::sizing::Layout;
 use crate::shard::raw::RawShard;
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
-use crate::snapshot::format::{HEADER_WORDS, bytes_of, mark};
+use crate::snapshot::format::{HEADER_WORDS, bytes_of, mark, to_file};
 use crate::snapshot::header::{Header, check_fits, is_snapshot};
 use crate::snapshot::index::{Entry, ShardReader, Totals, age_shift, from_here};
 use crate::table::Table;
@@ -72,17 +72,12 @@ pub(crate) fn read<S: PersistentHasher>(
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct PieceLoader<S> {
-    parts: Parts,
+    begun: Option<Begun>,
     /// Once a part has been read.
     hasher: Option<S>,
 }
 
 /// The parts of a filter that have been read.
-#[derive(Default)]
-struct Parts {
-    begun: Option<Begun>,
-}
-
 struct Begun {
     /// The header of the last part: the limit of the filter's size may have changed since the first part.
     header: Header,
@@ -93,7 +88,7 @@ struct Begun {
 
 impl<S: PersistentHasher> PieceLoader<S> {
     pub(crate) fn new() -> Self {
-        PieceLoader { parts: Parts::default(), hasher: None }
+        PieceLoader { begun: None, hasher: None }
     }
 
     /// Checks the next piece, and takes it over.
@@ -134,7 +129,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
         if rest.is_empty() {
             return Ok(());
         }
-        self.parts = Parts::default();
+        self.begun = None;
         let bytes = piece.len() as u64;
         Err(SnapshotError::wrong_length(bytes, bytes - rest.len() as u64))
     }
@@ -165,7 +160,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
         let Some(words) = source.header()? else { return Ok(false) };
         let mut header = Header::read(words)?;
         let hasher = header.hasher()?;
-        self.parts.add(header, &mut source)?;
+        Begun::add(&mut self.begun, header, &mut source)?;
         self.hasher = Some(hasher);
         Ok(true)
     }
@@ -184,7 +179,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// ```
     #[must_use]
     pub fn grows(&self) -> Option<bool> {
-        self.parts.begun.as_ref().map(|begun| begun.header.layout.grows)
+        self.begun.as_ref().map(|begun| begun.header.layout.grows)
     }
 
     /// Returns the cursor of the piece that comes next, or `None` if all have been pushed.
@@ -202,14 +197,17 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// ```
     #[must_use]
     pub fn next(&self) -> Option<u64> {
-        self.parts.next()
+        next_of(&self.begun)
     }
 
     /// Returns the filter, if all of its parts have been read.
     pub(crate) fn restored(self) -> Result<(Backend, S), SnapshotError> {
-        let backend = self.parts.restored()?;
-        // A part was read, and its hasher with it.
-        Ok((backend, self.hasher.ok_or_else(|| missing(0))?))
+        let next = self.next();
+        let (Some(begun), Some(hasher), None) = (self.begun, self.hasher, next) else {
+            return Err(missing(next.unwrap_or(0)));
+        };
+        let Begun { header, reader, totals, gathered } = begun;
+        Ok((gathered.finish(header.layout, &reader, (0, totals.time))?, hasher))
     }
 }
 
@@ -225,26 +223,35 @@ fn missing(next: u64) -> SnapshotError {
     SnapshotError::new(SnapshotErrorKind::Incomplete, text)
 }
 
-impl Parts {
-    /// Reads the rest of the part with this header.
-    fn add(&mut self, header: Header, source: &mut Source<'_>) -> Result<(), SnapshotError> {
-        self.check_order(&header)?;
+/// Returns the place where the next part begins, or `None` if there is no other part.
+fn next_of(begun: &Option<Begun>) -> Option<u64> {
+    begun.as_ref().map_or(Some(0), |begun| begun.totals.next())
+}
+
+impl Begun {
+    /// Reads the rest of the part with this header, after those of `all`.
+    fn add(
+        all: &mut Option<Self>,
+        header: Header,
+        source: &mut Source<'_>,
+    ) -> Result<(), SnapshotError> {
+        Self::check_order(all, &header)?;
         // If the part is damaged, or its source panics, nothing is put back.
-        let mut begun = match self.begun.take() {
+        let mut begun = match all.take() {
             Some(begun) => Begun { header, ..begun },
             None => Begun::begin(header)?,
         };
         begun.add_shards(source)?;
-        self.begun = Some(begun);
+        *all = Some(begun);
         Ok(())
     }
 
     /// Checks that a part with this header comes next.
-    fn check_order(&self, header: &Header) -> Result<(), SnapshotError> {
+    fn check_order(all: &Option<Self>, header: &Header) -> Result<(), SnapshotError> {
         let start = header.start();
-        let is_other = |begun: &Begun| !header.is_of_one_filter_with(&begun.header);
-        let text = match self.next() {
-            _ if self.begun.as_ref().is_some_and(is_other) => {
+        let is_other = |begun: &Self| !header.is_of_one_filter_with(&begun.header);
+        let text = match next_of(all) {
+            _ if all.as_ref().is_some_and(is_other) => {
                 "the piece is of another filter than those that were pushed before it: push the pieces \
                  of one filter"
                     .into()
@@ -263,26 +270,11 @@ impl Parts {
         Err(SnapshotError::new(SnapshotErrorKind::OutOfOrder, text))
     }
 
-    /// Returns the place where the next part begins, or `None` if there is no other part.
-    fn next(&self) -> Option<u64> {
-        self.begun.as_ref().map_or(Some(0), |begun| begun.totals.next())
-    }
-
-    fn restored(self) -> Result<Backend, SnapshotError> {
-        let next = self.next();
-        let (Some(Begun { header, reader, totals, gathered }), None) = (self.begun, next) else {
-            return Err(missing(next.unwrap_or(0)));
-        };
-        Ok(gathered.finish(header.layout, &reader, (0, totals.time))?)
-    }
-}
-
-impl Begun {
     /// Begins the filter with this header.
     fn begin(header: Header) -> Result<Self, SnapshotError> {
         let layout = &header.layout;
-        let (reader, gathered) = (ShardReader::new(layout), Gathered::begin(layout, 0)?);
-        let totals = Totals::new(&layout.geometry, 0);
+        let (reader, totals) = (ShardReader::new(layout), Totals::new(&layout.geometry, 0));
+        let gathered = Gathered::new(layout, None, Vec::new())?;
         Ok(Begun { header, reader, totals, gathered })
     }
 
@@ -293,18 +285,15 @@ impl Begun {
         let mut between = zeros((header.first() - source.at) as usize / 8)?;
         source.read(&mut between)?;
         header.check_zeros(&between)?;
-        let (before, most) = (gathered.entries.len(), header.shards());
         let mut mark = mark(layout);
-        mark.iter_mut().for_each(|word| *word = word.to_le());
+        to_file(&mut mark);
+        let before = gathered.entries.len();
         let mut words = zeros(layout.geometry.words())?;
-        for number in 0.. {
-            if most == Some(number) {
-                break;
-            }
+        for _ in 0..header.shards().unwrap_or(u64::MAX) {
             let at = source.at;
             let (first, rest) = words.split_at_mut(mark.len());
             source.read(first)?;
-            if most.is_none() && *first == *mark {
+            if layout.grows && *first == *mark {
                 break;
             }
             source.read(rest)?;
@@ -393,33 +382,22 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    /// Begins with memory for `shards` shards. If there are none, those of a fixed filter wait for their memory.
-    pub(crate) fn begin(layout: &Layout, shards: usize) -> Result<Self, NoMemory> {
-        let memory = match layout.grows {
-            false if shards == 0 => None,
-            false => Some(Memory::Table(table_of(layout, shards)?)),
-            true => {
-                let tables = Arena::for_shards(&layout.geometry, shards).map_err(NoMemory)?;
-                Some(Memory::Tables(Box::new(tables)))
-            }
-        };
-        Ok(Gathered { memory, waiting: Vec::new(), entries: Vec::new() })
-    }
-
-    /// Takes over a table in which all shards are.
-    pub(crate) fn in_table(
+    /// Begins with the shards in this table that have entries. If there is no table, those of a fixed filter wait for
+    /// their memory.
+    pub(crate) fn new(
         layout: &Layout,
-        table: Table,
+        table: Option<Table>,
         entries: Vec<Entry>,
     ) -> Result<Self, NoMemory> {
         let memory = match layout.grows {
-            false => Memory::Table(table),
+            false => table.map(Memory::Table),
             true => {
+                let table = table.map_or_else(|| table_of(layout, 0), Ok)?;
                 let tables = Arena::restore(layout.geometry.shards(), table, entries.len());
-                Memory::Tables(Box::new(tables.map_err(NoMemory)?))
+                Some(Memory::Tables(Box::new(tables.map_err(NoMemory)?)))
             }
         };
-        Ok(Gathered { memory: Some(memory), waiting: Vec::new(), entries })
+        Ok(Gathered { memory, waiting: Vec::new(), entries })
     }
 
     /// Adds the next shard, which has these buckets.
@@ -550,7 +528,8 @@ pub(crate) fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
 fn copied(backend: &Backend, mut go_on: impl FnMut()) -> Result<Backend, NoMemory> {
     let layout = backend.layout();
     let reader = ShardReader::new(&layout);
-    let mut copy = Gathered::begin(&layout, backend.shards())?;
+    let table = table_of(&layout, backend.shards())?;
+    let mut copy = Gathered::new(&layout, Some(table), Vec::new())?;
     let mut buckets = zeros(layout.geometry.words())?;
     let (mut next, mut time) = (Some(0), None);
     while let Some((depth, copied)) = backend.copy_shard(&mut next, &mut buckets) {

@@ -135,9 +135,9 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// in its size, rate, hasher and contents, and one that [grows](Self::grows) continues to grow. (Only memory that
     /// it had allocated in advance is not restored, and one that is more than three fifths empty
     /// [shrinks](Self::shrink).) The file is read on all cores, with or without the feature
-    /// `rayon`, directly into the memory of the filter. Beyond the filter, all threads together take a sixteenth of the
-    /// file, and no more than 1 MiB each; or, if that is more, a shard each, which has 64 KiB to 2 MiB if there are
-    /// several.
+    /// `rayon`, directly into the memory of the filter. Only shards without items are read elsewhere, so that they take
+    /// no memory in the end: beyond the filter, all threads together take a sixteenth of the file, and no more than 1 MiB
+    /// each; or, if that is more, a shard each, which has 64 KiB to 2 MiB if there are several.
     ///
     /// # Errors
     ///

@@ -39,6 +39,7 @@ pub(crate) struct Outline {
     pub totals: Totals,
     pub length: u64,
     /// The checksum of the index, and so of the whole.
+    #[cfg(all(unix, feature = "durable"))]
     pub sum: u64,
 }
 
@@ -83,8 +84,14 @@ impl Outline {
         if !totals.is_complete() {
             return Err(SnapshotError::only_a_piece());
         }
-        let sum = words.last().copied().unwrap_or(0);
-        Ok(Some(Outline { header, entries, totals, length, sum }))
+        Ok(Some(Outline {
+            header,
+            entries,
+            totals,
+            length,
+            #[cfg(all(unix, feature = "durable"))]
+            sum: words.last().copied().unwrap_or(0),
+        }))
     }
 }
 

@@ -7,7 +7,9 @@ use koel::SnapshotErrorKind::{
     self, Damaged, Incomplete, Io, NotAFile, NotASnapshot, NotFound, OutOfMemory, OutOfOrder,
     UnsupportedVersion, WrongHasher,
 };
-use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotError, SnapshotInfo, StableHash};
+use koel::{
+    ConcurrentCuckooFilter, Prehashed, SnapshotError, SnapshotFile, SnapshotInfo, StableHash,
+};
 use std::fs::File;
 use std::path::Path;
 
@@ -507,6 +509,30 @@ fn blocks_have_to_cover_their_roots_exactly() {
     refused(&with_depths(&chain), Damaged);
     let fixed = file_of(&fixed(50));
     refused(&changed(&fixed, |file| file.blocks[0][word::DEPTH] = 1), Damaged);
+}
+
+/// As those of large files do. Before them, there are zeros.
+#[test]
+fn shards_may_begin_at_a_huge_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
+    for filter in [fixed(50), growing(50)] {
+        let mut file = file_of(&filter);
+        file.header[word::FIRST] = 1 << 21;
+        file.between = vec![0; (1 << 21) / 8 - HEADER_WORDS];
+        let file = file.sealed();
+        for loaded in [read(&file.bytes()), load(&file.bytes())] {
+            assert!(bytes_of(&loaded.expect("a filter")) == bytes_of(&filter));
+        }
+        std::fs::write(&path, file.bytes()).expect("a file");
+        let opened = SnapshotFile::open(&path).expect("a file");
+        assert!((0..50u64).all(|item| opened.contains(&item).expect("an answer")));
+        for at in [0, file.between.len() - 1] {
+            let mut wrong = file.clone();
+            wrong.between[at] = 1 << 63;
+            assert_eq!(refused(&wrong, Damaged), 8 * (HEADER_WORDS + at) as u64);
+        }
+    }
 }
 
 /// A program makes a filter of the capacity that a file claims, to compact it, say.

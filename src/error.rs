@@ -208,9 +208,9 @@ impl<K> Error<K> {
     ///     .build()?;
     /// let mut file = Vec::new();
     /// filter.write_to(&mut file)?;
-    /// file[250] ^= 1;
+    /// file[300] ^= 1;
     /// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..]).unwrap_err();
-    /// assert_eq!(error.offset(), Some(192)); // the block that begins there
+    /// assert_eq!(error.offset(), Some(256)); // the shard that begins there
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn offset(&self) -> Option<u64> {

@@ -3,9 +3,7 @@
 //! is damaged behind its header.
 
 use crate::filters::{Filter, is_as_read, mix, written};
-use crate::repair::{END_WORDS, HEADER_WORDS, OF_PIECES, block_words, sealed};
-
-const DEPTH: usize = 1;
+use crate::repair::{HEADER_WORDS, OF_PIECES, Shard, sealed, shards_in};
 
 /// Checks that the pieces of this file, whose checksums are right, are worth as much as the file.
 pub fn load(bytes: &[u8], filter: Option<&Filter>) {
@@ -60,30 +58,29 @@ fn dump(filter: &Filter, seed: u64) {
 /// A piece, but for its end.
 struct Part {
     header: Vec<u64>,
-    blocks: Vec<Vec<u64>>,
+    shards: Vec<Shard>,
 }
 
 impl Part {
     fn bytes(&self) -> Vec<u8> {
-        sealed(self.header.clone(), self.blocks.clone())
+        sealed(self.header.clone(), &self.shards)
     }
 
     /// The same piece with another number in its header, and right checksums.
     fn changed(&self, seed: u64) -> Vec<u8> {
         let mut header = self.header.clone();
         header[2 + seed as usize % (HEADER_WORDS - 3)] ^= mix(seed) >> (seed >> 32 & 63);
-        sealed(header, self.blocks.clone())
+        sealed(header, &self.shards)
     }
 }
 
-/// The pieces of a file, of one to three blocks.
+/// The pieces of a file, of one to three shards.
 fn cut(bytes: &[u8]) -> Option<Vec<Part>> {
     let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     let words: Vec<u64> = words.collect();
     let (header, rest) = words.split_at_checked(HEADER_WORDS)?;
-    let (blocks, _) = rest.split_at_checked(rest.len().checked_sub(END_WORDS)?)?;
     let (mut pieces, mut place) = (Vec::new(), 0u64);
-    let mut next = blocks.chunks(block_words(header)?).peekable();
+    let mut next = shards_in(header, rest)?.into_iter().peekable();
     for number in 1.. {
         if next.peek().is_none() {
             break;
@@ -91,12 +88,11 @@ fn cut(bytes: &[u8]) -> Option<Vec<Part>> {
         let mut header = header.to_vec();
         header[0] = u64::from_le_bytes(*b"\x89koelp\r\n");
         header[OF_PIECES].copy_from_slice(&[place, 0]);
-        let blocks: Vec<Vec<u64>> = next.by_ref().take(1 + number % 3).map(Vec::from).collect();
-        for block in &blocks {
-            let depth = block.get(DEPTH).map_or(0, |depth| depth % 64);
-            place = place.wrapping_add((1 << 31) >> depth);
+        let shards: Vec<Shard> = next.by_ref().take(1 + number % 3).collect();
+        for shard in &shards {
+            place = place.wrapping_add((1 << 31) >> (shard.depth % 64));
         }
-        pieces.push(Part { header, blocks });
+        pieces.push(Part { header, shards });
     }
     Some(pieces)
 }

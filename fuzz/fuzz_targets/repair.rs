@@ -4,25 +4,61 @@
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-pub const HEADER_WORDS: usize = 24;
+pub const HEADER_WORDS: usize = 32;
 /// The word of the header with the number of ticks.
 const TICKS: usize = 20;
 /// The words that are 0 in a file: `start`, and the number of a state.
 pub const OF_PIECES: Range<usize> = 21..23;
-pub const END_WORDS: usize = 8;
-/// The words of a block other than its buckets.
-const BLOCK_WORDS: usize = 4;
+/// The word with the byte at which the shards begin, and that with their number.
+const FIRST: usize = 23;
+const SHARDS: usize = 24;
+const END_WORDS: usize = 3;
+/// The words of the index for each shard.
+const ENTRY_WORDS: usize = 6;
+/// The words of an entry that tell the time.
+const TIME_WORDS: usize = 3;
+
+/// A shard, and its entry in the index.
+#[derive(Clone, Debug)]
+pub struct Shard {
+    pub buckets: Vec<u64>,
+    pub depth: u64,
+    items: u64,
+    time: [u64; TIME_WORDS],
+}
+
+/// Cuts the shards, and their entries, out of the words of a part. Takes any words for them.
+pub fn shards_in(header: &[u64], rest: &[u64]) -> Option<Vec<Shard>> {
+    let words = shard_words(header)?;
+    let others = END_WORDS + mark(header).len();
+    let count = rest.len().saturating_sub(others).max(1).div_ceil(words + ENTRY_WORDS);
+    let word = |at: usize| rest.get(at).copied().unwrap_or(0);
+    let shard = |number: usize| {
+        let index = count * words + mark(header).len() + number * ENTRY_WORDS;
+        let [depth, items, _, a, b, c] = std::array::from_fn(|at| word(index + at));
+        let buckets = (0..words).map(|at| word(number * words + at)).collect();
+        Shard { buckets, depth, items, time: [a, b, c] }
+    };
+    Some((0..count).map(shard).collect())
+}
+
+/// What comes before the index of a growing filter: a bucket that no shard has.
+fn mark(header: &[u64]) -> Vec<u64> {
+    let bits = lane_bits(header);
+    let heads = (0..64 / bits).map(|lane| 1 << ((lane + 1) * bits - 1)).sum();
+    [heads, 0][..if header[2] == 1 { words_of_a_bucket(header) } else { 0 }].to_vec()
+}
 
 /// How much is repaired. Each level includes the ones before it.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 pub enum Repair {
-    /// The checksums, the numbers of the blocks, the end, and the hasher.
+    /// The checksums, the end, and the hasher.
     Sums,
     /// The buckets: bits that are left over above the lanes, and windows without a 1.
     Buckets,
-    /// The number of items in a block.
+    /// The number of items in a shard.
     Items,
-    /// The depths, so that the blocks make up their roots.
+    /// The depths, so that the shards make up their roots.
     Depths,
 }
 
@@ -40,7 +76,7 @@ impl Repair {
         let (header, rest) = words.split_at_checked(HEADER_WORDS)?;
         let mut header = header.to_vec();
         header[0] = u64::from_le_bytes(*b"\x89koel\r\n\x1a");
-        header[1] = 4;
+        header[1] = 5;
         header[2] &= 1;
         // The near block of so few buckets as fit into an input.
         header[5] = if header[2] == 0 { 2 } else { 0 };
@@ -61,44 +97,29 @@ impl Repair {
         header[TICKS] %= 63;
         header[OF_PIECES].fill(0);
 
-        let block = block_words(&header)?;
-        let blocks = (rest.len() + 2).saturating_sub(END_WORDS).max(block) / block;
-        let mut blocks: Vec<Vec<u64>> = (0..blocks)
-            .map(|number| rest.iter().skip(number * block).take(block).copied().collect())
-            .collect();
-        blocks.iter_mut().for_each(|words| words.resize(block, 0));
-
-        if forgets(&header) {
-            repair_times(&header, &mut blocks);
-        }
+        let mut shards = shards_in(&header, rest)?;
+        repair_times(&header, &mut shards);
         if self >= Repair::Buckets {
-            blocks.iter_mut().for_each(|words| repair_buckets(&header, words));
+            shards.iter_mut().for_each(|shard| repair_buckets(&header, shard));
         }
         if self >= Repair::Items {
-            blocks.iter_mut().for_each(|words| repair_items(&header, words));
+            shards.iter_mut().for_each(|shard| shard.items = counted(&header, shard));
         }
         if self >= Repair::Depths {
-            repair_depths(&mut header, &mut blocks);
+            repair_depths(&mut header, &mut shards);
         }
-        Some(sealed(header, blocks))
+        Some(sealed(header, &shards))
     }
 }
 
-/// The words of a block, if shards are as small as those of a fuzzer.
-pub fn block_words(header: &[u64]) -> Option<usize> {
-    let buckets = usize::try_from(header[4]).ok().filter(|n| *n <= 8)?;
-    Some(BLOCK_WORDS + buckets * words_of_a_bucket(header) + time_words(header))
+/// The words of a shard, if shards are as small as those of a fuzzer.
+fn shard_words(header: &[u64]) -> Option<usize> {
+    let buckets = usize::try_from(header[4]).ok().filter(|n| (1..=8).contains(n))?;
+    Some(buckets * words_of_a_bucket(header))
 }
 
 fn forgets(header: &[u64]) -> bool {
     header[TICKS] > 0
-}
-
-/// The words of a block that tell its time.
-const TIME_WORDS: usize = 3;
-
-fn time_words(header: &[u64]) -> usize {
-    if forgets(header) { TIME_WORDS } else { 0 }
 }
 
 /// The size of the window of a growing filter's lane, without the stamp.
@@ -120,26 +141,17 @@ fn stamp_bits(header: &[u64]) -> u32 {
     if forgets(header) { (header[TICKS] + 1).ilog2() + 1 } else { 0 }
 }
 
-/// Makes all blocks of the time of the first one.
-fn repair_times(header: &[u64], blocks: &mut [Vec<u64>]) {
-    let at = |block: &[u64]| block.len() - 1 - TIME_WORDS;
-    let Some(first) = blocks.first() else { return };
-    let mut time = first[at(first)..][..TIME_WORDS].to_vec();
+/// Makes all shards of the time of the first one.
+fn repair_times(header: &[u64], shards: &mut [Shard]) {
+    let mut time = shards.first().map_or([0; TIME_WORDS], |shard| shard.time);
     time[0] &= 1 << 8 | ((1 << stamp_bits(header)) - 1);
     // From a higher number, a loaded filter goes on from another one.
     time[1] &= u64::MAX >> 1;
     if time[0] >> 8 == 0 {
         time[2] = 0;
     }
-    for block in blocks {
-        let at = at(block);
-        block[at..][..TIME_WORDS].copy_from_slice(&time);
-    }
-}
-
-/// Where the buckets end in a block.
-fn end_of_buckets(header: &[u64], block: &[u64]) -> usize {
-    block.len() - 1 - time_words(header)
+    let time = if forgets(header) { time } else { [0; TIME_WORDS] };
+    shards.iter_mut().for_each(|shard| shard.time = time);
 }
 
 fn words_of_a_bucket(header: &[u64]) -> usize {
@@ -159,19 +171,18 @@ fn lanes(header: &[u64], bucket: &[u64]) -> Vec<(u32, [u64; 2])> {
     (0..64 / bits).map(|lane| (lane * bits, of_word(lane * bits))).collect()
 }
 
-fn repair_buckets(header: &[u64], block: &mut [u64]) {
+fn repair_buckets(header: &[u64], shard: &mut Shard) {
     let (grows, bits, words) = (header[2] == 1, lane_bits(header), words_of_a_bucket(header));
     let stamp = stamp_bits(header).min(bits - 1);
     let narrow_window = ((1 << window_bits(header, stamp)) - 1) << stamp;
-    let last = end_of_buckets(header, block);
-    let now = block[last.max(block.len().saturating_sub(1 + TIME_WORDS))];
+    let now = shard.time[0];
     let stamps = (1 << stamp) - 1;
-    // A stamp that is too old becomes that of the block's time.
+    // A stamp that is too old becomes that of the shard's time.
     let stamped = |lane: u64| match forgets(header) {
         true if now.wrapping_sub(lane) & stamps > header[TICKS] => lane & !stamps | now & stamps,
         _ => lane,
     };
-    for bucket in block[3..last].chunks_mut(words) {
+    for bucket in shard.buckets.chunks_mut(words) {
         let mut repaired = [0, 0];
         for (at, [first, second]) in lanes(header, bucket) {
             let lacks_a_one = grows && first & narrow_window == 0 || first >> stamp == 0;
@@ -190,8 +201,8 @@ fn repair_buckets(header: &[u64], block: &mut [u64]) {
     }
 }
 
-/// The number of lanes of a block that are counted as items: those that are not void.
-fn counted(header: &[u64], block: &[u64]) -> u64 {
+/// The lanes of a shard that are counted as items: those that are not void.
+fn counted(header: &[u64], shard: &Shard) -> u64 {
     let words = words_of_a_bucket(header);
     let stamp = stamp_bits(header).min(lane_bits(header) - 1);
     let window = window_bits(header, stamp);
@@ -199,72 +210,51 @@ fn counted(header: &[u64], block: &[u64]) -> u64 {
         let of_window = if words == 1 { first } else { second };
         header[2] == 1 && of_window >> stamp & ((1 << window) - 1) == 1 << (window - 1)
     };
-    let buckets = block[3..end_of_buckets(header, block)].chunks(words);
-    let taken = buckets.flat_map(|bucket| lanes(header, bucket)).filter(|(_, lane)| lane[0] != 0);
-    taken.filter(|(_, lane)| !is_void(*lane)).count() as u64
+    let lanes = shard.buckets.chunks(words).flat_map(|bucket| lanes(header, bucket));
+    lanes.filter(|(_, lane)| lane[0] != 0 && !is_void(*lane)).count() as u64
 }
 
-/// Whether the word of an end that has no meaning is zero, as it is written.
-pub fn is_plain(bytes: &[u8]) -> bool {
-    let end = bytes.len().saturating_sub(8 * END_WORDS);
-    bytes.get(end + 24..end + 32).is_none_or(|word| word == [0; 8])
-}
-
-fn repair_items(header: &[u64], block: &mut [u64]) {
-    block[2] = counted(header, block);
-}
-
-fn repair_depths(header: &mut [u64], blocks: &mut Vec<Vec<u64>>) {
+fn repair_depths(header: &mut [u64], shards: &mut Vec<Shard>) {
     if header[2] == 0 {
-        blocks.iter_mut().for_each(|block| block[1] = 0);
-        blocks.truncate(header[6].clamp(1, blocks.len() as u64) as usize);
-        header[6] = blocks.len() as u64;
+        shards.iter_mut().for_each(|shard| shard.depth = 0);
+        shards.truncate(header[6].clamp(1, shards.len() as u64) as usize);
+        header[6] = shards.len() as u64;
         return;
     }
     let (mut covered, mut whole, mut roots) = (0u64, 0, 0);
-    for (number, block) in blocks.iter_mut().enumerate() {
+    for (number, Shard { depth, .. }) in shards.iter_mut().enumerate() {
         // No deeper than a small directory allows.
-        block[1] = (block[1] % 13).max(u64::from(31 - covered.trailing_zeros().min(31)));
-        covered += 1 << (31 - block[1]);
+        *depth = (*depth % 13).max(u64::from(31 - covered.trailing_zeros().min(31)));
+        covered += 1 << (31 - *depth);
         if covered == 1 << 31 {
             (covered, whole, roots) = (0, number + 1, roots + 1);
         }
     }
     if whole > 0 {
-        blocks.truncate(whole);
+        shards.truncate(whole);
         header[6] = roots;
     }
 }
 
-/// Seals a part, which begins at the place that the header says.
-pub fn sealed(mut header: Vec<u64>, mut blocks: Vec<Vec<u64>>) -> Vec<u8> {
-    let mut sums = vec![seal(&mut header)];
-    let mut place = header[OF_PIECES.start];
-    for (number, block) in (0..).zip(&mut blocks) {
-        block[0] = number;
-        let sum = seal(block);
-        let others = &block[..block.len() - 1];
-        let time = if header[TICKS] == 0 { 0 } else { TIME_WORDS };
-        sums.extend(others.iter().skip(1).take(2));
-        sums.extend(&others[others.len().saturating_sub(time)..]);
-        sums.push(sum);
-        let depth = block.get(1).map_or(0, |depth| depth % 64);
-        place = place.wrapping_add((1 << 31) >> depth);
+/// Seals a part.
+pub fn sealed(mut header: Vec<u64>, shards: &[Shard]) -> Vec<u8> {
+    header[FIRST] = 8 * HEADER_WORDS as u64;
+    header[SHARDS] = if header[2] == 1 { 0 } else { shards.len() as u64 };
+    header[SHARDS + 1..HEADER_WORDS - 1].fill(0);
+    header[HEADER_WORDS - 1] = sum_of(&header[..HEADER_WORDS - 1]);
+    let mut all = header.clone();
+    shards.iter().for_each(|shard| all.extend(&shard.buckets));
+    let mut index = mark(&header);
+    for Shard { buckets, depth, items, time } in shards {
+        index.extend([*depth, *items, sum_of(buckets)]);
+        index.extend(time);
     }
-    let items = |block: &Vec<u64>| block.get(2).copied().unwrap_or(0);
-    let items = blocks.iter().map(items).fold(0, u64::wrapping_add);
-    let words = header.len() + blocks.iter().map(Vec::len).sum::<usize>() + END_WORDS;
-    let (name, count) = (u64::from_le_bytes(*b"koel end"), blocks.len() as u64);
-    let mut end = vec![name, count, items, 0, 8 * words as u64, place, sum_of(&sums), 0];
-    seal(&mut end);
-    let all = header.iter().chain(blocks.iter().flatten()).chain(&end);
-    all.flat_map(|word| word.to_le_bytes()).collect()
-}
-
-pub fn seal(words: &mut [u64]) -> u64 {
-    let (last, others) = words.split_last_mut().expect("a checksum");
-    *last = sum_of(others);
-    *last
+    let words = all.len() + index.len() + END_WORDS;
+    index.extend([u64::from_le_bytes(*b"koel end"), 8 * words as u64]);
+    let sum = sum_of(&[&header[HEADER_WORDS - 1..], &index].concat());
+    all.extend(index);
+    all.push(sum);
+    all.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 fn sum_of(words: &[u64]) -> u64 {

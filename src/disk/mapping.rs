@@ -37,6 +37,9 @@ impl Mapping {
         if cfg!(target_pointer_width = "64")
             && let Ok(raw) = MmapOptions::new().len(length).map_raw_read_only(file)
         {
+            // Where the system has huge pages for files.
+            #[cfg(target_os = "linux")]
+            let _ = raw.advise(Advice::HugePage);
             return Ok(Mapping { raw });
         }
         Self::copy_of(file, length)

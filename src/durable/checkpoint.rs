@@ -159,7 +159,7 @@ impl Journals {
             new.write_all(saving.header())?;
             while let Some((first, most)) = saving.next_range() {
                 streams.cut(first, most, || saving.copy());
-                new.write_all(saving.block()?)?;
+                new.write_all(saving.shard()?)?;
             }
             new.write_all(saving.end()?.1)?;
             next.journal.sync().map_err(SnapshotError::io("cannot sync a journal"))?;

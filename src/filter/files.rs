@@ -9,7 +9,7 @@ use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Part;
 use crate::snapshot::journals::Unread;
 use crate::snapshot::load::load;
-use crate::snapshot::lookup::{Mapped, SnapshotFile};
+use crate::snapshot::mapped::{Mapped, SnapshotFile};
 use crate::snapshot::read::{PieceLoader, read};
 use crate::snapshot::write::{Piece, SaveReport, piece_of, write};
 use crate::union;
@@ -108,11 +108,11 @@ impl<S> ConcurrentCuckooFilter<S> {
         S: PersistentHasher,
     {
         let cannot_write = SnapshotError::io("cannot write");
-        let (end, _) = write(self.backend(), &self.hashed_by(), Part::FILE, &mut |bytes| {
+        let (report, _) = write(self.backend(), &self.hashed_by(), Part::FILE, &mut |bytes| {
             writer.write_all(bytes).map_err(&cannot_write)
         })?;
         writer.flush().map_err(&cannot_write)?;
-        Ok(end.into())
+        Ok(report)
     }
 
     /// Returns what a file says of the hasher.
@@ -135,9 +135,9 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// in its size, rate, hasher and contents, and one that [grows](Self::grows) continues to grow. (Only memory that
     /// it had allocated in advance is not restored, and one that is more than three fifths empty
     /// [shrinks](Self::shrink).) The file is read on all cores, with or without the feature
-    /// `rayon`, directly into the memory of the filter. Beyond the filter, all threads together take a sixteenth of the
-    /// file, and no more than 1 MiB each; or, if that is more, a shard each, which has 64 KiB to 2 MiB if there are
-    /// several.
+    /// `rayon`, directly into the memory of the filter. Only shards without items are read elsewhere, so that they take
+    /// no memory in the end: beyond the filter, all threads together take a sixteenth of the file, and no more than 1 MiB
+    /// each; or, if that is more, a shard each, which has 64 KiB to 2 MiB if there are several.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ pub fn replace_state<S: PersistentHasher>(
     let save = || {
         let mut new = Replacement::begin(path)?;
         Unread::beside(path)?.refuse(ORPHANED)?;
-        let (end, _) = write(filter.backend(), &filter.hashed_by(), Part::FILE, &mut |bytes| {
+        let (report, _) = write(filter.backend(), &filter.hashed_by(), Part::FILE, &mut |bytes| {
             goes_on().map_err(&cannot_write)?;
             Ok(new.write_all(bytes)?)
         })?;
@@ -261,7 +261,7 @@ pub fn replace_state<S: PersistentHasher>(
         // Another process may have opened the file meanwhile.
         Unread::beside(path)?.refuse(ORPHANED)?;
         new.finish()?;
-        Ok(end.into())
+        Ok(report)
     };
     save().map_err(|error: SnapshotError| error.of_file(path))
 }

@@ -485,6 +485,12 @@ impl LaneSet {
         LaneSet { tops: self.tops & other.tops, bits: self.bits }
     }
 
+    /// Returns the set restricted to this lane.
+    #[inline]
+    pub(crate) fn only(self, lane: Lane) -> Self {
+        LaneSet { tops: self.tops & 1 << (lane.shift + self.bits - 1), bits: self.bits }
+    }
+
     /// Merges the sets of two words. The result only shows whether both sets are empty.
     #[inline]
     pub(crate) fn or(self, other: Self) -> Self {

@@ -195,8 +195,8 @@ impl<'a, W: Into<bool> + Copy> RawShard<'a, W> {
         }
     }
 
-    /// Fills the shard, which is empty, with a copy that holds `items` items.
-    pub(crate) fn fill(self, from: &[u64], items: i64) {
+    /// Fills the shard, which is empty, with a copy. Its items have to be [shared out](Self::share_out) then.
+    pub(crate) fn fill(self, from: &[u64]) {
         let locked = self.lock_raw();
         for (word, value) in self.words().zip(from) {
             // A page that is never written takes no memory.
@@ -204,7 +204,6 @@ impl<'a, W: Into<bool> + Copy> RawShard<'a, W> {
                 self.table.write(&locked, word, *value);
             }
         }
-        self.share_out(&locked, items, Bucket(0));
     }
 
     /// Empties the shard. Returns its locks, for a caller that has more to do before other threads may write to it. All

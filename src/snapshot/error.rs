@@ -147,7 +147,7 @@ impl SnapshotError {
         Self::new(SnapshotErrorKind::Incomplete, text)
     }
 
-    /// The error of a filter whose blocks have depths that differ by more than the format allows.
+    /// The error of a filter whose shards have depths that differ by more than the format allows.
     pub(crate) fn outgrown() -> Self {
         let text = "the filter grew to thousands of times its size while it was being saved: save it \
                     again";

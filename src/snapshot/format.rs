@@ -5,20 +5,22 @@
 //! A *part* of a filter holds consecutive shards. A *file* always holds all shards:
 //! [`save`](crate::ConcurrentCuckooFilter::save) writes it, and [`load`](crate::ConcurrentCuckooFilter::load) reads it.
 //! A *piece* holds as many shards as were asked for, perhaps all: [`piece_at`](crate::ConcurrentCuckooFilter::piece_at)
-//! makes it, and a [`PieceLoader`](crate::PieceLoader) reads it. Files and pieces differ only in the first
-//! word and in `start`, and a program that can read one can read the other.
+//! makes it, and a [`PieceLoader`](crate::PieceLoader) reads it. Files and pieces differ only in some words
+//! of the header, and a program that can read one can read the other.
 //!
-//! A part is a sequence of 64-bit words in little-endian order: a header, one block for each of its shards, and an end.
-//! It can be written and read from front to back, and pieces can follow one another in a stream. If a part is in a file
-//! of its own, nothing follows its end. koel checks every field against the values given here before it uses the field,
-//! and refuses a part with any other value. A field for which no values are given may have any value.
+//! A part is a sequence of 64-bit words in little-endian order: a header, the buckets of its shards, an index with an
+//! entry for each of them, and an end. So the shards of a fixed filter, one after the other, are its table. A part can be
+//! written and read from front to back, and pieces can follow one another in a stream. If a part is in a file of its own,
+//! nothing follows its end, and its length tells how many shards it has. koel checks every field against the values given
+//! here before a filter depends on it, and refuses a part with any other value. A field for which no values are given may
+//! have any value.
 //!
-//! # Header: 24 words
+//! # Header: 32 words
 //!
 //! | word | at byte | contents |
 //! |---|---|---|
 //! | 0 | 0 | in a file, the bytes `89 6B 6F 65 6C 0D 0A 1A`: `koel`, between bytes that a program changes if it takes the file for text. In a piece, `89 6B 6F 65 6C 70 0D 0A`: `koelp` |
-//! | 1 | 8 | the version of the format: 4 |
+//! | 1 | 8 | the version of the format: 5 |
 //! | 2 | 16 | the kind of filter: 0 for a fixed filter, 1 for a growing one |
 //! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in narrow buckets; 18, 20, 24 or 32 in wide ones |
 //! | 4 | 32 | `buckets`, the number of buckets in a shard: an even number up to 131,072, and a power of two and at least 4,096 if there is more than one shard. 8,192 in a growing filter |
@@ -33,54 +35,52 @@
 //! | 15 to 18 | 120 | the name of the hasher: UTF-8, 1 to 32 bytes, none of them zero, padded with zeros |
 //! | 19 | 152 | the number of words in a bucket: 1 if it is narrow, 2 if it is wide |
 //! | 20 | 160 | `ticks`, the number of ticks for which items are remembered: 1 to 62, or 0 if they are remembered for ever |
-//! | 21 | 168 | `start`, the [place](#places) where the first block begins: less than `roots × 2^31`. 0 in a file |
+//! | 21 | 168 | `start`, the [place](#places) where the first shard begins: less than `roots × 2^31`. 0 in a file |
 //! | 22 | 176 | in the state of a `DurableFilter`, a random number, so that two states differ even if their contents are the same. 0 in other files and in pieces |
-//! | 23 | 184 | the checksum of words 0 to 22 |
+//! | 23 | 184 | the byte at which the first shard begins: 256, right after the header, or 2,097,152, after zeros. Files with 64 MiB of shards have the latter, so that a system can map them in huge pages |
+//! | 24 | 192 | in a fixed filter, the number of shards in the part, at least 1. 0 in a growing filter |
+//! | 25 to 30 | 200 | zeros |
+//! | 31 | 248 | the checksum of words 0 to 30 |
 //!
 //! Every checksum is the 64-bit XXH3 hash, with seed 0, of the bytes of its words.
 //!
-//! # Blocks
+//! # Shards
 //!
-//! The block of a shard consists of 4 words and the words of its buckets. If the filter forgets, there are 3 more
-//! words.
-//!
-//! | word | contents |
-//! |---|---|
-//! | 0 | the number of the block in its part: 0, 1, 2, … |
-//! | 1 | `depth`, the number of splits that led to the shard: 0 to 31. 0 in a fixed filter |
-//! | 2 | the number of items: in a fixed filter, of taken lanes; in a growing filter, of taken lanes that are not void. A lane is *void* if the lower `suffix` bits of its fingerprint are a 1 followed by zeros. Such a lane goes to both halves of each split, so several lanes may be left of one item |
-//! | 3 and on | the buckets, one after the other |
-//! | 3 words | if the filter forgets, the [time](#ages) |
-//! | last | the checksum of all words of the block before this one |
-//!
-//! The blocks are in the order of the hashes that lead to their shards. A fixed filter has `roots`
-//! blocks, one for each shard. In a growing filter, each root may have been split in half, each
-//! half in half again, and so on. A block of depth `d` covers 2^(-d) of its root, and the blocks of
-//! a root together cover all of it. If `d` is the greatest depth of all blocks of
-//! the filter, `roots × 2^d` is at most 64 times their number, plus 2^20.
+//! A shard is its buckets, one after the other. The shards are in the order of the hashes that lead to them. A fixed
+//! filter has `roots` shards. In a growing filter, each root may have been split in half, each half in half again, and so
+//! on. A shard of depth `d` covers 2^(-d) of its root, and the shards of a root together cover all of it. If `d` is the
+//! greatest depth of all shards of the filter, `roots × 2^d` is at most 64 times their number, plus 2^20.
 //!
 //! There are no other requirements on lanes: empty lanes may be anywhere in a bucket, and a fingerprint may be in any
 //! bucket.
 //!
-//! # End: 8 words
+//! # Index: 6 words for each shard
+//!
+//! In a growing filter, the *mark* comes first, so that a program that reads a stream knows where the shards end. It is a
+//! bucket that no shard has: each lane of its first word has its highest bit set and no other, and its second word, if it
+//! is wide, is 0. After that, there are as many entries as shards, and in their order:
 //!
 //! | word | contents |
 //! |---|---|
-//! | 0 | the bytes `6B 6F 65 6C 20 65 6E 64` (`koel end`). If they are where the number of the next block would be, there are no more blocks |
-//! | 1 | the number of blocks, at least 1 |
-//! | 2 | the sum of the blocks' numbers of items |
-//! | 3 | 0; koel reads any number |
-//! | 4 | the length of the part in bytes |
-//! | 5 | the [place](#places) where the last block ends |
-//! | 6 | the checksum of the header's checksum, followed by some words of each block in order: its words 1 and 2, the 3 words of its time if the filter forgets, and its checksum. So these words can be believed before the buckets are read |
-//! | 7 | the checksum of words 0 to 6 |
+//! | 0 | `depth`, the number of splits that led to the shard: 0 to 31. 0 in a fixed filter |
+//! | 1 | the number of items: in a fixed filter, of taken lanes; in a growing filter, of taken lanes that are not void. A lane is *void* if the lower `suffix` bits of its fingerprint are a 1 followed by zeros. Such a lane goes to both halves of each split, so several lanes may stand for one item |
+//! | 2 | the checksum of all words of the shard |
+//! | 3 to 5 | if the filter forgets, the [time](#ages); otherwise zeros |
+//!
+//! # End: 3 words
+//!
+//! | word | contents |
+//! |---|---|
+//! | 0 | the bytes `6B 6F 65 6C 20 65 6E 64` (`koel end`) |
+//! | 1 | the length of the part in bytes |
+//! | 2 | the checksum of the header's checksum, followed by the mark, the index, and words 0 and 1 of the end. So the header and the index can be believed before a shard is read, and each shard when it is |
 //!
 //! # Places
 //!
 //! A place is a number: `root × 2^31`, plus the part of that root that lies before the place, in units of 2^(-31) of
-//! the root. (In a fixed filter, each shard is a root.) A block of depth `d` covers 2^(31 - d) units, and begins at a
-//! multiple of that number. The first block of a filter begins at 0, each other block begins where the one before it
-//! ends, and the last block ends at `roots × 2^31`.
+//! the root. (In a fixed filter, each shard is a root.) A shard of depth `d` covers 2^(31 - d) units, and begins at a
+//! multiple of that number. The first shard of a filter begins at 0, each other shard begins where the one before it
+//! ends, and the last shard ends at `roots × 2^31`.
 //!
 //! The place where a piece starts is also the cursor with which the piece is requested. It is less than 2^53 in any
 //! filter that began with less than 4 million shards, and less than 2^63 in every filter.
@@ -91,16 +91,16 @@
 //!
 //! * the first part starts at 0, each other part starts where the one before it ends, and the last part ends at
 //!   `roots × 2^31`,
-//! * all parts have the same header, except for words 0, 21, 22 and 23, and for the limit of the filter's size (word
+//! * all parts have the same header, except for words 0, 21 to 24 and 31, and for the limit of the filter's size (word
 //!   8). The limit may change, and the limit of the last part counts,
-//! * their blocks, one after the other, meet the requirements on depths above, and those on times below.
+//! * their shards, one after the other, meet the requirements on depths above, and those on times below.
 //!
 //! Parts do not tell which dump they are from. An item that was in the filter before the first part was begun, and
 //! stayed in, is in all parts together if each is made after the one before it, even if some are from a later dump. A
 //! part from an earlier dump may lack items.
 //!
-//! The header of the last piece and the blocks of all pieces become a file when the header gets the first word of a
-//! file and zeros in words 21 and 22, the blocks are numbered anew, and all checksums and the end are made anew.
+//! The header of the last piece and the shards and entries of all pieces become a file when the header gets the first word
+//! of a file, zeros in words 21 and 22, and the words 23 and 24 of a file, and its checksum and the end are made anew.
 //!
 //! # Ages
 //!
@@ -110,18 +110,16 @@
 //! least 8 other bits, and a lane in either word of a wide bucket has at least 4. An item whose stamp is `s` is
 //! `(tick - s) mod 2^stamp_bits` ticks old, and no older than `ticks`.
 //!
-//! Ticks may pass while a file is written, so each block has its own time. The block ends, before its checksum, with
-//! these words:
+//! Ticks may pass while a file is written, so each shard has its own time. Its entry ends with these words:
 //!
-//! | words | contents |
+//! | word | contents |
 //! |---|---|
-//! | 1 | `tick`, the lower `stamp_bits` bits of the number of the tick in which the block was copied, as in stamps; plus 2^8 if the user gives numbers to ticks |
-//! | 1 | the number of ticks that had passed since some moment, which is the same for all blocks of a filter's parts. No block has a lower number than the one before it; if it has the same number, it has the same `tick` |
-//! | 1 | the number that the user gave the tick, for the user's own purposes: ages do not depend on it. 0 if there is none |
+//! | 3 | `tick`, the lower `stamp_bits` bits of the number of the tick in which the shard was copied, as in stamps; plus 2^8 if the user gives numbers to ticks |
+//! | 4 | the number of ticks that had passed since some moment, which is the same for all shards of a filter's parts. No shard has a lower number than the one before it; if it has the same number, it has the same `tick` |
+//! | 5 | the number that the user gave the tick, for the user's own purposes: ages do not depend on it. 0 if there is none |
 //!
-//! A loaded filter continues from the time of the last block. An item of another block becomes older by as many ticks
-//! as passed between the two blocks, and has expired if it is then older than `ticks`. The number of items in the end
-//! of a file is the sum over the blocks, each at its own time.
+//! A loaded filter continues from the time of the last shard. An item of another shard becomes older by as many ticks
+//! as passed between the two, and has expired if it is then older than `ticks`.
 //!
 //! # A bucket
 //!
@@ -172,8 +170,8 @@
 //!
 //! * The root is the part of `scale(h, roots)`. Let `f` be the rest of that product, and `r` the
 //!   sum of `f` and the part of `scale(p, 0x5555555555555555)`, where `p` is the part of `scale(f, NOT f)`.
-//! * The root's blocks divide the values of `r` among them in ascending order, and a block of depth `d` has 2^(64 - d)
-//!   values. The item belongs to the block that has its `r`: the highest `depth` bits of `r` lead to it.
+//! * The root's shards divide the values of `r` among them in ascending order, and a shard of depth `d` has 2^(64 - d)
+//!   values. The item belongs to the shard that has its `r`: the highest `depth` bits of `r` lead to it.
 //! * Let `o` be `h` × `M`. The first bucket is the highest 13 bits of `o`. Let `w` be the 32 bits of `o` that follow.
 //! * In a narrow bucket, the bits of the lane above suffix and stamp, the anchor, are the same bits of `w`. In a wide
 //!   bucket, the anchor is 1 + the part of `scale(w << 32, 2^half - 1)`. The lower `suffix` bits of the fingerprint are
@@ -188,7 +186,7 @@
 //! For example, the bytes `https://a.example/` have the hash `825669AB53A360EC` with the seed 7, which is mixed to
 //! `A4BD9CF082363CE5`. In a fixed filter of 16 bits, 3 shards and 4,096 buckets, they are in shard 1, in bucket `EE3`
 //! or `ED2` (the item is not far), as `8236`. In a growing filter of 16 bits that began with 3 shards, each of which
-//! was split into four, they are in root 1, in the last of its four blocks, in bucket `333` or `2E0` (the item is not
+//! was split into four, they are in root 1, in the last of its four shards, in bucket `333` or `2E0` (the item is not
 //! far), as `F0CF`.
 //!
 //! # The hasher
@@ -211,36 +209,38 @@
 //!
 //! # Versions
 //!
-//! This is the fourth version of the format; no release has written the others. A later version will have another
+//! This is the fifth version of the format; no release has written the others. A later version will have another
 //! number in word 1, and everything else may be different. koel will continue to read every version that a release has
 //! written.
 
 use crate::layout::sizing::Layout;
 use crate::snapshot::error::SnapshotError;
-use std::ops::Range;
+use crate::table::memory::HUGE;
 use xxhash_rust::xxh3::xxh3_64;
 
-pub(crate) const HEADER_WORDS: usize = 24;
-pub(crate) const END_WORDS: usize = 8;
-/// The number of words of a block before its buckets.
-pub(crate) const BLOCK_HEAD: usize = 3;
-/// The number of words of a block's time, in a filter that forgets.
-pub(crate) const TIME_WORDS: usize = 3;
+pub(crate) const HEADER_WORDS: usize = 32;
+/// The number of words of the index for each shard.
+pub(crate) const ENTRY_WORDS: usize = 6;
+pub(crate) const END_WORDS: usize = 3;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
 pub(crate) const PIECE_MAGIC: [u8; 8] = *b"\x89koelp\r\n";
-const END: [u8; 8] = *b"koel end";
-pub(crate) const VERSION: u64 = 4;
+pub(crate) const VERSION: u64 = 5;
 
-/// The words of a block that are its buckets.
-pub(crate) fn buckets_in(layout: &Layout) -> Range<usize> {
-    BLOCK_HEAD..BLOCK_HEAD + layout.geometry.words()
+/// The number of bytes of shards from which on they begin at a huge page, which then is at most a thirty-second of them.
+const LARGE: u64 = 32 * HUGE as u64;
+
+/// Returns the byte of a file at which its shards begin, if it has this number of shards.
+pub(crate) fn first_byte(layout: &Layout, shards: usize) -> u64 {
+    let is_large = shards as u64 * (8 * layout.geometry.words() as u64) >= LARGE;
+    if is_large { HUGE as u64 } else { 8 * HEADER_WORDS as u64 }
 }
 
-/// The number of bytes in a block.
-pub(crate) fn block_bytes(layout: &Layout) -> u64 {
-    let of_time = if layout.lanes().forgets() { TIME_WORDS } else { 0 };
-    8 * (BLOCK_HEAD + layout.geometry.words() + of_time + 1) as u64
+/// Returns the bucket that no shard of a growing filter has, which ends the shards of a part. Those of a fixed filter are
+/// counted in the header, and no bucket follows them.
+pub(crate) fn mark(layout: &Layout) -> Vec<u64> {
+    let lanes = layout.lanes();
+    if layout.grows { [lanes.tops(), 0][..lanes.words()].to_vec() } else { Vec::new() }
 }
 
 /// The words as bytes, to read a file into them.
@@ -248,70 +248,61 @@ pub(crate) fn bytes_of(words: &mut [u64]) -> &mut [u8] {
     bytemuck::cast_slice_mut(words)
 }
 
+/// Converts words to the byte order of a file. Returns their checksum.
+pub(crate) fn to_file(words: &mut [u64]) -> u64 {
+    words.iter_mut().for_each(|word| *word = word.to_le());
+    xxh3_64(bytemuck::cast_slice(words))
+}
+
+/// Converts words that were read to the machine's byte order. Returns their checksum.
+pub(crate) fn from_file(words: &mut [u64]) -> u64 {
+    let sum = xxh3_64(bytemuck::cast_slice(words));
+    words.iter_mut().for_each(|word| *word = u64::from_le(*word));
+    sum
+}
+
 /// Converts words to the byte order of a file, and sets the last one to the checksum of the others. Returns the bytes
 /// of all words, and the checksum.
 pub(crate) fn seal(words: &mut [u64]) -> (&[u8], u64) {
     let Some((last, others)) = words.split_last_mut() else { return (&[], 0) };
-    others.iter_mut().for_each(|word| *word = word.to_le());
-    let sum = xxh3_64(bytemuck::cast_slice(others));
+    let sum = to_file(others);
     *last = sum.to_le();
     (bytemuck::cast_slice(words), sum)
 }
 
 /// Converts words that were read to the machine's byte order. Returns their checksum if it is right.
 pub(crate) fn unseal(words: &mut [u64]) -> Option<u64> {
-    let others = words.len().saturating_sub(1);
-    let sum = xxh3_64(bytemuck::cast_slice(&words[..others]));
-    words.iter_mut().for_each(|word| *word = u64::from_le(*word));
-    (words.last() == Some(&sum)).then_some(sum)
+    let (last, others) = words.split_last_mut()?;
+    let sum = from_file(others);
+    *last = u64::from_le(*last);
+    (*last == sum).then_some(sum)
 }
 
-/// The end of a part, without its checksum.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct End {
-    pub blocks: u64,
-    /// The number of items in the blocks.
-    pub items: i64,
-    /// The length of the whole part.
-    pub bytes: u64,
-    /// The place where its last block ends.
-    pub place: u64,
-    /// The checksum of the heads, times and checksums of the blocks.
-    pub sums: u64,
-}
+/// The end of a part: what it begins with, the length of the whole part, and the checksum.
+pub(crate) struct End;
 
 impl End {
-    /// Returns whether this word, in the byte order of a file, begins an end.
-    pub(crate) fn begins(word: u64) -> bool {
-        word.to_ne_bytes() == END
-    }
+    const MAGIC: [u8; 8] = *b"koel end";
 
-    pub(crate) fn words(self) -> [u64; END_WORDS] {
-        let End { blocks, items, bytes, place, sums } = self;
-        [u64::from_le_bytes(END), blocks, items.cast_unsigned(), 0, bytes, place, sums, 0]
+    pub(crate) fn words(bytes: u64) -> [u64; END_WORDS] {
+        [u64::from_le_bytes(Self::MAGIC), bytes, 0]
     }
 
     /// Returns the length of a part according to its last bytes, or `None` if these are not an end. The end is not
     /// validated.
     pub(crate) fn length_in(bytes: &[u8]) -> Option<u64> {
         let (words, _) = bytes.last_chunk::<{ 8 * END_WORDS }>()?.as_chunks::<8>();
-        (words[0] == END).then(|| u64::from_le_bytes(words[4]))
+        (words[0] == Self::MAGIC).then(|| u64::from_le_bytes(words[1]))
     }
 
-    /// Parses an end that was read at byte `at`.
-    pub(crate) fn read(words: &mut [u64; END_WORDS], at: u64) -> Result<Self, SnapshotError> {
-        if !Self::begins(words[0]) {
-            return Err(SnapshotError::no_end(at));
+    /// Checks that these last words of a part of `length` bytes, in the byte order of a file, are its end. The checksum
+    /// is not checked.
+    pub(crate) fn check(words: &[u64], length: u64) -> Result<(), SnapshotError> {
+        match Self::length_in(bytemuck::cast_slice(words)) {
+            Some(told) if told == length => Ok(()),
+            Some(told) => Err(SnapshotError::wrong_length(length, told)),
+            None => Err(SnapshotError::no_end(length - 8 * END_WORDS as u64)),
         }
-        let what = "the checksum of the end is wrong";
-        unseal(words).ok_or_else(|| SnapshotError::damaged(at, what))?;
-        let [_, blocks, items, _, bytes, place, sums, _] = *words;
-        Ok(End { blocks, items: items.cast_signed(), bytes, place, sums })
-    }
-
-    /// Returns the number of items of the filter, after its last part.
-    pub(crate) fn all_items(&self) -> usize {
-        self.items.try_into().unwrap_or(0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The header of a part, which describes the filter.
 
 use crate::backend::Backend;
-use crate::error::NoMemory;
+use crate::error::{NoMemory, zeros};
 #[cfg(all(unix, feature = "durable"))]
 use crate::hash::random_number;
 use crate::hash::{HashedBy, PersistentHasher, StableHash};
@@ -12,6 +12,7 @@ use crate::layout::stamps::MAX_TICKS;
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, unseal};
 use crate::table::Table;
+use crate::table::memory::HUGE;
 use std::ops::Range;
 
 /// The words with the name of the hasher.
@@ -24,6 +25,10 @@ const LIMIT: usize = 8;
 const START: usize = 21;
 /// The word with the number of a state.
 const STATE: usize = 22;
+/// The word with the byte at which the shards begin.
+const FIRST: usize = 23;
+/// The word with the number of shards of the part, in a fixed filter.
+const SHARDS: usize = 24;
 
 /// The part of a filter to write.
 #[derive(Clone, Copy)]
@@ -34,7 +39,7 @@ pub(crate) struct Part {
     pub is_file: bool,
     /// The random number of a state, or 0.
     pub state: u64,
-    /// The maximum number of bytes of the part, unless it has only one block.
+    /// The maximum number of bytes of the part, unless it has only one shard.
     pub most_bytes: usize,
 }
 
@@ -83,6 +88,29 @@ impl Header {
     /// Returns the place where the part begins.
     pub(crate) fn start(&self) -> u64 {
         self.words[START]
+    }
+
+    /// Returns the byte at which the shards begin.
+    pub(crate) fn first(&self) -> u64 {
+        self.words[FIRST]
+    }
+
+    /// Returns the byte at which a shard begins, or the index after the last one.
+    #[inline]
+    pub(crate) fn offset(&self, shard: usize) -> u64 {
+        self.first() + 8 * (shard * self.layout.geometry.words()) as u64
+    }
+
+    /// Checks the words between the header and the shards.
+    pub(crate) fn check_zeros(&self, words: &[u64]) -> Result<(), SnapshotError> {
+        let Some(wrong) = words.iter().position(|word| *word != 0) else { return Ok(()) };
+        let at = 8 * (HEADER_WORDS + wrong) as u64;
+        Err(SnapshotError::damaged(at, "there should be zeros before the shards"))
+    }
+
+    /// Returns the number of shards of the part, if the filter has a fixed size.
+    pub(crate) fn shards(&self) -> Option<u64> {
+        (!self.layout.grows).then_some(self.words[SHARDS])
     }
 
     pub(crate) fn sum(&self) -> u64 {
@@ -139,16 +167,23 @@ impl Header {
 
     /// Returns whether two headers can belong to one filter. The limit of its size may have changed.
     pub(crate) fn is_of_one_filter_with(&self, other: &Self) -> bool {
-        let of_part = [0, LIMIT, START, STATE, HEADER_WORDS - 1];
+        let of_part = [0, LIMIT, START, STATE, FIRST, SHARDS, HEADER_WORDS - 1];
         (0..HEADER_WORDS).all(|at| of_part.contains(&at) || self.words[at] == other.words[at])
     }
 }
 
-pub(crate) fn header(layout: &Layout, hasher: &HashedBy, part: Part) -> [u64; HEADER_WORDS] {
+/// Returns the words of a part's header, without the checksum, and of what follows it before the shards, which begin at
+/// byte `first`. A part of a fixed filter has `shards` shards.
+pub(crate) fn header(
+    layout: &Layout,
+    hasher: &HashedBy,
+    part: Part,
+    (first, shards): (u64, u64),
+) -> Result<Vec<u64>, NoMemory> {
     let Layout { geometry, capacity, rate, grows, expected_growth, max_bytes, .. } = layout;
     let lanes = layout.lanes();
     let HashedBy { name, seed, probes } = *hasher;
-    let mut words = [0; HEADER_WORDS];
+    let mut words = zeros(first as usize / 8)?;
     let magic = if part.is_file { MAGIC } else { PIECE_MAGIC };
     words[0] = u64::from_le_bytes(magic);
     words[1] = VERSION;
@@ -172,7 +207,8 @@ pub(crate) fn header(layout: &Layout, hasher: &HashedBy, part: Part) -> [u64; HE
     words[19] = lanes.words() as u64;
     words[TICKS] = lanes.remembers().into();
     (words[START], words[STATE]) = (part.start, part.state);
-    words
+    (words[FIRST], words[SHARDS]) = (first, if *grows { 0 } else { shards });
+    Ok(words)
 }
 
 /// Returns whether these words, in the byte order of a file, begin like a file or a piece.
@@ -223,6 +259,13 @@ fn layout_of(words: &[u64; HEADER_WORDS]) -> Result<Layout, SnapshotError> {
     // A filter begins with a slot for each item of its capacity, and never has fewer shards than at first.
     let slots = geometry.all_buckets().saturating_mul(lanes.slots() as u64);
     let capacity = field(words, 7, "the capacity of its shards", |items| items <= slots)?;
+    let is_byte = |first| [8 * HEADER_WORDS as u64, HUGE as u64].contains(&first);
+    field(words, FIRST, "the byte at which its shards begin", is_byte)?;
+    let in_part = |number| if grows { number == 0 } else { (1..=shards as u64).contains(&number) };
+    field(words, SHARDS, "the number of shards in it", in_part)?;
+    for word in SHARDS + 1..HEADER_WORDS - 1 {
+        field(words, word, "a field without a meaning", |value| value == 0)?;
+    }
     if !grows {
         for word in 8..11 {
             field(words, word, "a field that only growing filters have", |value| value == 0)?;

@@ -1,26 +1,21 @@
 //! Loads a file into a filter, on all cores, straight into the table where the buckets stay.
 //!
-//! The end of the file gives the number of blocks, and the system gives the file's length. The two
-//! have to agree before memory for the table is allocated, so a damaged or hostile file cannot
-//! claim more than it has. If the system refuses that memory, the load fails before it reads a block. (Where a system
-//! promises more than it has, it may kill the process instead, as blocks are read.)
+//! The length of the file tells how many shards it has, so a damaged or hostile file cannot claim more than that. If the
+//! system refuses the memory for the table, the load fails before it reads a shard. (Where a system promises more than it
+//! has, it may kill the process instead, as shards are read.)
 
 use crate::backend::Backend;
 use crate::disk::DiskError;
-use crate::error::{NoMemory, reserve, zeros};
+use crate::error::{NoMemory, zeros};
 use crate::hash::PersistentHasher;
-use crate::shard::raw::RawShard;
-use crate::snapshot::block::{Block, BlockReader, Totals, UNITS};
 use crate::snapshot::error::SnapshotError;
-use crate::snapshot::format::{
-    END_WORDS, End, HEADER_WORDS, MAGIC, block_bytes, buckets_in, bytes_of,
-};
+use crate::snapshot::format::{END_WORDS, ENTRY_WORDS, End, HEADER_WORDS, MAGIC, bytes_of};
 use crate::snapshot::header::{Header, is_snapshot};
+use crate::snapshot::index::{Entry, ShardReader, Totals};
 use crate::snapshot::journals::Unread;
 use crate::snapshot::read::{Gathered, read, table_of};
 use crate::stats::Stats;
 use crate::sync::Mutex;
-use crate::table::ticking::Time;
 use std::fs::File;
 use std::io::ErrorKind;
 #[cfg(not(unix))]
@@ -28,23 +23,24 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::thread;
 
-/// The maximum number of words that a thread reads at once, unless a block has more.
+/// The maximum number of words that a thread reads at once, unless a shard has more.
 const TURN: usize = (1 << 20) / size_of::<u64>();
 
-/// All threads together read at most this fraction of the file at once, or one block each if that is more. Their
-/// buffers take as much memory, besides the filter.
+/// All threads together read at most this fraction of the file at once, or one shard each if that is more.
 const PARTS: usize = 16;
 
 /// The number of bytes of a file that justify another thread.
 const BYTES_FOR_A_THREAD: u64 = 4 << 20;
 
-/// The header and the end of a file, which fit each other and the length of the file.
+/// All of a file but its shards.
 pub(crate) struct Outline {
     pub header: Header,
-    pub end: End,
-    /// The byte at which the end begins.
-    pub end_at: u64,
+    pub entries: Vec<Entry>,
+    pub totals: Totals,
     pub length: u64,
+    /// The checksum of the index, and so of the whole.
+    #[cfg(all(unix, feature = "durable"))]
+    pub sum: u64,
 }
 
 impl Outline {
@@ -62,58 +58,63 @@ impl Outline {
             return Err(SnapshotError::cut_off(length));
         }
         let header = Header::read(words)?;
-
-        let (grows, roots) = (header.layout.grows, header.layout.geometry.shards() as u64);
-        let end_at = length.saturating_sub(8 * END_WORDS as u64);
-        let mut words = [0; END_WORDS];
-        read_at(file, &mut words, end_at)?;
-        let end = End::read(&mut words, end_at)?;
-        let damaged = |what: &str| SnapshotError::damaged(end_at + 8, what);
-        let wanted = end.blocks.checked_mul(block_bytes(&header.layout));
-        let wanted =
-            wanted.and_then(|bytes| bytes.checked_add(8 * (HEADER_WORDS + END_WORDS) as u64));
-        let wanted = wanted.ok_or_else(|| damaged("the number of blocks is too large"))?;
-        if wanted != length {
-            return Err(SnapshotError::wrong_length(length, wanted));
-        }
-        // A piece that is read as a file has to hold all of its filter. (A file that does not is damaged.)
-        let is_whole = header.start() == 0 && end.place == roots.saturating_mul(UNITS);
-        if !header.is_file() && !is_whole {
+        if header.start() != 0 {
             return Err(SnapshotError::only_a_piece());
         }
-        if end.blocks < roots || (!grows && end.blocks > roots) {
-            return Err(damaged(
-                "the number of its blocks is none that a filter of this kind can have",
-            ));
+        let mut end = [0; END_WORDS];
+        let at = length.checked_sub(8 * END_WORDS as u64);
+        let at = at.ok_or_else(|| SnapshotError::cut_off(length))?;
+        read_at(file, &mut end, at)?;
+        End::check(&end, length)?;
+        // The words of the shards and of the index, of which each shard has as many.
+        let words = Totals::room(&header, 0)?.len() as u64 - 1;
+        let words = (length / 8).checked_sub(header.first() / 8 + words);
+        let each = (header.layout.geometry.words() + ENTRY_WORDS) as u64;
+        let shards = words.filter(|words| words.is_multiple_of(each)).map(|words| words / each);
+        let shards = shards
+            .filter(|_| length.is_multiple_of(8))
+            .ok_or_else(|| SnapshotError::damaged(at, "no number of its shards has this length"))?;
+        let shards = usize::try_from(shards).map_err(|_| NoMemory(usize::MAX))?;
+        let at = header.offset(shards);
+        let mut words = Totals::room(&header, shards)?;
+        read_at(file, &mut words[1..], at)?;
+        let mut totals = Totals::new(&header.layout.geometry, 0);
+        let entries = totals.read(&header, &mut words, at)?;
+        // A piece that is read as a file has to hold all of its filter. (A file that does not is damaged.)
+        if !totals.is_complete() {
+            return Err(SnapshotError::only_a_piece());
         }
-        Ok(Some(Outline { header, end, end_at, length }))
+        Ok(Some(Outline {
+            header,
+            entries,
+            totals,
+            length,
+            #[cfg(all(unix, feature = "durable"))]
+            sum: words.last().copied().unwrap_or(0),
+        }))
     }
 }
 
 /// Loads a file.
 pub(crate) fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), SnapshotError> {
-    let Some(mut outline) = Outline::read(&file)? else { return read(&mut &file) };
+    // A model has no table that bytes can be read into.
+    let outline = Outline::read(&file)?.filter(|_| !cfg!(any(loom, shuttle)));
+    let Some(mut outline) = outline else { return read(&mut &file) };
     let hasher = outline.header.hasher()?;
     Ok((load_all(&file, outline)?, hasher))
 }
 
-/// Loads the blocks of a file with this outline.
+/// Loads the shards of a file with this outline.
 fn load_all(file: &File, outline: Outline) -> Result<Backend, SnapshotError> {
-    let Outline { header, end, end_at, length } = outline;
+    let Outline { header, mut entries, totals, length, .. } = outline;
     let layout = &header.layout;
-    let reader = BlockReader::new(layout);
-    let count = usize::try_from(end.blocks).map_err(|_| NoMemory(usize::MAX))?;
-    let table = table_of(layout, count)?;
-    let blocks = in_turns(file, length, count, &reader, |number, words| {
-        let block = reader.read(number as u64, words)?;
-        RawShard::new(&table, number).fill(&words[buckets_in(layout)], block.items);
-        Ok(block)
-    })?;
-    let mut totals = Totals::new(&layout.geometry, 0);
-    totals.begin_part(header.sum(), true);
-    blocks.iter().try_for_each(|block| totals.add_read(&reader, block))?;
-    totals.finish(end, end_at)?;
-    let shards = Gathered::in_table(layout, table, blocks)?;
+    let reader = ShardReader::new(layout);
+    let mut between = zeros(header.first() as usize / 8 - HEADER_WORDS)?;
+    read_at(file, &mut between, 8 * HEADER_WORDS as u64)?;
+    header.check_zeros(&between)?;
+    let mut table = table_of(layout, entries.len())?;
+    in_turns(file, length, &header, &reader, table.words_alone(), &mut entries)?;
+    let shards = Gathered::new(layout, Some(table), entries)?;
     Ok(shards.finish(header.layout, &reader, totals.time)?)
 }
 
@@ -137,41 +138,46 @@ pub(crate) fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), Sna
     })
 }
 
-/// Reads `count` blocks and passes each to `work`, on up to as many threads as there are cores.
+/// Reads all shards into the words of their table, on up to as many threads as there are cores.
 ///
-/// The threads take turns to read, in the order of the file. While one thread reads, the others work on their blocks.
-/// Returns the results in the order of the blocks. If any block fails, returns the error of the failed block with the
-/// lowest number.
+/// The threads take turns to read, in the order of the file. While one thread reads, the others check their shards. If
+/// any shard is damaged, returns the error of the first one.
 fn in_turns(
     file: &File,
     length: u64,
-    count: usize,
-    reader: &BlockReader,
-    work: impl Fn(usize, &mut [u64]) -> Result<Block, SnapshotError> + Sync,
-) -> Result<Vec<Block>, SnapshotError> {
-    let block_words = reader.block_words();
+    header: &Header,
+    reader: &ShardReader,
+    words: &mut [u64],
+    entries: &mut [Entry],
+) -> Result<(), SnapshotError> {
+    let each = header.layout.geometry.words();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let others = (length / BYTES_FOR_A_THREAD).min(cores as u64 - 1);
-    let in_a_turn = (TURN / block_words).min(count / PARTS / (others as usize + 1)).max(1);
-    let mut all = Vec::new();
-    reserve(&mut all, count)?;
-    all.resize(count, Block::EMPTY);
-    // The blocks that no thread has taken yet, and where their results go.
-    let turns = Mutex::new((0..count).step_by(in_a_turn).zip(all.chunks_mut(in_a_turn)));
-    // The first block of the first turn that failed, and its error.
+    let in_a_turn = (TURN / each).min(entries.len() / PARTS / (others as usize + 1)).max(1);
+    // Where shards are empty, the table is not written, so that it takes no memory.
+    let empty = reader.convert(&mut zeros(each)?).sum;
+    // The shards that no thread has taken yet.
+    let turns = words.chunks_mut(in_a_turn * each).zip(entries.chunks_mut(in_a_turn));
+    let turns = Mutex::new((0..).step_by(in_a_turn).zip(turns));
+    // The first shard of the first turn that failed, and its error.
     let failed: Mutex<Option<(usize, SnapshotError)>> = Mutex::new(None);
-    let run = &|mut buffer: Vec<u64>| loop {
+    let run = &|| loop {
         let mut turn = turns.lock();
         let next = turn.next().filter(|_| failed.lock().is_none());
-        let Some((first, blocks)) = next else { return };
-        let words = &mut buffer[..blocks.len() * block_words];
-        let read = read_at(file, words, reader.offset(first as u64));
-        drop(turn);
-        let mut rest = (first..).zip(blocks).zip(words.chunks_exact_mut(block_words));
-        let done = read.and_then(|()| {
-            rest.try_for_each(|((number, block), words)| work(number, words).map(|it| *block = it))
-        });
-        if let Err(error) = done {
+        let Some((first, (words, entries))) = next else { return };
+        let done = || {
+            let are_empty = entries.iter().all(|entry| entry.sum == empty);
+            let mut apart = zeros(if are_empty { words.len() } else { 0 })?;
+            let words = if are_empty { &mut apart } else { words };
+            read_at(file, words, header.offset(first))?;
+            drop(turn);
+            let shards = (first..).zip(words.chunks_exact_mut(each)).zip(entries);
+            for ((number, words), entry) in shards {
+                *entry = reader.read(words, entry, header.offset(number))?;
+            }
+            Ok(())
+        };
+        if let Err(error) = done() {
             let mut failed = failed.lock();
             if failed.as_ref().is_none_or(|(other, _)| first < *other) {
                 *failed = Some((first, error));
@@ -179,27 +185,22 @@ fn in_turns(
             return;
         }
     };
-    let buffer = || zeros(in_a_turn * block_words);
-    let own = buffer()?;
     thread::scope(|scope| {
         for _ in 0..others {
-            // If the system refuses another thread or its buffer, fewer threads do the work.
-            let Ok(buffer) = buffer() else { break };
-            if thread::Builder::new().spawn_scoped(scope, move || run(buffer)).is_err() {
+            // If the system refuses another thread, fewer threads do the work.
+            if thread::Builder::new().spawn_scoped(scope, run).is_err() {
                 break;
             }
         }
-        run(own);
+        run();
     });
-    let failed = failed.lock().take();
-    failed.map_or(Ok(all), |(_, error)| Err(error))
+    failed.lock().take().map_or(Ok(()), |(_, error)| Err(error))
 }
 
 /// The description of a filter, read from the first and the last bytes of its file, without loading it.
 ///
 /// The filter may be of any kind and have any hasher. The length of the file shows whether it is complete; only loading
-/// it shows whether its shards are undamaged. If the filter forgets, its last shard, which has the present tick, is
-/// read and checked, too.
+/// it shows whether its shards are undamaged.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotInfo, StableHash};
@@ -272,14 +273,11 @@ impl SnapshotInfo {
     /// # Errors
     ///
     /// Returns an error if the file cannot be read, or is not a regular file; if koel has not written it, or in an
-    /// unknown version of the format; or if its beginning or its end is damaged, or the last shard of a filter that
-    /// forgets.
+    /// unknown version of the format; or if its beginning or its end is damaged.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
         let unread = Unread::to_read(path);
-        let info = outlined(path).and_then(|(file, outline)| {
-            Ok(Self::describe(&outline, last_time(&file, &outline)?, unread?))
-        });
+        let info = outlined(path).and_then(|(_, outline)| Ok(Self::describe(&outline, unread?)));
         info.map_err(|error| error.of_file(path))
     }
 
@@ -289,17 +287,16 @@ impl SnapshotInfo {
     pub(crate) fn state_at(path: &Path) -> Result<u64, SnapshotError> {
         let (_, outline) = outlined(path).map_err(|error| error.of_file(path))?;
         let state = outline.header.state();
-        Ok(if state == 0 { outline.end.sums } else { state })
+        Ok(if state == 0 { outline.sum } else { state })
     }
 
-    /// Describes the filter in a file with this outline, whose last block is of this time, and with these journals
-    /// beside it.
-    pub(super) fn describe(outline: &Outline, time: Option<Time>, unread: Unread) -> Self {
-        let Outline { header, end, length, .. } = outline;
+    /// Describes the filter in a file with this outline, and with these journals beside it.
+    pub(super) fn describe(outline: &Outline, unread: Unread) -> Self {
+        let Outline { header, entries, totals, length, .. } = outline;
         let (layout, lanes) = (&header.layout, header.layout.lanes());
-        let stats = layout.stats(end.blocks as usize, end.all_items());
+        let stats = layout.stats(entries.len(), totals.all_items());
         let remembers = lanes.forgets().then(|| lanes.remembers().into());
-        let present_tick = time.and_then(|time| time.number);
+        let present_tick = totals.time.and_then(|time| time.number);
         let stats =
             Stats { size_in_bytes: usize::try_from(*length).unwrap_or(usize::MAX), ..stats };
         let (hasher, journal_bytes) = (header.hasher_name(), unread.bytes);
@@ -312,16 +309,4 @@ fn outlined(path: &Path) -> Result<(File, Outline), SnapshotError> {
     let file = File::open(path).map_err(SnapshotError::opening)?;
     let outline = Outline::read(&file)?;
     Ok((file, outline.ok_or_else(DiskError::not_a_file)?))
-}
-
-/// Returns the time of the last block, after checking the block as a whole. `None` if the filter does not forget.
-fn last_time(file: &File, outline: &Outline) -> Result<Option<Time>, SnapshotError> {
-    let Outline { header, end, .. } = outline;
-    if !header.layout.lanes().forgets() {
-        return Ok(None);
-    }
-    let (reader, last) = (BlockReader::new(&header.layout), end.blocks - 1);
-    let mut words = zeros(reader.block_words())?;
-    read_at(file, &mut words, reader.offset(last))?;
-    Ok(reader.read(last, &mut words)?.time)
 }

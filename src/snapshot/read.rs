@@ -1,7 +1,7 @@
 //! Reads a filter from its parts, one after the other, each from front to back.
 //!
-//! A file is one part, and pieces are several. Everything is validated before it is used: the order of the parts, the
-//! blocks, and the order of the blocks.
+//! A file is one part, and pieces are several. The index of a part comes after its shards, so these are put where they
+//! stay before they are compared with it. No filter is made of them unless all of that is right.
 //!
 //! # Memory
 //!
@@ -19,12 +19,13 @@ use crate::backend::growing::site::Site;
 use crate::backend::growing::{Growing, bytes_beside};
 use crate::error::{NoMemory, reserve, zeros};
 use crate::hash::PersistentHasher;
+use crate::layout::geometry::Bucket;
 use crate::layout::sizing::Layout;
 use crate::shard::raw::RawShard;
-use crate::snapshot::block::{Block, BlockReader, Totals, age_shift, from_here};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
-use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, buckets_in, bytes_of};
+use crate::snapshot::format::{HEADER_WORDS, bytes_of, mark, to_file};
 use crate::snapshot::header::{Header, check_fits, is_snapshot};
+use crate::snapshot::index::{Entry, ShardReader, Totals, age_shift, from_here};
 use crate::table::Table;
 use crate::table::ticking::Time;
 use std::fmt;
@@ -71,28 +72,23 @@ pub(crate) fn read<S: PersistentHasher>(
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct PieceLoader<S> {
-    parts: Parts,
+    begun: Option<Begun>,
     /// Once a part has been read.
     hasher: Option<S>,
 }
 
 /// The parts of a filter that have been read.
-#[derive(Default)]
-struct Parts {
-    begun: Option<Begun>,
-}
-
 struct Begun {
     /// The header of the last part: the limit of the filter's size may have changed since the first part.
     header: Header,
-    reader: BlockReader,
+    reader: ShardReader,
     totals: Totals,
     gathered: Gathered,
 }
 
 impl<S: PersistentHasher> PieceLoader<S> {
     pub(crate) fn new() -> Self {
-        PieceLoader { parts: Parts::default(), hasher: None }
+        PieceLoader { begun: None, hasher: None }
     }
 
     /// Checks the next piece, and takes it over.
@@ -133,7 +129,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
         if rest.is_empty() {
             return Ok(());
         }
-        self.parts = Parts::default();
+        self.begun = None;
         let bytes = piece.len() as u64;
         Err(SnapshotError::wrong_length(bytes, bytes - rest.len() as u64))
     }
@@ -164,7 +160,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
         let Some(words) = source.header()? else { return Ok(false) };
         let mut header = Header::read(words)?;
         let hasher = header.hasher()?;
-        self.parts.add(header, &mut source)?;
+        Begun::add(&mut self.begun, header, &mut source)?;
         self.hasher = Some(hasher);
         Ok(true)
     }
@@ -183,7 +179,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// ```
     #[must_use]
     pub fn grows(&self) -> Option<bool> {
-        self.parts.begun.as_ref().map(|begun| begun.header.layout.grows)
+        self.begun.as_ref().map(|begun| begun.header.layout.grows)
     }
 
     /// Returns the cursor of the piece that comes next, or `None` if all have been pushed.
@@ -201,14 +197,17 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// ```
     #[must_use]
     pub fn next(&self) -> Option<u64> {
-        self.parts.next()
+        next_of(&self.begun)
     }
 
     /// Returns the filter, if all of its parts have been read.
     pub(crate) fn restored(self) -> Result<(Backend, S), SnapshotError> {
-        let backend = self.parts.restored()?;
-        // A part was read, and its hasher with it.
-        Ok((backend, self.hasher.ok_or_else(|| missing(0))?))
+        let next = self.next();
+        let (Some(begun), Some(hasher), None) = (self.begun, self.hasher, next) else {
+            return Err(missing(next.unwrap_or(0)));
+        };
+        let Begun { header, reader, totals, gathered } = begun;
+        Ok((gathered.finish(header.layout, &reader, totals.time)?, hasher))
     }
 }
 
@@ -224,26 +223,35 @@ fn missing(next: u64) -> SnapshotError {
     SnapshotError::new(SnapshotErrorKind::Incomplete, text)
 }
 
-impl Parts {
-    /// Reads the rest of the part with this header.
-    fn add(&mut self, header: Header, source: &mut Source<'_>) -> Result<(), SnapshotError> {
-        self.check_order(&header)?;
+/// Returns the place where the next part begins, or `None` if there is no other part.
+fn next_of(begun: &Option<Begun>) -> Option<u64> {
+    begun.as_ref().map_or(Some(0), |begun| begun.totals.next())
+}
+
+impl Begun {
+    /// Reads the rest of the part with this header, after those of `all`.
+    fn add(
+        all: &mut Option<Self>,
+        header: Header,
+        source: &mut Source<'_>,
+    ) -> Result<(), SnapshotError> {
+        Self::check_order(all, &header)?;
         // If the part is damaged, or its source panics, nothing is put back.
-        let mut begun = match self.begun.take() {
+        let mut begun = match all.take() {
             Some(begun) => Begun { header, ..begun },
             None => Begun::begin(header)?,
         };
-        begun.add_blocks(source)?;
-        self.begun = Some(begun);
+        begun.add_shards(source)?;
+        *all = Some(begun);
         Ok(())
     }
 
     /// Checks that a part with this header comes next.
-    fn check_order(&self, header: &Header) -> Result<(), SnapshotError> {
+    fn check_order(all: &Option<Self>, header: &Header) -> Result<(), SnapshotError> {
         let start = header.start();
-        let is_other = |begun: &Begun| !header.is_of_one_filter_with(&begun.header);
-        let text = match self.next() {
-            _ if self.begun.as_ref().is_some_and(is_other) => {
+        let is_other = |begun: &Self| !header.is_of_one_filter_with(&begun.header);
+        let text = match next_of(all) {
+            _ if all.as_ref().is_some_and(is_other) => {
                 "the piece is of another filter than those that were pushed before it: push the pieces \
                  of one filter"
                     .into()
@@ -262,54 +270,53 @@ impl Parts {
         Err(SnapshotError::new(SnapshotErrorKind::OutOfOrder, text))
     }
 
-    /// Returns the place where the next part begins, or `None` if there is no other part.
-    fn next(&self) -> Option<u64> {
-        self.begun.as_ref().map_or(Some(0), |begun| begun.totals.next())
-    }
-
-    fn restored(self) -> Result<Backend, SnapshotError> {
-        let next = self.next();
-        let (Some(Begun { header, reader, totals, gathered }), None) = (self.begun, next) else {
-            return Err(missing(next.unwrap_or(0)));
-        };
-        Ok(gathered.finish(header.layout, &reader, totals.time)?)
-    }
-}
-
-impl Begun {
     /// Begins the filter with this header.
     fn begin(header: Header) -> Result<Self, SnapshotError> {
         let layout = &header.layout;
-        let (reader, gathered) = (BlockReader::new(layout), Gathered::begin(layout, 0)?);
-        let totals = Totals::new(&layout.geometry, 0);
+        let (reader, totals) = (ShardReader::new(layout), Totals::new(&layout.geometry, 0));
+        let gathered = Gathered::new(layout, None, Vec::new())?;
         Ok(Begun { header, reader, totals, gathered })
     }
 
-    /// Reads and validates the blocks and the end of a part with this header.
-    fn add_blocks(&mut self, source: &mut Source<'_>) -> Result<(), SnapshotError> {
-        let (layout, totals) = (&self.header.layout, &mut self.totals);
-        totals.begin_part(self.header.sum(), self.header.is_file());
-        // The next word: the number of a block, or the first word of the end.
-        let mut next = [0];
-        let mut words = zeros(self.reader.block_words())?;
-        source.read(&mut next)?;
-        while !(End::begins(next[0]) || totals.is_complete()) {
-            let number = totals.blocks;
-            self.reader.check_number(number, u64::from_le(next[0]))?;
-            words[0] = next[0];
-            source.read(&mut words[1..])?;
-            let block = self.reader.read(number, &mut words)?;
-            totals.add_read(&self.reader, &block)?;
-            self.gathered.add(layout, block, &words[buckets_in(layout)])?;
-            source.read(&mut next)?;
+    /// Reads and validates the shards, the index and the end of a part with this header.
+    fn add_shards(&mut self, source: &mut Source<'_>) -> Result<(), SnapshotError> {
+        let Begun { header, reader, totals, gathered } = self;
+        let layout = &header.layout;
+        let mut between = zeros((header.first() - source.at) as usize / 8)?;
+        source.read(&mut between)?;
+        header.check_zeros(&between)?;
+        let mut mark = mark(layout);
+        to_file(&mut mark);
+        let before = gathered.entries.len();
+        let mut words = zeros(layout.geometry.words())?;
+        for _ in 0..header.shards().unwrap_or(u64::MAX) {
+            let at = source.at;
+            let (first, rest) = words.split_at_mut(mark.len());
+            source.read(first)?;
+            if layout.grows && *first == *mark {
+                break;
+            }
+            source.read(rest)?;
+            let entry = reader.convert(&mut words);
+            reader.check(&words, None, at)?;
+            gathered.add(layout, entry, &words)?;
         }
-        let at = source.at - size_of_val(&next) as u64;
-        let mut words = [0; END_WORDS];
-        words[0] = next[0];
-        if End::begins(next[0]) {
-            source.read(&mut words[1..])?;
+        let found = gathered.entries.len() - before;
+        let mut index = Totals::room(header, found)?;
+        let at = header.offset(found);
+        source.read(&mut index[1 + mark.len()..])?;
+        let told = totals.read(header, &mut index, at)?;
+        for (number, entry) in told.into_iter().enumerate() {
+            let (shard, at) = (before + number, header.offset(number));
+            gathered.entries[shard].compare(&entry, at)?;
+            if entry.time.is_some() {
+                gathered.copy(shard, &mut words);
+                reader.check(&words, entry.time, at)?;
+            }
+            let surplus = gathered.entries[shard].surplus;
+            gathered.entries[shard] = Entry { surplus, ..entry };
         }
-        totals.finish(End::read(&mut words, at)?, at)
+        Ok(())
     }
 }
 
@@ -371,62 +378,42 @@ pub(crate) struct Gathered {
     /// Where they are, unless they wait.
     memory: Option<Memory>,
     waiting: Vec<Vec<u64>>,
-    blocks: Vec<Block>,
-    /// The greatest depth of all shards, which determines the size of the directory.
-    deepest: u32,
+    entries: Vec<Entry>,
 }
 
 impl Gathered {
-    fn new(memory: Option<Memory>) -> Self {
-        Gathered { memory, waiting: Vec::new(), blocks: Vec::new(), deepest: 0 }
-    }
-
-    /// Begins with memory for `shards` shards. If there are none, those of a fixed filter wait for their memory.
-    pub(crate) fn begin(layout: &Layout, shards: usize) -> Result<Self, NoMemory> {
-        let memory = match layout.grows {
-            false if shards == 0 => None,
-            false => Some(Memory::Table(table_of(layout, shards)?)),
-            true => {
-                let tables = Arena::for_shards(&layout.geometry, shards).map_err(NoMemory)?;
-                Some(Memory::Tables(Box::new(tables)))
-            }
-        };
-        Ok(Self::new(memory))
-    }
-
-    /// Takes over a table in which all shards are.
-    pub(crate) fn in_table(
+    /// Begins with the shards in this table that have entries. If there is no table, those of a fixed filter wait for
+    /// their memory.
+    pub(crate) fn new(
         layout: &Layout,
-        table: Table,
-        blocks: Vec<Block>,
+        table: Option<Table>,
+        entries: Vec<Entry>,
     ) -> Result<Self, NoMemory> {
         let memory = match layout.grows {
-            false => Memory::Table(table),
+            false => table.map(Memory::Table),
             true => {
-                let tables = Arena::restore(layout.geometry.shards(), table, blocks.len());
-                Memory::Tables(Box::new(tables.map_err(NoMemory)?))
+                let table = table.map_or_else(|| table_of(layout, 0), Ok)?;
+                let tables = Arena::restore(layout.geometry.shards(), table, entries.len());
+                Some(Memory::Tables(Box::new(tables.map_err(NoMemory)?)))
             }
         };
-        Ok(Gathered { blocks, ..Self::new(Some(memory)) })
+        Ok(Gathered { memory, waiting: Vec::new(), entries })
     }
 
     /// Adds the next shard, which has these buckets.
     pub(crate) fn add(
         &mut self,
         layout: &Layout,
-        block: Block,
+        entry: Entry,
         buckets: &[u64],
     ) -> Result<(), NoMemory> {
-        reserve(&mut self.blocks, 1)?;
-        self.deepest = self.deepest.max(block.depth);
+        reserve(&mut self.entries, 1)?;
         match &self.memory {
-            Some(Memory::Table(table)) => {
-                RawShard::new(table, self.blocks.len()).fill(buckets, block.items);
-            }
+            Some(Memory::Table(table)) => RawShard::new(table, self.entries.len()).fill(buckets),
             Some(Memory::Tables(tables)) => {
-                let site = take(tables, layout, self.deepest);
+                let site = take(tables, layout);
                 let site = site.ok_or_else(|| NoMemory::for_values::<u64>(buckets.len()))?;
-                site.shard().fill(buckets, block.items);
+                site.shard().fill(buckets);
             }
             None => {
                 let mut own = Vec::new();
@@ -436,52 +423,63 @@ impl Gathered {
                 self.waiting.push(own);
             }
         }
-        self.blocks.push(block);
+        self.entries.push(entry);
         let shards = layout.geometry.shards();
-        if self.memory.is_none() && self.blocks.len() >= shards.div_ceil(2) {
+        if self.memory.is_none() && self.entries.len() >= shards.div_ceil(2) {
             let table = table_of(layout, shards)?;
             for (shard, buckets) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
-                RawShard::new(&table, shard).fill(&buckets, self.blocks[shard].items);
+                RawShard::new(&table, shard).fill(&buckets);
             }
             self.memory = Some(Memory::Table(table));
         }
         Ok(())
     }
 
+    /// Copies the buckets of a shard that was added.
+    fn copy(&self, number: usize, to: &mut [u64]) {
+        let shard = match &self.memory {
+            None => return to.copy_from_slice(&self.waiting[number]),
+            Some(Memory::Table(table)) => Some(RawShard::new(table, number)),
+            Some(Memory::Tables(tables)) => {
+                tables.sites_from(number).next().map(|(_, site)| site.shard())
+            }
+        };
+        shard.into_iter().for_each(|shard| shard.copy_words(&shard.lock_raw(), to));
+    }
+
     /// Makes a filter of all shards, as of the time at which the last one was copied.
     pub(crate) fn finish(
         mut self,
         layout: Layout,
-        reader: &BlockReader,
+        reader: &ShardReader,
         time: Option<Time>,
     ) -> Result<Backend, NoMemory> {
         // A filter has at least one shard, so a complete one has its memory.
         let memory = self.memory.ok_or(NoMemory(0))?;
         let mut words = Vec::new();
-        // Returns whether the shard was older. The shards after the first that was not were all copied at this time.
-        let mut bring = |shard: RawShard<'_>, block: &mut Block| {
-            let Some(shift) = age_shift(block.time, time) else { return Ok(false) };
-            if words.is_empty() {
-                words = zeros(shard.table.geometry.words())?;
+        let mut bring = |shard: RawShard<'_>, entry: &mut Entry| {
+            if let Some(shift) = age_shift(entry.time, time) {
+                if words.is_empty() {
+                    words = zeros(shard.table.geometry.words())?;
+                }
+                shard.copy_words(&shard.lock_raw(), &mut words);
+                *entry = Entry { depth: entry.depth, ..reader.older(&mut words, shift) };
+                drop(shard.clear());
+                shard.fill(&words);
             }
-            shard.copy_words(&shard.lock_raw(), &mut words);
-            *block = Block { depth: block.depth, ..reader.older(&mut words, shift) };
-            drop(shard.clear());
-            shard.fill(&words, block.items);
-            Ok(true)
+            shard.share_out(&shard.lock_raw(), entry.items, Bucket(0));
+            Ok(())
         };
         match &memory {
             Memory::Table(table) => {
-                for (shard, block) in self.blocks.iter_mut().enumerate() {
-                    if !bring(RawShard::new(table, shard), block)? {
-                        break;
-                    }
+                for (shard, entry) in self.entries.iter_mut().enumerate() {
+                    bring(RawShard::new(table, shard), entry)?;
                 }
             }
             Memory::Tables(tables) => {
-                for ((_, site), block) in tables.sites_from(0).zip(&mut self.blocks) {
-                    bring(site.shard(), block)?;
-                    site.surplus_gauge().set(block.surplus);
+                for ((_, site), entry) in tables.sites_from(0).zip(&mut self.entries) {
+                    bring(site.shard(), entry)?;
+                    site.surplus_gauge().set(entry.surplus);
                 }
             }
         }
@@ -491,7 +489,7 @@ impl Gathered {
                 Ok(Backend::Fixed(Fixed::restore(layout.capacity, table, time)))
             }
             Memory::Tables(tables) => {
-                let depths = self.blocks.iter().map(|block| block.depth);
+                let depths = self.entries.iter().map(|entry| entry.depth);
                 let growing = Growing::restore(layout, tables, depths, time);
                 growing.map(Backend::Growing).map_err(NoMemory)
             }
@@ -508,9 +506,9 @@ pub(crate) fn table_of(layout: &Layout, shards: usize) -> Result<Table, NoMemory
 /// Takes a shard into use, if there is memory. If the filter has a limit, a new table keeps it below the limit as long
 /// as that is possible: the limit may have been lowered below the size of the filter. Above the limit, a new table at
 /// most doubles the excess, so that there are not too many tables.
-fn take<'a>(tables: &'a Arena, layout: &Layout, deepest: u32) -> Option<&'a Site> {
-    let entries = u128::from(layout.geometry.shards() as u64) << deepest;
-    let directory = usize::try_from(8 * entries).unwrap_or(usize::MAX);
+fn take<'a>(tables: &'a Arena, layout: &Layout) -> Option<&'a Site> {
+    // About two entries for each shard. The depths are not known yet.
+    let directory = 16 * tables.shards();
     let others = layout.own_bytes + bytes_beside(layout) + tables.heap_bytes();
     let (taken, most) = (others.saturating_add(directory), layout.max_bytes);
     let of_one = Arena::bytes(&layout.geometry.with_shards(1));
@@ -528,15 +526,16 @@ pub(crate) fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
 /// Copies a filter shard by shard, and calls `go_on` after each.
 fn copied(backend: &Backend, mut go_on: impl FnMut()) -> Result<Backend, NoMemory> {
     let layout = backend.layout();
-    let reader = BlockReader::new(&layout);
-    let mut copy = Gathered::begin(&layout, backend.shards())?;
+    let reader = ShardReader::new(&layout);
+    let table = table_of(&layout, backend.shards())?;
+    let mut copy = Gathered::new(&layout, Some(table), Vec::new())?;
     let mut buckets = zeros(layout.geometry.words())?;
     let (mut next, mut time) = (Some(0), None);
     while let Some((depth, copied)) = backend.copy_shard(&mut next, &mut buckets) {
         // The items of a fixed filter's shard are its taken lanes, which need not be counted again.
-        let surplus = if layout.grows { reader.block(&buckets).surplus } else { 0 };
+        let surplus = if layout.grows { reader.figures(&buckets).surplus } else { 0 };
         time = copied.time;
-        copy.add(&layout, Block { surplus, ..Block::new(depth, copied) }, &buckets)?;
+        copy.add(&layout, Entry { surplus, ..Entry::new(depth, copied) }, &buckets)?;
         go_on();
     }
     copy.finish(layout, &reader, time)

@@ -6,13 +6,12 @@
 //! write the header
 //! as long as there is a next range of hashes:
 //!     copy the shard there
-//!     write its block
-//! write the end
+//!     write its words
+//! write the index and the end
 //! ```
 //!
-//! So only one shard is in memory twice. In a growing filter, shards
-//! may be split meanwhile. The blocks still make up every root, because the backend copies the shards in the order of
-//! the hashes that lead to them.
+//! So only one shard is in memory twice. In a growing filter, shards may be split meanwhile. Those in the file still make
+//! up every root, because the backend copies the shards in the order of the hashes that lead to them.
 //!
 //! Between two parts, shards may also be joined. If the next part would then begin inside a shard, there is no such
 //! part, and the dump has to begin again.
@@ -23,12 +22,12 @@ use crate::hash::HashedBy;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Position;
 use crate::layout::sizing::Layout;
-use crate::snapshot::block::{Block, BlockReader, Totals, UNITS, words_of};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
 use crate::snapshot::format::{
-    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, PIECE_MAGIC, block_bytes, buckets_in, seal,
+    END_WORDS, ENTRY_WORDS, End, HEADER_WORDS, PIECE_MAGIC, first_byte, mark, seal, to_file,
 };
 use crate::snapshot::header::{Part, header};
+use crate::snapshot::index::{Entry, Totals, UNITS};
 use crate::sync::RwLockReadGuard;
 use std::fmt;
 
@@ -56,12 +55,6 @@ pub struct SaveReport {
     pub shards: usize,
 }
 
-impl From<End> for SaveReport {
-    fn from(end: End) -> Self {
-        SaveReport { items: end.all_items(), bytes: end.bytes, shards: end.blocks as usize }
-    }
-}
-
 impl fmt::Display for SaveReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} items in {} bytes", self.items, self.bytes)
@@ -73,17 +66,17 @@ pub(crate) struct Saving<'a> {
     backend: &'a Backend,
     layout: Layout,
     part: Part,
-    reader: BlockReader,
     totals: Totals,
     /// The backend's cursor of the next shard.
     next: Option<u64>,
-    /// The maximum number of blocks.
+    /// The maximum number of shards.
     most: u64,
-    /// The figures of the shard that was copied last, and room for its block.
-    copied: Option<Block>,
-    block: Vec<u64>,
-    header: [u64; HEADER_WORDS],
-    end: [u64; END_WORDS],
+    /// The shard that was copied last, and its figures.
+    words: Vec<u64>,
+    copied: Option<Entry>,
+    header: Vec<u64>,
+    /// The checksum of the header, and the index.
+    index: Vec<u64>,
     _no_joins: Option<RwLockReadGuard<'a>>,
 }
 
@@ -95,73 +88,68 @@ impl<'a> Saving<'a> {
     ) -> Result<Self, SnapshotError> {
         let no_joins = backend.keep_shards();
         let layout = backend.layout();
-        let reader = BlockReader::new(&layout);
-        let first = shard_at(&layout, part.start).ok_or_else(|| no_such(part))?;
+        let next = shard_at(&layout, part.start).ok_or_else(|| no_such(part))?;
+        let first = first_byte(&layout, if part.is_file { backend.shards() } else { 0 });
+        let most = most_shards(&layout, part.most_bytes);
+        let shards = most.min((layout.geometry.shards() as u64).saturating_sub(part.start / UNITS));
+        let mut header = header(&layout, hasher, part, (first, shards))?;
+        let (_, sum) = seal(&mut header[..HEADER_WORDS]);
         Ok(Saving {
             backend,
             part,
             totals: Totals::new(&layout.geometry, part.start),
-            next: Some(first),
-            most: most_blocks(&layout, part.most_bytes),
+            next: Some(next),
+            most,
+            words: zeros(layout.geometry.words())?,
             copied: None,
-            block: zeros(reader.block_words())?,
-            header: header(&layout, hasher, part),
-            end: [0; END_WORDS],
-            reader,
+            header,
+            index: [vec![sum], mark(&layout)].concat(),
             layout,
             _no_joins: no_joins,
         })
     }
 
-    /// Returns the header, which comes first.
-    pub(crate) fn header(&mut self) -> &[u8] {
-        let (bytes, sum) = seal(&mut self.header);
-        self.totals.begin_part(sum, self.part.is_file);
-        bytes
+    /// Returns the header, and what else is before the shards.
+    pub(crate) fn header(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.header)
     }
 
     /// Returns the first hash of the shard that is copied next, and an upper bound of its end (`None` for the last
-    /// hash), as long as there is a next block.
+    /// hash), as long as there is a next shard.
     pub(crate) fn next_range(&self) -> Option<(Mixed, Option<Mixed>)> {
-        let first = self.next.filter(|_| self.totals.blocks < self.most)?;
+        let first = self.next.filter(|_| self.totals.shards < self.most)?;
         let hash_in = |next| self.backend.hash_in(next);
         Some((hash_in(first), self.backend.after(first).map(hash_in)))
     }
 
     /// Copies the next shard. Returns where it ended, or `None` for the last hash.
     pub(crate) fn copy(&mut self) -> Option<Mixed> {
-        let buckets = &mut self.block[buckets_in(&self.layout)];
-        let copied = self.backend.copy_shard(&mut self.next, buckets);
-        self.copied = copied.map(|(depth, copied)| Block::new(depth, copied));
+        let copied = self.backend.copy_shard(&mut self.next, &mut self.words);
+        self.copied = copied.map(|(depth, copied)| Entry::new(depth, copied));
         self.next.map(|next| self.backend.hash_in(next))
     }
 
-    /// Returns the block of the shard that was copied.
-    pub(crate) fn block(&mut self) -> Result<&[u8], SnapshotError> {
+    /// Returns the words of the shard that was copied.
+    pub(crate) fn shard(&mut self) -> Result<&[u8], SnapshotError> {
         let Some(copied) = self.copied.take() else { return Ok(&[]) };
-        let Block { depth, items, time, .. } = copied;
-        let head = [self.totals.blocks, depth.into(), items.cast_unsigned()];
-        self.block[..BLOCK_HEAD].copy_from_slice(&head);
-        if let Some(time) = time {
-            let at = buckets_in(&self.layout).end;
-            let words = words_of(self.layout.lanes(), time);
-            self.block[at..][..words.len()].copy_from_slice(&words);
-        }
-        let (bytes, sum) = seal(&mut self.block);
+        let entry = Entry { sum: to_file(&mut self.words), ..copied };
         // An error means that the part would begin inside a shard.
-        self.totals.add(&Block { sum, ..copied }).ok_or_else(|| no_such(self.part))?;
-        Ok(bytes)
+        self.totals.add(&entry).ok_or_else(|| no_such(self.part))?;
+        reserve(&mut self.index, ENTRY_WORDS)?;
+        self.index.extend(entry.words(self.layout.lanes()));
+        Ok(bytemuck::cast_slice(&self.words))
     }
 
-    /// Returns the end, which comes last.
-    pub(crate) fn end(&mut self) -> Result<(End, &[u8]), SnapshotError> {
-        let at = self.reader.offset(self.totals.blocks);
-        let end = self.totals.end(at);
+    /// Returns what the part contains, and the index and the end, which come last.
+    pub(crate) fn end(&mut self) -> Result<(SaveReport, &[u8]), SnapshotError> {
         if self.part.is_file && !(self.totals.is_complete() && self.totals.is_balanced()) {
             return Err(SnapshotError::outgrown());
         }
-        self.end = end.words();
-        Ok((end, seal(&mut self.end).0))
+        let (items, shards) = (self.totals.all_items(), self.totals.shards as usize);
+        let words = self.header.len() + shards * self.words.len() + self.index.len() - 1;
+        let bytes = 8 * (words + END_WORDS) as u64;
+        self.index.extend(End::words(bytes));
+        Ok((SaveReport { items, bytes, shards }, &seal(&mut self.index).0[8..]))
     }
 
     /// Returns the place where the next part begins, if there is another one.
@@ -182,23 +170,23 @@ fn no_such(Part { start, is_file, .. }: Part) -> SnapshotError {
     SnapshotError::new(SnapshotErrorKind::NoSuchPiece, text)
 }
 
-/// Passes a part of a filter to `to`, from the header to the end. Returns its end, and the place where the next part
-/// begins, if there is another one.
+/// Passes a part of a filter to `to`, from the header to the end. Returns what it contains, and the place where the next
+/// part begins, if there is another one.
 pub(crate) fn write(
     backend: &Backend,
     hasher: &HashedBy,
     part: Part,
     to: &mut dyn FnMut(&[u8]) -> Result<(), SnapshotError>,
-) -> Result<(End, Option<u64>), SnapshotError> {
+) -> Result<(SaveReport, Option<u64>), SnapshotError> {
     let mut saving = Saving::begin(backend, hasher, part)?;
     to(saving.header())?;
     while saving.next_range().is_some() {
         saving.copy();
-        to(saving.block()?)?;
+        to(saving.shard()?)?;
     }
-    let (end, bytes) = saving.end()?;
+    let (report, bytes) = saving.end()?;
     to(bytes)?;
-    Ok((end, saving.next_part()))
+    Ok((report, saving.next_part()))
 }
 
 /// Returns the backend's cursor of the shard that begins at this place or contains it.
@@ -219,15 +207,23 @@ pub(crate) fn file_bytes(backend: &Backend) -> u64 {
 
 /// Returns the number of bytes of a file of this number of shards.
 pub(crate) fn file_bytes_with(layout: &Layout, shards: usize) -> u64 {
-    AROUND as u64 + shards as u64 * block_bytes(layout)
+    first_byte(layout, shards) + bytes_after(layout) + shards as u64 * shard_bytes(layout)
 }
 
-/// The number of bytes before and after the blocks.
-const AROUND: usize = 8 * (HEADER_WORDS + END_WORDS);
+/// Returns the number of bytes after the shards, but for those of the index that each shard has.
+fn bytes_after(layout: &Layout) -> u64 {
+    8 * (mark(layout).len() + END_WORDS) as u64
+}
 
-/// Returns the maximum number of blocks in a part of this number of bytes: at least one.
-fn most_blocks(layout: &Layout, bytes: usize) -> u64 {
-    (bytes.saturating_sub(AROUND) as u64 / block_bytes(layout)).max(1)
+/// Returns the number of bytes that a part has for each shard.
+fn shard_bytes(layout: &Layout) -> u64 {
+    8 * (layout.geometry.words() + ENTRY_WORDS) as u64
+}
+
+/// Returns the maximum number of shards in a piece of this number of bytes: at least one.
+fn most_shards(layout: &Layout, bytes: usize) -> u64 {
+    let others = first_byte(layout, 0) + bytes_after(layout);
+    ((bytes as u64).saturating_sub(others) / shard_bytes(layout)).max(1)
 }
 
 /// A piece of a filter, which was made by [`piece_at`](crate::ConcurrentCuckooFilter::piece_at).
@@ -313,8 +309,8 @@ pub(crate) fn piece_of(
     let mut bytes = Vec::new();
     let layout = backend.layout();
     // There may be more shards by the time they are copied.
-    let blocks = most_blocks(&layout, most_bytes).min(backend.shards() as u64);
-    reserve(&mut bytes, AROUND + (blocks * block_bytes(&layout)) as usize)?;
+    let shards = most_shards(&layout, most_bytes).min(backend.shards() as u64);
+    reserve(&mut bytes, file_bytes_with(&layout, shards as usize) as usize)?;
     let (_, next) = write(backend, hasher, part, &mut |words| {
         reserve(&mut bytes, words.len())?;
         bytes.extend_from_slice(words);

@@ -90,7 +90,7 @@ mod pages {
 /// The size of a huge page.
 pub(crate) const HUGE: usize = 2 << 20;
 
-pub(crate) use words::{TableWords, zeroed};
+pub(crate) use words::{TableWords, words_alone, zeroed};
 
 /// The words of a table.
 #[cfg(any(loom, shuttle))]
@@ -101,6 +101,11 @@ mod words {
 
     pub(crate) fn zeroed(count: usize, _: bool) -> Option<TableWords> {
         Some((0..count).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// The words of a checker are not in one place.
+    pub(crate) fn words_alone(_: &mut TableWords) -> &mut [u64] {
+        &mut []
     }
 }
 
@@ -201,6 +206,17 @@ mod words {
                     self.layout.size() / size_of::<AtomicU64>(),
                 )
             }
+        }
+    }
+
+    /// The words, of which no other thread has a share.
+    pub(crate) fn words_alone(words: &mut TableWords) -> &mut [u64] {
+        let count = words.len();
+        // SAFETY: these words were allocated and zeroed at `start`, and nobody else has them while they are borrowed. An
+        // atomic has the size and the values of its number, and its alignment or more.
+        #[allow(unsafe_code)]
+        unsafe {
+            std::slice::from_raw_parts_mut(words.start.as_ptr().cast(), count)
         }
     }
 

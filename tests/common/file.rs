@@ -6,10 +6,12 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-pub const HEADER_WORDS: usize = 24;
-pub const END_WORDS: usize = 8;
+pub const HEADER_WORDS: usize = 32;
+pub const ENTRY_WORDS: usize = 6;
+pub const END_WORDS: usize = 3;
+/// The words of a [block](FilterFile::blocks) before its buckets.
 pub const BLOCK_HEAD: usize = 3;
-/// The words of a block that tell its time.
+/// The words of a block that tell its time, which are its last.
 pub const TIME: usize = 3;
 
 /// What a file begins with.
@@ -32,18 +34,18 @@ pub mod word {
     pub const TICKS: usize = 20;
     pub const START: usize = 21;
     pub const STATE: usize = 22;
+    pub const FIRST: usize = 23;
+    pub const SHARDS: usize = 24;
+    // Of a block.
+    pub const SUM: usize = 0;
     pub const DEPTH: usize = 1;
     pub const ITEMS: usize = 2;
 }
 
 /// The words of an end.
 pub mod end {
-    pub const BLOCKS: usize = 1;
-    pub const ITEMS: usize = 2;
-    pub const VOID: usize = 3;
-    pub const BYTES: usize = 4;
-    pub const PLACE: usize = 5;
-    pub const SUMS: usize = 6;
+    pub const BYTES: usize = 1;
+    pub const SUM: usize = 2;
 }
 
 /// The words of a file or a piece, including checksums. [`cut`](FilterFile::cut) does not validate
@@ -51,7 +53,13 @@ pub mod end {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterFile {
     pub header: Vec<u64>,
+    /// The words between the header and the shards.
+    pub between: Vec<u64>,
+    /// The shards: for each, the checksum, the depth and the number of items from the index; then its buckets; and then
+    /// its time from the index.
     pub blocks: Vec<Vec<u64>>,
+    /// What comes before the index.
+    pub mark: Vec<u64>,
     pub end: Vec<u64>,
 }
 
@@ -84,69 +92,125 @@ pub fn seal(words: &mut [u64]) {
 
 impl FilterFile {
     pub fn cut(bytes: &[u8]) -> Self {
-        let (words, rest) = bytes.as_chunks::<8>();
-        assert!(rest.is_empty(), "a whole number of words");
-        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let (header, words) = words.split_at(HEADER_WORDS);
-        let (blocks, end) = words.split_at(words.len() - END_WORDS);
-        let mut part =
-            FilterFile { header: header.to_vec(), blocks: Vec::new(), end: end.to_vec() };
-        let block = part.block_words();
-        assert!(blocks.len().is_multiple_of(block), "whole blocks");
-        part.blocks = blocks.chunks(block).map(Vec::from).collect();
-        part
+        Self::divided(bytes, |_| Ok(())).expect("a part")
     }
 
     /// Reads a part that may be anything, and refuses what the specification does not allow.
     pub fn read(bytes: &[u8]) -> Verdict<Self> {
-        let (words, rest) = bytes.as_chunks::<8>();
-        ensure!(rest.is_empty() && words.len() > HEADER_WORDS + END_WORDS);
-        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let (header, blocks) = words.split_at(HEADER_WORDS);
-        let (blocks, end) = blocks.split_at(blocks.len() - END_WORDS);
-        let mut part =
-            FilterFile { header: header.to_vec(), blocks: Vec::new(), end: end.to_vec() };
-        part.judge_header()?;
-        let block = part.block_words();
-        ensure!(blocks.len().is_multiple_of(block));
-        part.blocks = blocks.chunks(block).map(Vec::from).collect();
+        let part = Self::divided(bytes, Self::judge_header)?;
         part.judge_blocks()?;
         Ok(part)
     }
 
-    /// The words of a block of a shard.
-    fn block_words(&self) -> usize {
-        let time = if self.ticks() == 0 { 0 } else { TIME };
-        BLOCK_HEAD + self.buckets() as usize * self.words() + time + 1
+    fn divided(bytes: &[u8], judge: impl FnOnce(&Self) -> Verdict) -> Verdict<Self> {
+        let (words, rest) = bytes.as_chunks::<8>();
+        ensure!(rest.is_empty() && words.len() > HEADER_WORDS + END_WORDS);
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let (header, words) = words.split_at(HEADER_WORDS);
+        let (header, blocks) = (header.to_vec(), Vec::new());
+        let [between, mark, end] = [const { Vec::new() }; 3];
+        let mut part = FilterFile { header, between, blocks, mark, end };
+        judge(&part)?;
+        let first = part.header[word::FIRST] as usize / 8 - HEADER_WORDS;
+        let mark = part.right_mark().len();
+        let shard = part.shard_words() + ENTRY_WORDS;
+        ensure!(words.len() >= first + mark + END_WORDS);
+        let all = words.len() - first - mark - END_WORDS;
+        ensure!(all.is_multiple_of(shard));
+        let count = all / shard;
+        let (between, words) = words.split_at(first);
+        let (shards, words) = words.split_at(count * part.shard_words());
+        let (mark, words) = words.split_at(mark);
+        let (index, end) = words.split_at(count * ENTRY_WORDS);
+        let blocks = shards.chunks(part.shard_words()).zip(index.as_chunks().0);
+        let block = |(words, [depth, items, sum, time @ ..]): (&[u64], &[u64; ENTRY_WORDS])| {
+            [&[*sum, *depth, *items], words, time].concat()
+        };
+        part.blocks = blocks.map(block).collect();
+        (part.between, part.mark, part.end) = (between.to_vec(), mark.to_vec(), end.to_vec());
+        Ok(part)
+    }
+
+    /// The words of a shard.
+    pub fn shard_words(&self) -> usize {
+        self.buckets() as usize * self.words()
+    }
+
+    /// The byte at which a shard begins, or the mark after the last one.
+    pub fn shard_at(&self, number: usize) -> usize {
+        8 * (HEADER_WORDS + self.between.len() + number * self.shard_words())
+    }
+
+    /// The byte at which the mark or else the index begins.
+    pub fn index_at(&self) -> usize {
+        self.shard_at(self.blocks.len())
+    }
+
+    /// The byte at which the entry of a shard begins.
+    pub fn entry_at(&self, number: usize) -> usize {
+        self.index_at() + 8 * (self.mark.len() + number * ENTRY_WORDS)
+    }
+
+    /// What comes before the index: in a growing filter, a bucket whose heads have only their highest bit, with tails
+    /// of zeros.
+    fn right_mark(&self) -> Vec<u64> {
+        let top = |lane: u32| 1u64 << ((lane + 1) * self.lane_bits() - 1);
+        let heads = (0..self.slots()).map(top).sum();
+        let words = if self.grows() { self.words() } else { 0 };
+        [heads, 0][..words].to_vec()
+    }
+
+    /// The words of the index, without the mark. A block may lack words.
+    fn index(&self) -> impl Iterator<Item = u64> {
+        self.blocks.iter().flat_map(|block| {
+            let at = |at: usize| block.get(at).copied().unwrap_or(0);
+            let time = self.time_at(block);
+            let time = (time..time + TIME).map(at);
+            [at(word::DEPTH), at(word::ITEMS), at(word::SUM)].into_iter().chain(time)
+        })
+    }
+
+    fn all_words(&self) -> Vec<u64> {
+        let mut all = [&self.header[..], &self.between].concat();
+        self.blocks.iter().for_each(|block| all.extend(self.buckets_of(block)));
+        all.extend(&self.mark);
+        all.extend(self.index());
+        all.extend(&self.end);
+        all
     }
 
     pub fn bytes(&self) -> Vec<u8> {
-        let blocks = self.blocks.iter().flatten();
-        let words = self.header.iter().chain(blocks).chain(&self.end);
-        words.flat_map(|word| word.to_le_bytes()).collect()
+        self.all_words().iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// Fixes all derived values: the numbers of the blocks, the checksums and the end. The items
-    /// and item counts of the blocks stay as they are.
+    /// Fixes all derived values: the number of shards, the checksums and the end. The items and item counts of the blocks
+    /// stay as they are.
     pub fn sealed(mut self) -> Self {
-        for (number, block) in (0..).zip(&mut self.blocks) {
-            block[0] = number;
-        }
-        let items = self.blocks.iter().map(|block| block[word::ITEMS]);
-        self.end[end::BLOCKS] = self.blocks.len() as u64;
-        self.end[end::ITEMS] = items.fold(0, u64::wrapping_add);
+        self.header[word::SHARDS] = if self.grows() { 0 } else { self.blocks.len() as u64 };
         self.end[end::BYTES] = self.bytes().len() as u64;
-        self.end[end::PLACE] = self.places().fold(self.start(), |_, (_, after)| after);
         self.with_sums()
     }
 
     /// Fixes the checksums. Everything else stays as it is.
     pub fn with_sums(mut self) -> Self {
         seal(&mut self.header);
-        self.blocks.iter_mut().filter(|block| !block.is_empty()).for_each(|block| seal(block));
-        self.end[end::SUMS] = self.sum_of_sums();
-        seal(&mut self.end);
+        let sums = self.blocks.iter().map(|block| sum_of(self.buckets_of(block)));
+        for (number, sum) in sums.collect::<Vec<_>>().into_iter().enumerate() {
+            self.blocks[number].first_mut().into_iter().for_each(|first| *first = sum);
+        }
+        self.with_index_sum()
+    }
+
+    /// Fixes the checksum of the index.
+    pub fn with_index_sum(mut self) -> Self {
+        self.end[end::SUM] = self.index_sum();
         self
+    }
+
+    fn index_sum(&self) -> u64 {
+        let header = self.header[HEADER_WORDS - 1];
+        let words = [header].into_iter().chain(self.mark.iter().copied()).chain(self.index());
+        sum_of(&words.chain(self.end[..end::SUM].iter().copied()).collect::<Vec<u64>>())
     }
 
     pub fn start(&self) -> u64 {
@@ -155,7 +219,7 @@ impl FilterFile {
 
     /// Where the last block ends.
     pub fn end_place(&self) -> u64 {
-        self.end[end::PLACE]
+        self.places().last().map_or(self.start(), |(_, after)| after)
     }
 
     /// Where each block begins and ends.
@@ -181,19 +245,7 @@ impl FilterFile {
         let (mut header, end) = (last.header.clone(), last.end.clone());
         header[0] = u64::from_le_bytes(MAGIC);
         header[word::START..=word::STATE].fill(0);
-        FilterFile { header, blocks, end }.sealed()
-    }
-
-    fn sum_of_sums(&self) -> u64 {
-        let mut words: Vec<u64> = self.header.last().copied().into_iter().collect();
-        for block in &self.blocks {
-            let Some((sum, others)) = block.split_last() else { continue };
-            let time = if self.ticks() == 0 { 0 } else { TIME };
-            words.extend(others.iter().skip(1).take(2));
-            words.extend(&others[others.len().saturating_sub(time)..]);
-            words.push(*sum);
-        }
-        sum_of(&words)
+        FilterFile { header, between: Vec::new(), blocks, mark: last.mark.clone(), end }.sealed()
     }
 
     pub fn bits(&self) -> u32 {
@@ -267,7 +319,7 @@ impl FilterFile {
 
     /// Returns the index of the first of the words that tell the time of a block.
     pub fn time_at(&self, block: &[u64]) -> usize {
-        block.len() - 1 - TIME
+        block.len().saturating_sub(TIME)
     }
 
     /// Returns how many ticks ago an item came, by its stamp and the time of its block.
@@ -291,8 +343,9 @@ impl FilterFile {
         self.taken(block).filter(void).count() as i64
     }
 
+    /// The number of items, without those of void lanes.
     pub fn items(&self) -> i64 {
-        self.end[end::ITEMS].cast_signed()
+        self.blocks.iter().map(|block| block[word::ITEMS].cast_signed()).sum()
     }
 
     pub fn depths(&self) -> impl Iterator<Item = u32> {
@@ -324,8 +377,9 @@ impl FilterFile {
         bucket
     }
 
-    fn buckets_of<'a>(&self, block: &'a [u64]) -> &'a [u64] {
-        &block[BLOCK_HEAD..][..self.buckets() as usize * self.words()]
+    /// Returns the words of a block that are its buckets.
+    pub fn buckets_of<'a>(&self, block: &'a [u64]) -> &'a [u64] {
+        &block[BLOCK_HEAD.min(block.len())..self.time_at(block).max(BLOCK_HEAD.min(block.len()))]
     }
 
     /// Checks everything that the specification says of one part.
@@ -336,7 +390,6 @@ impl FilterFile {
     /// Checks everything that the specification says of a file.
     pub fn check(&self) {
         self.judge_file().expect("a file");
-        assert_eq!(self.end[end::VOID], 0);
     }
 
     /// Whether it is a file.
@@ -359,7 +412,7 @@ impl FilterFile {
         let header = &self.header;
         let piece = [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x70, 0x0D, 0x0A];
         ensure!([MAGIC, piece].contains(&header[0].to_le_bytes()));
-        ensure!(header[1] == 4);
+        ensure!(header[1] == 5);
         ensure!(is_sealed(header));
         let is_piece = header[0].to_le_bytes() == piece;
         ensure!(is_piece || header[word::START] == 0);
@@ -379,6 +432,8 @@ impl FilterFile {
         let by_distance = buckets.is_power_of_two() && buckets >= 4_096;
         ensure!(self.roots() == 1 || by_distance);
         ensure!(header[word::CAPACITY] <= self.slots_at_first());
+        ensure!([8 * HEADER_WORDS as u64, 1 << 21].contains(&header[word::FIRST]));
+        ensure!(header[word::SHARDS + 1..HEADER_WORDS - 1].iter().all(|word| *word == 0));
         let [growth, rate] = [word::GROWTH, word::RATE].map(|at| f64::from_bits(header[at]));
         if self.grows() {
             ensure!((buckets, near) == (8_192, 0));
@@ -409,9 +464,12 @@ impl FilterFile {
 
     fn judge_blocks(&self) -> Verdict {
         ensure!(!self.blocks.is_empty());
-        for (number, block) in (0..).zip(&self.blocks) {
-            ensure!(block.len() > BLOCK_HEAD && is_sealed(block));
-            ensure!(block[0] == number);
+        ensure!(self.between.iter().all(|word| *word == 0));
+        ensure!(self.mark == self.right_mark());
+        let shards = if self.grows() { 0 } else { self.blocks.len() as u64 };
+        ensure!(self.header[word::SHARDS] == shards);
+        for block in &self.blocks {
+            ensure!(sum_of(self.buckets_of(block)) == block[word::SUM]);
             self.judge_block(block)?;
         }
         let times = self.blocks.iter().filter(|_| self.ticks() > 0);
@@ -425,14 +483,9 @@ impl FilterFile {
         for ((begins, _), depth) in self.places().zip(self.depths()) {
             ensure!(begins.is_multiple_of(1 << (31 - depth)) && begins < self.roots() << 31);
         }
-        let items = self.blocks.iter().map(|block| block[word::ITEMS]);
         ensure!(self.end[0].to_le_bytes() == *b"koel end");
-        ensure!(self.end[end::BLOCKS] == self.blocks.len() as u64);
-        ensure!(self.end[end::ITEMS] == items.fold(0, u64::wrapping_add));
         ensure!(self.end[end::BYTES] == self.bytes().len() as u64);
-        ensure!(self.places().last().map(|(_, after)| after) == Some(self.end_place()));
-        ensure!(self.end[end::SUMS] == self.sum_of_sums());
-        ensure!(is_sealed(&self.end));
+        ensure!(self.end[end::SUM] == self.index_sum());
         Ok(())
     }
 
@@ -446,8 +499,11 @@ impl FilterFile {
     fn judge_block(&self, block: &[u64]) -> Verdict {
         ensure!(block[word::DEPTH] <= if self.grows() { 31 } else { 0 });
         let stamps = (1 << self.stamp_bits()) - 1;
+        let time = &block[self.time_at(block)..];
         if self.ticks() > 0 {
-            self.judge_time(&block[self.time_at(block)..])?;
+            self.judge_time(time)?;
+        } else {
+            ensure!(time == [0; TIME]);
         }
         let mut taken = 0;
         for bucket in self.buckets_of(block).chunks(self.words()) {

@@ -2,7 +2,7 @@
 //! corpus, and on copies of them in which one number is another one, whose checksums are right nevertheless.
 
 use crate::common::{SplitMix, rounds};
-use crate::file::{BLOCK_HEAD, END_WORDS, FilterFile, HEADER_WORDS, end, seal};
+use crate::file::{BLOCK_HEAD, END_WORDS, FilterFile, HEADER_WORDS, TIME, word};
 use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -80,8 +80,8 @@ fn judge_copies(part: &FilterFile, copies: &mut Copies, random: &mut SplitMix) {
     }
     for number in [0, part.blocks.len() - 1] {
         let block = &part.blocks[number];
-        let last = block.len() - 1;
-        let inside = BLOCK_HEAD..last;
+        let last = block.len();
+        let inside = BLOCK_HEAD..last - TIME;
         let some = (0..rounds(20, 100))
             .map(|_| inside.start + random.next() as usize % inside.len().max(1));
         let words: Vec<usize> =
@@ -92,7 +92,8 @@ fn judge_copies(part: &FilterFile, copies: &mut Copies, random: &mut SplitMix) {
                 for follow in [FilterFile::with_sums, FilterFile::sealed] {
                     copies.judge_changed(part, |mut copy| {
                         copy.blocks[number][at] = other;
-                        follow(copy)
+                        // A checksum of a shard, or what has one.
+                        if at == word::SUM { copy.with_index_sum() } else { follow(copy) }
                     });
                 }
             }
@@ -105,7 +106,7 @@ fn judge_copies(part: &FilterFile, copies: &mut Copies, random: &mut SplitMix) {
             copy.blocks.remove(number);
             copy.sealed()
         });
-        if block.len() > BLOCK_HEAD + 1 {
+        if block.len() > BLOCK_HEAD + TIME {
             copies.judge_changed(part, |mut copy| {
                 copy.blocks[number].remove(BLOCK_HEAD);
                 copy.sealed()
@@ -116,11 +117,7 @@ fn judge_copies(part: &FilterFile, copies: &mut Copies, random: &mut SplitMix) {
         for other in others(part.end[at], random) {
             copies.judge_changed(part, |mut copy| {
                 copy.end[at] = other;
-                if at == end::SUMS {
-                    seal(&mut copy.end);
-                    return copy;
-                }
-                copy.with_sums()
+                copy.with_index_sum()
             });
         }
     }

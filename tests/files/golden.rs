@@ -16,15 +16,15 @@ use std::path::PathBuf;
 type Filter = ConcurrentCuckooFilter<StableHash>;
 
 const SEED: u64 = 0x0123_4567_89AB_CDEF;
-const FIXED: &str = "fixed-4.koel";
-const FIXED_WIDE: &str = "fixed-wide-4.koel";
-const GROWING: &str = "growing-4.koel";
-const GROWING_WIDE: &str = "growing-wide-4.koel";
-const SMALL: &str = "small-4.koel";
-const FORGETFUL: &str = "fixed-forgets-4.koel";
-const FORGETFUL_WIDE: &str = "fixed-wide-forgets-4.koel";
-const FORGETFUL_GROWING: &str = "growing-forgets-4.koel";
-const FORGETFUL_SMALL: &str = "small-forgets-4.koel";
+const FIXED: &str = "fixed-5.koel";
+const FIXED_WIDE: &str = "fixed-wide-5.koel";
+const GROWING: &str = "growing-5.koel";
+const GROWING_WIDE: &str = "growing-wide-5.koel";
+const SMALL: &str = "small-5.koel";
+const FORGETFUL: &str = "fixed-forgets-5.koel";
+const FORGETFUL_WIDE: &str = "fixed-wide-forgets-5.koel";
+const FORGETFUL_GROWING: &str = "growing-forgets-5.koel";
+const FORGETFUL_SMALL: &str = "small-forgets-5.koel";
 
 fn path(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name].iter().collect()

@@ -1,7 +1,7 @@
 //! Lookups in a file give the answers of the loaded filter, or an error.
 
 use crate::common::{LAYOUTS, SplitMix, layouts, prehashed, rounds, together};
-use crate::file::{END_WORDS, FilterFile, HEADER_WORDS, TIME, word};
+use crate::file::{ENTRY_WORDS, FilterFile, HEADER_WORDS, TIME, word};
 #[cfg(target_os = "linux")]
 use crate::process::{again, task};
 use koel::SnapshotErrorKind::{Damaged, Incomplete, NotAFile, NotASnapshot, NotFound, WrongHasher};
@@ -19,9 +19,7 @@ type Ask = fn(&Opened, &[Prehashed]) -> Result<(), SnapshotError>;
 #[cfg(target_os = "linux")]
 const MAPS: bool = cfg!(all(unix, target_pointer_width = "64"));
 
-/// The bytes before the first block, and after the last one.
 const HEADER: usize = 8 * HEADER_WORDS;
-const END: usize = 8 * END_WORDS;
 
 const HASH: StableHash = StableHash::with_seed(7);
 
@@ -60,7 +58,7 @@ fn agrees_opened(filter: &ConcurrentCuckooFilter<StableHash>, file: &Opened) {
         assert!(found.is_none_or(|found| found == filter.contains(&item)));
     }
     assert_eq!(file.info().stats.items, filter.len());
-    assert!(file.size_in_bytes() < 2_048 + 48 * file.info().stats.shards);
+    assert!(file.size_in_bytes() < 2_048 + 112 * file.info().stats.shards);
     let loaded = file.load().expect("the filter").stats();
     assert_eq!(loaded.items, filter.len());
     let (rate, now) = (file.info().stats.false_positive_rate, loaded.false_positive_rate);
@@ -101,18 +99,18 @@ fn a_lookup_reads_only_the_shard_that_it_needs() {
     let path = folder.path().join("filter");
     saved(&growing(rounds(30_000, 60_000), 1e-3), &path);
     let file = FilterFile::cut(&fs::read(&path).expect("the file"));
-    let block = 8 * file.blocks[0].len();
+    let shard = 8 * file.shard_words();
     let all: Vec<u64> = (0..rounds(1_000, 4_000u64)).map(|item| HASH.hash_one(item)).collect();
     let mut spared = 0;
     for spare in 0..file.blocks.len() {
         let mut bytes = file.bytes();
         for other in (0..file.blocks.len()).filter(|other| *other != spare) {
-            bytes[HEADER + other * block + block / 2] ^= 1;
+            bytes[file.shard_at(other) + shard / 2] ^= 1;
         }
         fs::write(&path, &bytes).expect("a file");
-        let file = SnapshotFile::open(&path).expect("what it is read from is whole");
+        let opened = SnapshotFile::open(&path).expect("what it is read from is whole");
         for hash in &all {
-            match file.contains(&Prehashed(*hash)) {
+            match opened.contains(&Prehashed(*hash)) {
                 Ok(found) => {
                     assert!(found);
                     spared += 1;
@@ -120,10 +118,8 @@ fn a_lookup_reads_only_the_shard_that_it_needs() {
                 Err(error) => {
                     assert_eq!(error.kind(), Damaged);
                     let at = error.offset().expect("an offset") as usize;
-                    assert!(
-                        at == HEADER + (at - HEADER) / block * block
-                            && at != HEADER + spare * block
-                    );
+                    let number = (at - HEADER) / shard;
+                    assert!(at == file.shard_at(number) && number != spare);
                 }
             }
         }
@@ -144,16 +140,12 @@ fn no_lookup_answers_from_a_damaged_file() {
         let right = SnapshotFile::open(&path).expect("a file");
         let right = right.contains_many(&prehashed(&hashes)).expect("answers");
         let cut = FilterFile::cut(&whole);
-        let (block, all) = (cut.blocks[0].len() * 8, whole.len());
-        // The words between the buckets of two blocks: the time and the checksum of one, and the head of the other.
-        let before = if cut.ticks() > 0 { 8 * (TIME + 1) } else { 8 };
-        let edges =
-            (0..HEADER).chain((HEADER..all - END).step_by(block).flat_map(|at| at..at + 24));
-        let edges =
-            edges.chain((HEADER + block..=all - END).step_by(block).flat_map(|at| at - before..at));
+        let all = whole.len();
+        let shards = 0..cut.blocks.len();
+        let edges = (0..HEADER).chain(shards.flat_map(|it| cut.shard_at(it)..cut.shard_at(it) + 8));
         let others: Vec<usize> = (0..50).map(|_| random.next() as usize % all).collect();
         for at in edges
-            .chain(all - END..all)
+            .chain(cut.index_at()..all)
             .chain(others)
             .step_by(rounds(if all > 1 << 20 { 11 } else { 3 }, 1))
         {
@@ -215,7 +207,8 @@ fn no_flipped_bit_of_a_time_makes_an_item_absent() {
     for filter in forgetful() {
         let whole = file_of(&filter);
         let all: Vec<u64> = (0..60_000).filter(|item| filter.contains(item)).collect();
-        let end = whole.len() - END - 8;
+        let cut = FilterFile::cut(&whole);
+        let end = cut.entry_at(cut.blocks.len() - 1) + 8 * ENTRY_WORDS;
         for bit in (0..8 * 8 * TIME).step_by(rounds(5, 1)) {
             let mut bytes = whole.clone();
             bytes[end - 8 * TIME + bit / 8] ^= 1 << (bit % 8);
@@ -271,7 +264,7 @@ fn file_of(filter: &ConcurrentCuckooFilter<StableHash>) -> Vec<u8> {
     bytes
 }
 
-/// The block has its own checksum, so only what was read when the file was opened can tell.
+/// Only the index can tell, which was read when the file was opened.
 #[test]
 fn a_shard_of_another_file_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -281,12 +274,13 @@ fn a_shard_of_another_file_is_refused() {
     assert_eq!(bytes.len(), others.len());
     fs::write(&path, &bytes).expect("a file");
     let opened = SnapshotFile::open(&path).expect("a file");
-    let mixed = [&bytes[..HEADER], &others[HEADER..bytes.len() - END], &bytes[bytes.len() - END..]]
-        .concat();
+    let index = FilterFile::cut(&bytes).index_at();
+    let mixed = [&bytes[..HEADER], &others[HEADER..index], &bytes[index..]].concat();
     fs::write(&path, mixed).expect("the same file with other contents");
-    assert_eq!(opened.contains(&1u64).expect_err("another block").kind(), Damaged);
-    let error = SnapshotFile::open(&path).expect_err("a block of another file");
-    assert_eq!(error.kind(), Damaged);
+    let again = SnapshotFile::open(&path).expect("an index that is whole");
+    for file in [opened.contains(&1u64), again.contains(&1u64)] {
+        assert_eq!(file.expect_err("another shard").kind(), Damaged);
+    }
     fs::write(&path, &bytes[..9_000]).expect("the same file, cut off");
     assert_eq!(opened.contains(&1u64).expect_err("a short file").kind(), Incomplete);
 }
@@ -316,15 +310,16 @@ fn a_shard_is_checked_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("filter");
     let bytes = file_of(&growing(3_000, 1e-3));
-    let block = 8 * FilterFile::cut(&bytes).blocks[0].len();
+    let cut = FilterFile::cut(&bytes);
     let mut other = bytes.clone();
-    (0..(bytes.len() - HEADER - END) / block).for_each(|it| other[HEADER + it * block + 16] ^= 1);
+    (0..cut.blocks.len()).for_each(|it| other[cut.shard_at(it) + 16] ^= 1);
     fs::write(&path, &bytes).expect("a file");
     let file = Opened::open(&path).expect("a file");
     assert!(file.contains(&7u64).expect("an answer"));
     fs::write(&path, &other).expect("the same file with other contents");
     assert!(file.contains(&7u64).expect("an answer"));
-    assert_eq!(Opened::open(&path).expect_err("other contents").kind(), Damaged);
+    let again = Opened::open(&path).expect("an index that is whole");
+    assert_eq!(again.contains(&7u64).expect_err("other contents").kind(), Damaged);
 }
 
 /// What is said of `cp` and of a shell's `>`.

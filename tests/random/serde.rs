@@ -44,7 +44,7 @@ fn what_is_not_a_filter_is_an_error() {
         |text: &str| serde_json::from_str::<Filter>(text).map(|_| ()).unwrap_err().to_string();
     assert!(error("17").contains("expected the bytes of a saved filter"), "{}", error("17"));
     assert!(error("[1, 2, 300]").contains("u8"), "{}", error("[1, 2, 300]"));
-    for (at, what) in [(0, "magic"), (90, "header"), (400, "block")] {
+    for (at, what) in [(0, "magic"), (90, "header"), (400, "shard")] {
         bytes[at] ^= 4;
         let deserializer: BytesDeserializer<Error> = bytes[..].into_deserializer();
         let error = Filter::deserialize(deserializer).map(|_| ()).unwrap_err();

@@ -133,14 +133,12 @@ fn claiming(capacity: u64) -> Vec<u8> {
     filter.expect("a filter").write_to(&mut bytes).expect("memory");
     let sum_of = |bytes: &[u8]| StableHash::with_seed(0).hash_bytes(bytes).to_le_bytes();
     bytes[56..64].copy_from_slice(&capacity.to_le_bytes());
-    let sum = sum_of(&bytes[..184]);
-    bytes[184..192].copy_from_slice(&sum);
-    // The end has the sum of that sum, and of the depth, the items and the sum of the only block.
-    let end = bytes.len() - 64;
-    let sums = sum_of(&[&sum, &bytes[200..216], &bytes[end - 8..end]].concat());
-    bytes[end + 48..end + 56].copy_from_slice(&sums);
-    let sum = sum_of(&bytes[end..end + 56]);
-    bytes[end + 56..].copy_from_slice(&sum);
+    let sum = sum_of(&bytes[..248]);
+    bytes[248..256].copy_from_slice(&sum);
+    // The end has the sum of that sum, of the mark, of the entry of the only shard, and of the rest of the end.
+    let end = bytes.len() - 8;
+    let sum = sum_of(&[&sum, &bytes[end - 8 * (1 + 6 + 2)..end]].concat());
+    bytes[end..].copy_from_slice(&sum);
     bytes
 }
 

@@ -36,7 +36,7 @@ fn in_order<K: Kind>() {
     let order = [locked, permitted, synced, renamed, folder_synced];
     assert!(order.is_sorted(), "{calls:#?}");
     let writes: Vec<usize> = (0..calls.len()).filter(|place| calls[*place].is("write")).collect();
-    assert!(writes.len() >= 4, "a header, two blocks and an end, or more: {calls:#?}");
+    assert!(writes.len() >= 4, "a header, two shards and an index, or more: {calls:#?}");
     for place in writes {
         assert!(locked < place && place < permitted, "{calls:#?}");
         assert!(calls[place].text.contains(&beside), "a write to another file: {calls:#?}");

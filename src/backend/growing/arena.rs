@@ -96,13 +96,6 @@ impl Arena {
         }
     }
 
-    /// Makes tables for a filter that began with this geometry. The first table has `shards` shards, none of
-    /// which is in use.
-    pub(crate) fn for_shards(geometry: &Geometry, shards: usize) -> Result<Self, usize> {
-        let first = Table::new(geometry.with_shards(shards))?;
-        Self::restore(geometry.shards(), first, 0)
-    }
-
     /// Returns the size in bytes of a table, including its sites and overhead.
     pub(crate) fn bytes(geometry: &Geometry) -> usize {
         OVERHEAD + Table::bytes(geometry) + Site::bytes(geometry)

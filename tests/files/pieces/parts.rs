@@ -77,20 +77,20 @@ fn refused(bytes: &[u8]) -> (u64, Option<SnapshotErrorKind>) {
 #[test]
 fn no_more_is_read_of_what_is_no_piece_than_is_needed_to_know() {
     let right = FilterFile::cut(pieces_of(&split(), 100_000).remove(0).as_bytes());
-    let (header, block) = (8 * HEADER_WORDS as u64, 8 * right.blocks[0].len() as u64);
+    let (header, shard) = (8 * HEADER_WORDS as u64, 8 * right.shard_words() as u64);
     assert_eq!(refused(&right.bytes()), (right.bytes().len() as u64, None));
     assert_eq!(refused(b"lines of text\n"), (header, Some(NotASnapshot)));
     let mut other = right.clone();
     other.header[word::CAPACITY] ^= 1;
     assert_eq!(refused(&other.bytes()), (header, Some(Damaged)));
+    // A lane without a 1 in its suffix.
     let mut other = right.clone();
-    other.blocks[0][100] ^= 1;
-    assert_eq!(refused(&other.bytes()), (header + block, Some(Damaged)));
-    // What follows the blocks is neither another one nor the end.
+    other.blocks[0][100] = 1 << 63;
+    assert_eq!(refused(&other.bytes()), (header + shard, Some(Damaged)));
+    // What only the index tells is read with it.
     let mut other = right.clone();
-    other.end[0] ^= 1;
-    let blocks = right.blocks.len() as u64 * block;
-    assert_eq!(refused(&other.bytes()), (header + blocks + 8, Some(Damaged)));
+    other.blocks[0][100] = 0;
+    assert_eq!(refused(&other.bytes()), (right.bytes().len() as u64, Some(Damaged)));
 }
 
 #[test]

@@ -74,8 +74,8 @@ fn a_state_of_a_later_version_is_refused_as_that() {
     place.koel_on("add seen.koel", b"a\n");
     let mut state = place.read("seen.koel");
     state[8] = 9;
-    let sum = StableHash::with_seed(0).hash_bytes(&state[..200]);
-    state[200..208].copy_from_slice(&sum.to_le_bytes());
+    let sum = StableHash::with_seed(0).hash_bytes(&state[..248]);
+    state[248..256].copy_from_slice(&sum.to_le_bytes());
     place.write("later.koel", state);
     assert_refused(&place, "later.koel", "version", ALL);
 }

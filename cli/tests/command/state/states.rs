@@ -160,14 +160,15 @@ fn counting_or_writing_what_is_repeated_leaves_a_state_as_it_is() {
     place.row("dedup --state seen.koel", "b\nc\n", 0, "c\n", "");
 }
 
-/// The bytes of a shard in the file: its buckets have two words.
-const BLOCK: usize = 8 * (2 * 8_192 + 4);
+/// The bytes of the header, and of a shard: its buckets have two words.
+const HEADER: usize = 256;
+const SHARD: usize = 8 * 2 * 8_192;
 
 /// A state that is not loaded at once.
 fn place_with_a_large_state() -> Place {
     let place = Place::new();
     place.ok("add --rate 1e-7 large.koel", numbered(0..600_000));
-    assert!(place.read("large.koel").len() > 16 * BLOCK);
+    assert!(place.read("large.koel").len() > 16 * SHARD);
     place
 }
 
@@ -188,10 +189,10 @@ fn few_lines_and_many_have_the_same_answers() {
 fn damage_is_told_where_an_answer_would_depend_on_it() {
     let place = place_with_a_large_state();
     let whole = place.read("large.koel");
-    let (block, count) = (BLOCK, (whole.len() - 264) / BLOCK);
+    let count = (whole.len() - HEADER) / SHARD;
     let mut damaged = whole.clone();
     for number in (0..count).filter(|number| number % 2 == 0) {
-        damaged[208 + number * block + block / 2] ^= 1;
+        damaged[HEADER + number * SHARD + SHARD / 2] ^= 1;
     }
     place.write("damaged.koel", damaged);
     let (mut answered, mut refused) = (0, 0);

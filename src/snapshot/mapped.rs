@@ -31,7 +31,7 @@ use std::sync::atomic;
 
 /// A filter in its file, to be read without loading it. Many processes share one copy: the system's cache of the file.
 ///
-/// Opening a file reads its beginning, its index and its end, so a file of a gigabyte is open within a millisecond. It
+/// Opening a file reads its beginning, its index and its end, so a file of a gigabyte is open within milliseconds. It
 /// takes some 100 bytes of memory for each shard, which has 64 KiB or more. The first lookup that leads to a shard reads
 /// and checks all of it. Later ones read two words, which are mapped into memory. All threads may use it at once, and the
 /// filter may be of either kind. (Where the system does not map a file, as on other systems than Unix of 64 bits, opening

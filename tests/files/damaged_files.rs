@@ -561,6 +561,11 @@ fn blocks_belong_to_one_file(filter: &Filter) {
             refused(&mixed, Damaged);
         }
     }
+    // Fewer shards than there are, as a header of a fixed filter may say.
+    let mut fewer = first.clone();
+    fewer.header[word::SHARDS] = 1;
+    let fewer = fewer.with_sums().bytes();
+    assert!(read(&fewer).is_err() && load(&fewer).is_err());
     let mut mixed = first.clone();
     mixed.header[word::CAPACITY] += 1;
     mixed.header = mixed.clone().sealed().header;

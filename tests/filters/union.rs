@@ -218,7 +218,8 @@ fn entries_that_have_lost_their_bits_go_wherever_their_items_may_be() {
     for (one, other) in [(&large, &small), (&small, &large)] {
         let before = (one.len(), other.len());
         let added = one.union(other).expect("memory");
-        assert_eq!((one.len(), other.len()), (before.0 + added, before.1));
+        // An entry, or a split that it takes, may have taken the last bit of an item that was counted.
+        assert!(one.len() <= before.0 + added && other.len() == before.1);
         assert!(both.iter().all(|item| one.contains(&Prehashed(*item))));
         assert_eq!(one.union(other), Ok(0));
         // No more can be removed than was counted.

@@ -88,7 +88,7 @@ fn no_error_speaks_of_another_language() {
             ("window", "1000 SEED 1 FORGETAFTER 60"),
         ] {
             client.ask(&format!("CF.RESERVE {key} {options}")).ok();
-            client.insert(key, 0..8_000);
+            client.insert(key, 0..12_000);
         }
         let mut errors = Vec::new();
         for line in [

@@ -652,7 +652,9 @@ fn whatever_the_lanes(file: &FilterFile) {
         [&mut || random.next(), &mut || 1, &mut || u64::MAX, &mut || 0];
     for lane in kinds {
         let crammed = crammed(file, lane);
-        use_it(read(&crammed.bytes()).expect("a filter"), true);
+        let filter = read(&crammed.bytes()).expect("a filter");
+        assert_eq!(filter.len() as i64, crammed.items());
+        use_it(filter, true);
     }
 }
 

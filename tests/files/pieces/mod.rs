@@ -272,11 +272,12 @@ fn nothing_is_lost_from_pieces_between_bursts() {
         }
         let again = loader.finish().expect("a whole filter");
         for filter in [&again, &filter] {
-            assert!(filter.len() <= 100);
+            let counted = filter.len();
+            assert!(counted == 100 || growth == 1.0 && counted < 100, "{counted}");
             filter.shrink();
             assert!(stay.iter().all(|hash| filter.contains(&Prehashed(*hash))));
-            stay.iter().for_each(|hash| _ = filter.remove(&Prehashed(*hash)));
-            assert_eq!(filter.len(), 0);
+            let removed = stay.iter().filter(|hash| filter.remove(&Prehashed(**hash)));
+            assert_eq!((removed.count(), filter.len()), (counted, 0));
         }
     }
 }

@@ -19,11 +19,6 @@
 //! * [`join`](mod@crate::guide::join): and while two shards are joined
 //! * [`format`](mod@crate::guide::format): a saved filter, byte by byte, as a file or in pieces
 
-#[cfg(doc)]
-pub use crate::backend::growing::{join, split};
-#[cfg(doc)]
-pub use crate::snapshot::format;
-
 #[doc = include_str!("rates.md")]
 pub mod rates {}
 
@@ -50,3 +45,12 @@ pub mod kick {}
 
 #[doc = include_str!("sweep.md")]
 pub mod sweep {}
+
+#[doc = include_str!("split.md")]
+pub mod split {}
+
+#[doc = include_str!("join.md")]
+pub mod join {}
+
+#[doc = include_str!("format.md")]
+pub mod format {}

@@ -11,8 +11,7 @@
 //! * [`error`] has the error of all of these.
 
 pub(crate) mod error;
-#[allow(unreachable_pub, reason = "a page of the guide")]
-pub mod format;
+pub(crate) mod format;
 pub(crate) mod header;
 pub(crate) mod index;
 pub(crate) mod journals;

@@ -134,7 +134,7 @@ impl Incoming<'_> {
     ///
     /// The stripes take turns, so that they fill up evenly. Otherwise one would be full before the others
     /// have any entries, and the shard would seem to have met a
-    /// [crowd](crate::backend::growing::split).
+    /// [crowd](crate::guide::split).
     #[inline]
     fn bucket(&self, after: usize) -> Bucket {
         let stripes = self.end() / STRIPE_BUCKETS as usize;

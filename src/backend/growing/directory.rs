@@ -16,7 +16,7 @@
 //!
 //! A lookup keeps the entry that it read as a [`SeenEntry`], which is valid for as long as the entry is
 //! unchanged. Splits and joins store entries while the versions of all stripes of the shards are
-//! odd; [`split`](mod@crate::backend::growing::split) and [`join`](mod@crate::backend::growing::join) explain why
+//! odd; [`split`](mod@crate::guide::split) and [`join`](mod@crate::guide::join) explain why
 //! lookups stay right.
 
 use crate::backend::growing::arena::Arena;

@@ -1,11 +1,11 @@
 //! A filter that grows: shards of equal size, which are split when they are full.
 //!
-//! When an item finds no room in its shard, the shard is [split](mod@split): half of its items move to a new shard of
+//! When an item finds no room in its shard, the shard is [split](mod@crate::guide::split): half of its items move to a new shard of
 //! the same size, and the [directory] gets an entry for each half. The anchor of an item's fingerprint, which never
 //! changes, leads from either of its buckets to the other, so each item keeps the number of its bucket, in the old shard
 //! or in the new one. No item is hashed again, and the halves always have room for the items.
 //! [`shrinking`](crate::layout::shrinking) describes what the fingerprints lose. Two halves that together fit well into
-//! one shard are [joined](mod@join) again.
+//! one shard are [joined](mod@crate::guide::join) again.
 //!
 //! # The path to a shard
 //!
@@ -28,12 +28,10 @@
 
 pub(crate) mod arena;
 pub(crate) mod directory;
-#[allow(unreachable_pub, reason = "a page of the guide")]
-pub mod join;
+pub(crate) mod join;
 pub(crate) mod lease;
 pub(crate) mod site;
-#[allow(unreachable_pub, reason = "a page of the guide")]
-pub mod split;
+pub(crate) mod split;
 
 use crate::backend::growing::arena::Arena;
 use crate::backend::growing::directory::{Directory, SeenEntry, ShardsOfDepth};

@@ -31,7 +31,7 @@ impl std::fmt::Display for Failure {
 }
 
 /// How a run ends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum End {
     /// The input has ended, and every chunk has been written.
     Reached,
@@ -41,6 +41,24 @@ pub enum End {
     /// The reader of the output has closed it.
     BrokenPipe,
     Failed(Failure),
+}
+
+impl End {
+    /// Whether the run came to its end undisturbed.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, End::Reached | End::Enough)
+    }
+
+    /// Whether this is how a run ends that also has the other reason to end.
+    pub fn overtakes(&self, other: &End) -> bool {
+        let rank = |end: &End| match end {
+            End::Reached => 0,
+            End::Signal(_) => 1,
+            End::Enough => 2,
+            End::BrokenPipe | End::Failed(_) => 3,
+        };
+        rank(self) > rank(other)
+    }
 }
 
 impl From<Failure> for End {

@@ -117,8 +117,9 @@ impl Settled {
         for_each_chunk(self.repeated, rules, |first, chunk| {
             let is_mistaken = |number| numbers.next_if_eq(&number).is_some();
             let numbers = first..first + chunk.lines() as u64;
-            let answers: Vec<bool> = numbers.map(is_mistaken).collect();
-            chunk.sort_out(&answers, mistaken, false);
+            chunk.answers.clear();
+            chunk.answers.extend(numbers.map(is_mistaken));
+            chunk.sort_out(mistaken, false);
             if chunk.selected.is_empty() { Ok(()) } else { act(&chunk.selected) }
         })
     }

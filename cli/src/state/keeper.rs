@@ -5,13 +5,14 @@ use crate::arguments::common::{Making, Waiting};
 use crate::failure::{Failure, without_numbers};
 use crate::paths::is_folder;
 use crate::state::comparison::LineHash;
-use crate::state::seen::{Seen, ahead, window_of};
-use koel::disk::Claim;
-use koel::files::replace_state;
-use koel::{Piece, Prehashed, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo, Stats};
-use std::cell::Cell;
+use crate::state::seen::{Seen, ahead, check_window};
+use koel::disk::{Claim, DiskError, Replacement};
+use koel::{
+    Piece, Prehashed, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo, Stats,
+    UnreadChanges,
+};
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -52,13 +53,14 @@ impl Keeper {
     /// Loads the state, or creates it if it does not exist. Also returns what the options ask for in
     /// vain.
     pub fn load_or_make(&mut self, making: &Making) -> Result<(Seen, Option<String>), Failure> {
-        let loaded = load_if_there(&self.path, making, |path: &Path| Seen::load(path))?;
-        if !self.path.exists() {
-            // A state that cannot be saved is reported before any line is written.
-            self.save(&loaded.0)?;
-            self.is_new = true;
+        if let Some(seen) = find(&self.path, |path| Seen::load(path))? {
+            return accepted(seen, &self.path, making);
         }
-        Ok(loaded)
+        let seen = making.build(0)?;
+        // A state that cannot be saved is reported before any line is written.
+        self.save(&seen)?;
+        self.is_new = true;
+        Ok((seen, None))
     }
 
     /// Removes the state again if this process has created it, because the run cannot begin.
@@ -82,35 +84,74 @@ impl Keeper {
     pub fn save_beside(
         &self,
         seen: &Seen,
-        mut goes_on: impl FnMut() -> bool,
+        goes_on: impl Fn() -> bool,
         last: impl FnOnce() -> Result<(), NotSaved>,
     ) -> Result<(usize, bool), NotSaved> {
-        let why = Cell::new(None);
-        let stop = |not_saved| {
-            why.set(Some(not_saved));
-            io::Error::other("the save has ended")
+        let failed = |error| NotSaved::Failed(cannot_use(&self.path, &error));
+        let mut file = Replacement::begin(&self.path).map_err(|error| failed(error.into()))?;
+        let copy = seen.write_to(Interruptible { file: &mut file, goes_on: &goes_on });
+        let items = match copy {
+            Err(_) if !goes_on() => return Err(NotSaved::GivenUp),
+            copy => copy.map_err(failed)?.items,
         };
-        let ask = || if goes_on() { Ok(()) } else { Err(stop(NotSaved::GivenUp)) };
-        let replaced = replace_state(seen, &self.path, ask, || last().map_err(stop));
-        match (replaced, why.take()) {
-            (Ok(report), _) => Ok((report.items, true)),
-            (Err(error), _) if error.is_in_place() => Ok((seen.len(), false)),
-            (Err(_), Some(not_saved)) => Err(not_saved),
-            (Err(error), None) => Err(NotSaved::Failed(cannot_use(&self.path, &error))),
+        last()?;
+        // As a save does: another program may have opened the state without regard to the claim.
+        if UnreadChanges::beside(&self.path).map_err(failed)?.bytes > 0 {
+            let what = format!("{}: {BEGUN}", self.path.display());
+            return Err(NotSaved::Failed(Failure::new(what)));
+        }
+        match file.finish() {
+            Err(error) if !error.is_in_place() => Err(failed(error.into())),
+            finished => Ok((items, finished.is_ok())),
         }
     }
+}
+
+/// A file that is written as long as a run goes on.
+struct Interruptible<'a, F> {
+    file: &'a mut Replacement,
+    goes_on: F,
+}
+
+impl<F: Fn() -> bool> Write for Interruptible<'_, F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !(self.goes_on)() {
+            return Err(io::Error::other("the run is to end"));
+        }
+        self.file.write_all(bytes).map_err(DiskError::into_io_error)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Loads a state, if it is there and this command can change it.
+fn find(
+    path: &Path,
+    load: impl FnOnce(&Path) -> Result<Seen, SnapshotError>,
+) -> Result<Option<Seen>, Failure> {
+    check_path(path)?;
+    check_grows(path)?;
+    let seen = match load(path) {
+        Err(error) if error.kind() == SnapshotErrorKind::NotFound => return Ok(None),
+        loaded => loaded.map_err(|error| cannot_use(path, &error))?,
+    };
+    check_window(&seen, path)?;
+    Ok(Some(seen))
 }
 
 /// Loads a state that has to be there, or the chunks of one.
 pub fn load(path: &Path) -> Result<Seen, Failure> {
     check_path(path)?;
-    check_grows(path)?;
-    let seen = match begins_with_piece(path) {
-        true => assembled(path)?,
-        false => Seen::load(path).map_err(|error| cannot_use(path, &error))?,
-    };
-    window_of(&seen, path)?;
-    Ok(seen)
+    if begins_with_piece(path) {
+        let seen = assembled(path)?;
+        check_window(&seen, path)?;
+        return Ok(seen);
+    }
+    let no_state = || Failure::new(format!("{}: {NO_STATE}", path.display()));
+    find(path, |path| Seen::load(path))?.ok_or_else(no_state)
 }
 
 fn begins_with_piece(path: &Path) -> bool {
@@ -149,33 +190,20 @@ fn assembled(path: &Path) -> Result<Seen, Failure> {
 /// Loads a state that is only read, without claiming it, and without newer changes that are beside it. If it does not
 /// exist, builds an empty filter. Also returns what should be known about that.
 pub fn load_to_read(path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
-    check_path(path)?;
-    let load = |path: &Path| SnapshotFile::open_hashed_by(path)?.load();
-    let (seen, note) = load_if_there(path, making, load)?;
-    let missing = || Some(format!("{}: {NO_STATE} (this run does without)", path.display()));
-    let note = if path.exists() { note } else { missing() };
-    Ok((seen, note))
+    match find(path, |path| SnapshotFile::open_hashed_by(path)?.load())? {
+        Some(seen) => accepted(seen, path, making),
+        None => {
+            let note = format!("{}: {NO_STATE} (this run does without)", path.display());
+            Ok((making.build(0)?, Some(note)))
+        }
+    }
 }
 
-/// Loads a state. If it does not exist, builds an empty filter. Also returns what the options ask for in
-/// vain.
-fn load_if_there(
-    path: &Path,
-    making: &Making,
-    load: impl FnOnce(&Path) -> Result<Seen, SnapshotError>,
-) -> Result<(Seen, Option<String>), Failure> {
-    check_grows(path)?;
-    match load(path) {
-        Ok(seen) => {
-            let notes = making.ignored(&seen).into_iter().chain(ahead(&seen));
-            let notes: Vec<String> = notes.collect();
-            let note =
-                (!notes.is_empty()).then(|| format!("{}: {}", path.display(), notes.join("; ")));
-            Ok((making.accept(seen, path)?, note))
-        }
-        Err(error) if error.kind() == SnapshotErrorKind::NotFound => Ok((making.build(0)?, None)),
-        Err(error) => Err(cannot_use(path, &error)),
-    }
+/// Checks that a state is what the options ask for. Also returns what they ask for in vain.
+fn accepted(seen: Seen, path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
+    let notes: Vec<String> = making.ignored(&seen).into_iter().chain(ahead(&seen)).collect();
+    let note = (!notes.is_empty()).then(|| format!("{}: {}", path.display(), notes.join("; ")));
+    Ok((making.accept(seen, path)?, note))
 }
 
 /// A state of no more shards, about a megabyte, is checked at once.
@@ -243,6 +271,9 @@ impl Lookups {
     }
 }
 
+/// What is said of a state that another program has opened after this one has taken in all changes.
+const BEGUN: &str = "newer changes are in a journal that another program has begun; try again";
+
 /// What to do about a state that is not there.
 pub const NO_STATE: &str = "no such state; koel add or koel dedup --state creates one";
 
@@ -280,7 +311,10 @@ pub fn check_grows(path: &Path) -> Result<(), Failure> {
 pub fn cannot_use(path: &Path, error: &SnapshotError) -> Failure {
     let is_empty = path.metadata().is_ok_and(|file| file.len() == 0);
     let path = path.display();
-    let text = without_numbers(error);
+    let text = match error.path() {
+        Some(_) => without_numbers(error),
+        None => format!("{path}: {}", without_numbers(error)),
+    };
     Failure::new(match error.kind() {
         SnapshotErrorKind::NotFound => format!("{path}: {NO_STATE}"),
         SnapshotErrorKind::NotAFile => {
@@ -290,12 +324,7 @@ pub fn cannot_use(path: &Path, error: &SnapshotError) -> Failure {
             "{path}: it was not saved by this command, and its items were hashed in another way than \
              lines are; use a state saved by dedup or add"
         ),
-        // Another program has begun it just now.
-        SnapshotErrorKind::HasJournal => {
-            format!(
-                "{path}: newer changes are in a journal that another program has begun; try again"
-            )
-        }
+        SnapshotErrorKind::HasJournal => format!("{path}: {BEGUN}"),
         SnapshotErrorKind::NotASnapshot if is_empty => {
             format!("{path}: it is empty; remove it, and dedup makes one")
         }

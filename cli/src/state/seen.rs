@@ -92,7 +92,7 @@ impl Making {
     /// Checks that an existing state is what these options ask for, and sets its memory limit.
     pub fn accept(&self, seen: Seen, path: &Path) -> Result<Seen, Failure> {
         let (is, asked) = (seen.hasher().comparison(), self.comparison());
-        let window = window_of(&seen, path)?;
+        let window = seen.window();
         let Forgetting { forget_after, refresh } = self.forgetting;
         let period = forget_after.map(Window::of_seconds);
         let rate = seen.false_positive_rate_at_capacity();
@@ -164,16 +164,16 @@ pub fn limit_memory(seen: &Seen, max_memory: Option<u64>, path: &Path) -> Result
     Ok(())
 }
 
-/// Returns for how long a state remembers lines, if not for ever, or an error if this command cannot know.
-pub fn window_of(seen: &Seen, path: &Path) -> Result<Option<Window>, Failure> {
-    let Some(ticks) = seen.remembers() else { return Ok(None) };
-    seen.window().map(Some).ok_or_else(|| {
-        Failure::new(format!(
+/// Checks that this command can know for how long a state remembers lines.
+pub fn check_window(seen: &Seen, path: &Path) -> Result<(), Failure> {
+    match (seen.remembers(), seen.window()) {
+        (Some(ticks), None) => Err(Failure::new(format!(
             "{}: it remembers items for {ticks} ticks, which another program counts, so this command does not \
              know when to forget a line; koel query and koel info can read it",
             path.display()
-        ))
-    })
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Says by how much the time of a filter is ahead of the system's clock, if it is.

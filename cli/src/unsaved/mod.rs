@@ -9,10 +9,9 @@ pub mod output;
 use crate::arguments::common::Waiting;
 use crate::failure::{Failure, without_numbers};
 use crate::state::comparison::{Comparison, LineHash};
-use crate::state::keeper::{Keeper, check_grows};
+use crate::state::keeper::{Keeper, cannot_use, check_grows};
 use indicatif::{BinaryBytes, HumanCount};
-use koel::files::{Unread, has_changes, journals_of};
-use koel::{ConcurrentCuckooFilter, DurableFilter};
+use koel::{ConcurrentCuckooFilter, DurableFilter, UnreadChanges};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,25 +19,26 @@ use std::path::{Path, PathBuf};
 /// should know about that.
 pub fn claim(path: &Path, waiting: &Waiting) -> Result<(Keeper, Option<String>), Failure> {
     let mut keeper = Keeper::claim(path, waiting)?;
-    let cannot = |error| Failure::about(path, &error);
     let mut lost = None;
-    let journals = journals_of(&keeper.real_path()).map_err(cannot)?;
-    if !journals.is_empty() {
-        // The library claims the state, too, so another program may come between.
+    if let Some(journal) = unread(&keeper.real_path())?.journal {
+        if !path.exists() {
+            return Err(Failure::new(format!(
+                "{} has changes of a state that is gone; restore that state, or remove this file, and the changes \
+                 with it",
+                journal.display()
+            )));
+        }
+        // The library claims the state, too. If another program comes between, its changes keep this one from loading.
         drop(keeper);
-        match path.exists() {
-            true => lost = take_in_journals(path)?,
-            false => journals.iter().try_for_each(|journal| remove(journal))?,
-        }
+        lost = take_in_journals(path)?;
         keeper = Keeper::claim(path, waiting)?;
-        if let Some(journal) = journals_of(&keeper.real_path()).map_err(cannot)?.first() {
-            let lost = lost.map_or(String::new(), |lost| format!("; {lost}"));
-            let what = "another program has begun this journal; try again";
-            return Err(Failure::new(format!("{}: {what}{lost}", journal.display())));
-        }
     }
     let notes: Vec<String> = lost.into_iter().chain(output::take_in(&keeper)?).collect();
     Ok((keeper, (!notes.is_empty()).then(|| notes.join("; "))))
+}
+
+fn unread(path: &Path) -> Result<UnreadChanges, Failure> {
+    UnreadChanges::beside(path).map_err(|error| cannot_use(path, &error))
 }
 
 /// Opens the state as the other program would. Returns a warning if changes are lost.
@@ -59,25 +59,13 @@ fn take_in_journals(path: &Path) -> Result<Option<String>, Failure> {
     Ok(lost.map(|lost| format!("{}: {lost}", path.display())))
 }
 
-/// Removes a journal of a state that is gone, unless it has changes.
-fn remove(journal: &Path) -> Result<(), Failure> {
-    let has_changes = has_changes(journal).map_err(|error| Failure::about(journal, &error))?;
-    if has_changes == Some(true) {
-        return Err(Failure::new(format!(
-            "{} has changes of a state that is gone; restore that state, or remove this file, and the changes with it",
-            journal.display()
-        )));
-    }
-    fs::remove_file(journal).map_err(|error| Failure::about(journal, &error))
-}
-
 /// Returns the file with the changes that a state does not have yet, and the number of their bytes.
 pub fn waiting(path: &Path) -> Option<(PathBuf, u64)> {
     // Opening a pipe would wait for another process.
     let real = fs::canonicalize(path).ok().filter(|real| real.is_file())?;
     let in_journals = || {
-        let Unread { journal, bytes } = Unread::beside(&real).ok()?;
-        Some((path.with_file_name(journal?.file_name()?), bytes))
+        let unread = unread(&real).ok()?;
+        Some((path.with_file_name(unread.journal?.file_name()?), unread.bytes))
     };
     in_journals().or_else(|| output::waiting(&real))
 }

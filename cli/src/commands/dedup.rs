@@ -12,9 +12,8 @@ use crate::lines::replacement::Replacement;
 use crate::lines::rules::Field;
 use crate::lines::streams::{check_output, is_standard_output};
 use crate::run::plan::{Plan, Verb};
-use crate::run::shared::Operation;
 use crate::run::{self, Outcome};
-use crate::state::keeper::{Keeper, Lookups, load, load_to_read};
+use crate::state::keeper::{Filter, Keeper, load, load_to_read};
 use crate::unsaved;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,16 +60,16 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         output: Some(output.clone()),
         ..plan
     };
-    run(plan, Operation::Add(seen), keeper, notes)
+    run(plan, Filter::Loaded(seen), keeper, notes)
 }
 
 pub fn query(options: &Query) -> Result<Ending, Failure> {
     let Query { state, files, input, output, .. } = options;
     let plan = Plan::new(Verb::Query, files, input, Some(state), &output.reporting)?;
     let note = unsaved::note(state);
-    let operation = Operation::Find(Box::new(Lookups::open(state)?));
+    let filter = Filter::open(state)?;
     let plan = Plan { select: !options.invert, output: Some(output.clone()), ..plan };
-    run(plan, operation, None, note)
+    run(plan, filter, None, note)
 }
 
 pub fn add(options: &Add) -> Result<Ending, Failure> {
@@ -79,20 +78,20 @@ pub fn add(options: &Add) -> Result<Ending, Failure> {
     let (mut keeper, taken_in) = unsaved::claim(state, &options.waiting)?;
     let (seen, ignored) = keeper.load_or_make(making)?;
     let plan = Plan { making: Some(making.clone()), ..plan };
-    run(plan, Operation::Add(seen), Some(keeper), taken_in.into_iter().chain(ignored))
+    run(plan, Filter::Loaded(seen), Some(keeper), taken_in.into_iter().chain(ignored))
 }
 
 pub fn forget(options: &Forget) -> Result<Ending, Failure> {
     let Forget { state, files, input, reporting, .. } = options;
     let plan = Plan::new(Verb::Forget, files, input, Some(state), reporting)?;
     let (keeper, taken_in) = unsaved::claim(state, &options.waiting)?;
-    run(plan, Operation::Remove(load(state)?), Some(keeper), taken_in)
+    run(plan, Filter::Loaded(load(state)?), Some(keeper), taken_in)
 }
 
 /// Runs a plan to its summary. The notes are what the user should know beforehand.
 fn run(
     mut plan: Plan,
-    operation: Operation,
+    filter: Filter,
     keeper: Option<Keeper>,
     notes: impl IntoIterator<Item = String>,
 ) -> Result<Ending, Failure> {
@@ -125,7 +124,7 @@ fn run(
     plan.select |= plan.is_lossless;
     let plan = Arc::new(plan);
     // The filter goes before the second pass takes memory.
-    let (mut outcome, watch) = run::run(&plan, operation, keeper)?;
+    let (mut outcome, watch) = run::run(&plan, filter, keeper)?;
     if outcome.end.is_whole() {
         if plan.is_lossless {
             let unfinished = replacement.as_ref().and_then(Replacement::unfinished);

@@ -4,9 +4,9 @@ use crate::failure::{End, Failure};
 use crate::lines::chunk::Counts;
 use crate::lines::output::Sink;
 use crate::run::monitor::LONG;
-use crate::run::plan::Plan;
+use crate::run::plan::{Plan, Verb};
 use crate::run::screen::lines;
-use crate::run::shared::{Operation, Shared, locked};
+use crate::run::shared::{Shared, locked};
 use crate::run::tally::Changes;
 use crate::state::keeper::{Keeper, NotSaved};
 use crate::state::seen::Seen;
@@ -69,11 +69,13 @@ impl Coordinator<'_> {
 
     /// Saves the state while lines go on. Gives up if the run is to end first.
     fn checkpoint(&mut self) {
-        let Shared { plan, operation, monitor, turns, noting, .. } = self.shared;
+        let Shared { plan, monitor, turns, noting, .. } = self.shared;
         // What is counted is written, and the filter has all of it.
         let changes = self.changes();
         let written = noting.as_ref().map(Noting::written);
-        let (Some(seen), Some(keeping)) = (operation.changes(), &mut self.keeping) else { return };
+        let (Some(seen), Some(keeping)) = (self.shared.changes(), &mut self.keeping) else {
+            return;
+        };
         if keeping.saved == changes {
             return keeping.postpone(Duration::ZERO);
         }
@@ -123,28 +125,25 @@ impl Coordinator<'_> {
 
     /// Says what becomes of the lines that were processed since the last save, after one that failed.
     fn in_vain(&self, saved: u64) -> String {
-        let Shared { plan, operation, noting, .. } = self.shared;
+        let Shared { plan, noting, .. } = self.shared;
         let number = self.changes().lines.saturating_sub(saved);
-        let what = match (operation, noting.as_ref().and_then(Noting::output)) {
-            _ if number == 0 => return String::new(),
-            (_, Some(output)) => {
-                return format!(
-                    "; the next run takes in the new lines that {} has",
-                    output.display()
-                );
-            }
-            (Operation::Add(_), _) if plan.writes() => {
-                "saved as seen, so the next run writes them again"
-            }
-            (Operation::Add(_), _) => "added",
-            _ => "forgotten",
+        if number == 0 {
+            return String::new();
+        }
+        if let Some(output) = noting.as_ref().and_then(Noting::output) {
+            let output = output.display();
+            return format!("; the next run takes in the new lines that {output} has");
+        }
+        let what = match plan.verb {
+            Verb::Dedup => "saved as seen, so the next run writes them again",
+            verb => verb.done(),
         };
         format!("; {} could not be {what}", lines(number))
     }
 
     /// Removes from the filter what was not written, and saves the state.
     pub fn finish(&mut self, end: End) -> End {
-        let Shared { plan, operation, monitor, turns, tally, noting, .. } = self.shared;
+        let Shared { plan, monitor, turns, tally, noting, .. } = self.shared;
         let Plan { sink, screen, .. } = &**plan;
         if let End::Signal(_) = end {
             monitor.drain(GRACE);
@@ -168,7 +167,7 @@ impl Coordinator<'_> {
             ));
             return end;
         }
-        if let Operation::Add(seen) = operation {
+        if let Some(seen) = self.shared.adds() {
             // Some of them may have expired. A line that equals one of those was added later, so it is not written
             // either, and its removal is right.
             seen.remove_many(&turns.added());
@@ -177,7 +176,7 @@ impl Coordinator<'_> {
             tally.doubt.update(seen, added, true);
         }
         let changes = self.changes();
-        let (Some(keeping), Some(seen)) = (&mut self.keeping, operation.changes()) else {
+        let (Some(keeping), Some(seen)) = (&mut self.keeping, self.shared.changes()) else {
             return end;
         };
         match keeping.save(seen, changes, sink, noting.as_ref()) {

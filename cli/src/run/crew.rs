@@ -6,7 +6,7 @@ use crate::lines::chunk::{Chunk, Fault};
 use crate::lines::cutter::{Cut, Cutter, LONGEST};
 use crate::lines::input::Source;
 use crate::lines::rules::Keys;
-use crate::run::shared::{Operation, Shared, locked};
+use crate::run::shared::{Shared, locked};
 use crate::run::worker::Worker;
 use crate::unsaved::output::Noting;
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -166,7 +166,7 @@ impl Shared {
         let chosen = chunk.answers.iter().enumerate().filter(|(_, chosen)| **chosen);
         let lines = chosen.map(|(line, _)| line + 1).nth(left as usize - 1);
         let lines = lines.unwrap_or(chunk.lines());
-        let mut keys = Keys::new(self.plan.rules, *self.operation.hasher());
+        let mut keys = Keys::new(self.plan.rules, *self.filter.hasher());
         let (mut hashes, mut counts) = (Vec::new(), chunk.counts);
         for (line, added) in chunk.iter().zip(&chunk.answers).skip(lines) {
             let key = keys.key(line);
@@ -200,7 +200,7 @@ impl Shared {
             noting.wrote(sink.end()?);
         }
         // Until here, they are in the ledger with the rest of the chunk, which must be removed once.
-        if let (Some(hashes), Some(seen)) = (&left_out, self.operation.changes()) {
+        if let (Some(hashes), Some(seen)) = (&left_out, self.changes()) {
             seen.remove_many(hashes);
         }
         Ok(left_out.is_some())
@@ -209,7 +209,7 @@ impl Shared {
     fn count(&self, chunk: &Chunk) {
         let mut tally = locked(&self.tally);
         tally.counts += chunk.counts;
-        if let Operation::Add(seen) = &self.operation {
+        if let Some(seen) = self.adds() {
             if self.plan.refreshes() {
                 tally.refreshed += chunk.counts.lines - chunk.counts.yes;
             }

@@ -35,12 +35,12 @@ use crate::lines::aside::Aside;
 use crate::run::coordinator::{Checkpointer, Coordinator, Saved};
 use crate::run::monitor::Monitor;
 use crate::run::plan::Plan;
-use crate::run::shared::{Operation, Shared, locked};
+use crate::run::shared::{Shared, locked};
 use crate::run::signals::Watch;
 use crate::run::tally::Tally;
 use crate::run::turns::Turns;
 use crate::state::comparison::LineHash;
-use crate::state::keeper::Keeper;
+use crate::state::keeper::{Filter, Keeper};
 use crate::unsaved::output::Noting;
 use std::sync::{Arc, Mutex};
 
@@ -62,30 +62,31 @@ pub struct Outcome {
 /// Processes all lines, saves the state, and watches for signals.
 pub fn run(
     plan: &Arc<Plan>,
-    operation: Operation,
+    filter: Filter,
     keeper: Option<Keeper>,
 ) -> Result<(Outcome, Watch), Failure> {
     let aside = plan.is_lossless.then(Aside::new).transpose()?;
     let monitor = Arc::new(Monitor::default());
     let watch = Watch::start(&monitor)?;
-    let noting = keeper
-        .as_ref()
-        .zip(operation.changes())
-        .and_then(|(keeper, seen)| Noting::new(keeper, seen, &plan.sink, plan.rules));
-    let shared = Arc::new(Shared {
+    let mut shared = Shared {
         plan: Arc::clone(plan),
-        operation,
+        filter,
         records: keeper.is_some(),
-        noting,
+        noting: None,
         monitor,
         turns: Turns::default(),
         tally: Mutex::default(),
         read: Arc::default(),
-    });
+    };
+    shared.noting = keeper
+        .as_ref()
+        .zip(shared.changes())
+        .and_then(|(keeper, seen)| Noting::new(keeper, seen, &plan.sink, plan.rules));
+    let shared = Arc::new(shared);
     // What has been forgotten since the state was saved is not known any more.
     shared.pass_time();
-    let operation = &shared.operation;
-    let keep = |keeper| Checkpointer::new(keeper, plan.checkpoint, operation.stats().items);
+    let filter = &shared.filter;
+    let keep = |keeper| Checkpointer::new(keeper, plan.checkpoint, filter.stats().items);
     let keeping = keeper.map(keep);
     let writer = crew::start(&shared, aside)?;
     let mut coordinator = Coordinator { shared: &shared, keeping };
@@ -100,6 +101,6 @@ pub fn run(
     };
     plan.screen.clear();
     let tally = locked(&shared.tally).clone();
-    let (stats, hash, saved) = (operation.stats(), *operation.hasher(), coordinator.saved());
+    let (stats, hash, saved) = (filter.stats(), *filter.hasher(), coordinator.saved());
     Ok((Outcome { stats, hash, tally, end, aside, recovered: None, saved }, watch))
 }

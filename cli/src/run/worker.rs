@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::lines::chunk::{Chunk, Fault};
 use crate::lines::rules::Keys;
-use crate::run::shared::{Operation, Shared};
+use crate::run::shared::Shared;
 use crate::run::turns::PARTS;
 use crate::state::seen::Seen;
 use crossbeam_channel::{Receiver, Sender};
@@ -30,7 +30,7 @@ impl<'a> Worker<'a> {
     pub fn new(shared: &'a Shared) -> Self {
         Worker {
             shared,
-            keys: Keys::new(shared.plan.rules, *shared.operation.hasher()),
+            keys: Keys::new(shared.plan.rules, *shared.filter.hasher()),
             hashes: Vec::new(),
             asked: Vec::new(),
             recent: Recent::new(),
@@ -53,43 +53,32 @@ impl<'a> Worker<'a> {
 
     /// Determines the answer for each line of a chunk, and sorts the lines by it.
     fn process(&mut self, chunk: &mut Chunk) {
-        let Shared { plan, operation, .. } = self.shared;
+        let Shared { plan, filter, .. } = self.shared;
         self.pass_time();
         let Worker { keys, hashes, asked, recent, .. } = self;
         hashes.clear();
         asked.clear();
-        let adds = matches!(operation, Operation::Add(_));
+        let adds = self.shared.adds();
         let mut counts = chunk.counts;
         (counts.lines, counts.bytes) = (chunk.lines() as u64, chunk.bytes());
         for (number, line) in chunk.iter().enumerate() {
             let key = keys.key(line);
             counts.not_urls += u64::from(!key.is_expected);
             counts.without_field += u64::from(!key.has_field);
-            if !(adds && recent.met(key.hash.0)) {
+            if !(adds.is_some() && recent.met(key.hash.0)) {
                 hashes.push(key.hash);
                 asked.push(number as u32);
             }
         }
         keys.shrink();
-        match operation {
-            Operation::Add(seen) if self.add(seen, chunk) => {}
-            Operation::Add(seen) => {
-                let advice = match seen.stats().max_bytes {
-                    Some(..usize::MAX) => "raise --max-memory",
-                    _ => "make more memory available",
-                };
-                chunk.fault = Some(Fault::Failed(Failure::new(format!(
-                    "out of memory for the lines seen; use a higher --rate, or {advice}"
-                ))));
-            }
-            Operation::Find(lookups) => match lookups.find(&self.hashes) {
-                Ok(answers) => chunk.answers = answers,
-                Err(failure) => {
-                    chunk.fault = Some(Fault::Failed(failure));
-                    return;
-                }
-            },
-            Operation::Remove(seen) => chunk.answers = seen.remove_many(&self.hashes),
+        let answered = match (adds, self.shared.changes()) {
+            (Some(seen), _) => self.add(seen, chunk),
+            (None, Some(seen)) => Ok(seen.remove_many(&self.hashes)),
+            (None, None) => filter.find(&self.hashes),
+        };
+        match answered {
+            Ok(answers) => chunk.answers = answers,
+            Err(failure) => return chunk.fault = Some(Fault::Failed(failure)),
         }
         counts.yes = chunk.answers.iter().filter(|answer| **answer).count() as u64;
         counts.selected = if plan.select { counts.yes } else { counts.lines - counts.yes };
@@ -108,21 +97,18 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Adds the lines of a chunk, part by part, in its turns. Returns `false` if there was not
-    /// enough memory for all of them.
-    fn add(&mut self, seen: &Seen, chunk: &mut Chunk) -> bool {
+    /// Adds the lines of a chunk, part by part, in its turns, and returns which are new.
+    fn add(&mut self, seen: &Seen, chunk: &Chunk) -> Result<Vec<bool>, Failure> {
         self.sort(seen);
         let Worker { shared, sorted, lines, ends, .. } = self;
-        let Chunk { number, ends: all_lines, answers, .. } = chunk;
         // Lines that the filter is not asked about are not new.
-        answers.clear();
-        answers.resize(all_lines.len(), false);
+        let mut answers = vec![false; chunk.lines()];
         let refreshes = shared.plan.refreshes();
         let mut all = true;
         for part in 0..PARTS {
             let range = ends[part]..ends[part + 1];
             let (hashes, lines) = (&sorted[range.clone()], &lines[range]);
-            shared.turns.visit(part, *number, || {
+            shared.turns.visit(part, chunk.number, || {
                 let mut added = Vec::new();
                 let results = match refreshes {
                     true => seen.insert_or_refresh_many(hashes),
@@ -142,7 +128,15 @@ impl<'a> Worker<'a> {
                 added
             });
         }
-        all
+        if all {
+            return Ok(answers);
+        }
+        let advice = match seen.stats().max_bytes {
+            Some(..usize::MAX) => "raise --max-memory",
+            _ => "make more memory available",
+        };
+        let what = "out of memory for the lines seen; use a higher --rate, or";
+        Err(Failure::new(format!("{what} {advice}")))
     }
 
     /// Groups the hashes by part with a counting sort, which keeps lines of one part in order.

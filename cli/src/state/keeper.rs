@@ -220,49 +220,49 @@ pub fn open(path: &Path) -> Result<SnapshotFile<LineHash>, Failure> {
     Ok(file)
 }
 
-/// A state that is only asked.
-#[allow(clippy::large_enum_variant, reason = "there is one, in a box")]
-pub enum Lookups {
-    /// Any number of lines is looked up in the file: the first one in a shard reads and checks it, as a load does, so a
+/// The filter of a run.
+#[allow(clippy::large_enum_variant, reason = "there is one")]
+pub enum Filter {
+    /// A state that is only asked. Any number of lines is looked up in the file: the first one in a shard reads and checks it, as a load does, so a
     /// load saves little, and its memory would be this process's alone.
     InFile(SnapshotFile<LineHash>, PathBuf),
-    /// What is in the file of a state that forgets may be forgotten by now.
     Loaded(Seen),
 }
 
-impl Lookups {
+impl Filter {
+    /// Opens a state that is only asked. One that forgets is loaded, because what is in its file may be forgotten by now.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let file = open(path)?;
         if file.info().remembers.is_none() {
-            return Ok(Lookups::InFile(file, path.to_path_buf()));
+            return Ok(Filter::InFile(file, path.to_path_buf()));
         }
         let seen = file.load().map_err(|error| cannot_use(path, &error))?;
         seen.keep_up();
-        Ok(Lookups::Loaded(seen))
+        Ok(Filter::Loaded(seen))
     }
 
     pub fn hasher(&self) -> &LineHash {
         match self {
-            Lookups::InFile(file, _) => file.hasher(),
-            Lookups::Loaded(seen) => seen.hasher(),
+            Filter::InFile(file, _) => file.hasher(),
+            Filter::Loaded(seen) => seen.hasher(),
         }
     }
 
     /// Looks up the lines with these hashes.
     pub fn find(&self, hashes: &[Prehashed]) -> Result<Vec<bool>, Failure> {
         match self {
-            Lookups::InFile(file, path) => {
+            Filter::InFile(file, path) => {
                 file.contains_many(hashes).map_err(|error| cannot_use(path, &error))
             }
-            Lookups::Loaded(seen) => Ok(seen.contains_many(hashes)),
+            Filter::Loaded(seen) => Ok(seen.contains_many(hashes)),
         }
     }
 
     /// The figures of the state. Its size is what it takes here, and its rate is an estimate if it is not loaded.
     pub fn stats(&self) -> Stats {
         match self {
-            Lookups::Loaded(seen) => seen.stats(),
-            Lookups::InFile(file, _) => {
+            Filter::Loaded(seen) => seen.stats(),
+            Filter::InFile(file, _) => {
                 let mut stats = file.info().stats.clone();
                 stats.size_in_bytes = file.size_in_bytes();
                 stats

@@ -1,5 +1,7 @@
 //! Errors, in words for the user of the command.
 
+use serde::{Serialize, Serializer};
+use signal_hook::consts::{SIGHUP, SIGINT};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -44,6 +46,19 @@ pub enum End {
 }
 
 impl End {
+    /// Returns the name of this end in summaries.
+    pub fn name(&self) -> &'static str {
+        match self {
+            End::Reached => "complete",
+            End::Enough => "limit",
+            End::Signal(SIGINT) => "SIGINT",
+            End::Signal(SIGHUP) => "SIGHUP",
+            End::Signal(_) => "SIGTERM",
+            End::BrokenPipe => "broken pipe",
+            End::Failed(_) => "failed",
+        }
+    }
+
     /// Whether the run came to its end undisturbed.
     pub fn is_whole(&self) -> bool {
         matches!(self, End::Reached | End::Enough)
@@ -58,6 +73,12 @@ impl End {
             End::BrokenPipe | End::Failed(_) => 3,
         };
         rank(self) > rank(other)
+    }
+}
+
+impl Serialize for End {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 

@@ -13,7 +13,7 @@
 //!   lines        input, chunks of lines, output, and what --lossless sets aside
 //!   state        the filter, its file, and how lines are compared
 //!   arguments    the command line and its help
-//!   random, failure
+//!   paths, failure
 //! ```
 //!
 //! # Reading order
@@ -33,7 +33,6 @@ mod commands;
 mod failure;
 mod lines;
 mod paths;
-mod random;
 mod run;
 mod state;
 mod unsaved;

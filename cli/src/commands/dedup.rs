@@ -28,73 +28,62 @@ const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let Dedup { files, input, making, output, .. } = options;
     let state = options.state.as_deref();
-    let plan = Plan::new(Verb::Dedup, files, input, state, &output.reporting)?;
+    let mut plan = Plan::new(Verb::Dedup, files, input, state, &output.reporting)?;
+    plan.making = Some(making.clone());
+    plan.select = !options.repeated;
+    plan.is_lossless = options.lossless;
+    plan.limit = options.limit;
+    plan.checkpoint = (options.checkpoint > 0.0)
+        .then(|| Duration::from_secs_f64(options.checkpoint).max(SHORTEST_PERIOD));
+    plan.output = Some(output.clone());
     if is_standard_output(output.output.as_deref()) {
         // Lines that go nowhere must not be saved as seen.
         check_output()?;
     }
     // New lines that are not written must not be saved as seen.
     let writes_new = !output.count && !options.repeated;
-    let (mut keeper, mut notes) = (None, Vec::new());
-    let (seen, ignored) = match state {
+    let mut keeper = None;
+    let seen = match state {
         Some(state) if writes_new => {
-            let (claimed, taken_in) = unsaved::claim(state, &options.waiting)?;
-            notes.extend(taken_in);
-            keeper.insert(claimed).load_or_make(making)?
+            let claimed = unsaved::claim(state, &options.waiting, &mut plan.notes)?;
+            keeper.insert(claimed).load_or_make(making, &mut plan.notes)?
         }
         Some(state) => {
-            notes.extend(unsaved::note(state));
-            load_to_read(state, making)?
+            plan.notes.extend(unsaved::note(state));
+            load_to_read(state, making, &mut plan.notes)?
         }
-        None => (making.build(input::total_bytes(&plan.sources).unwrap_or(0))?, None),
+        None => making.build(input::total_bytes(&plan.sources).unwrap_or(0))?,
     };
-    notes.extend(ignored);
-    let checkpoint = (options.checkpoint > 0.0)
-        .then(|| Duration::from_secs_f64(options.checkpoint).max(SHORTEST_PERIOD));
-    let plan = Plan {
-        making: Some(making.clone()),
-        select: !options.repeated,
-        is_lossless: options.lossless,
-        limit: options.limit,
-        checkpoint,
-        output: Some(output.clone()),
-        ..plan
-    };
-    run(plan, Filter::Loaded(seen), keeper, notes)
+    run(plan, Filter::Loaded(seen), keeper)
 }
 
 pub fn query(options: &Query) -> Result<Ending, Failure> {
     let Query { state, files, input, output, .. } = options;
-    let plan = Plan::new(Verb::Query, files, input, Some(state), &output.reporting)?;
-    let note = unsaved::note(state);
-    let filter = Filter::open(state)?;
-    let plan = Plan { select: !options.invert, output: Some(output.clone()), ..plan };
-    run(plan, filter, None, note)
+    let mut plan = Plan::new(Verb::Query, files, input, Some(state), &output.reporting)?;
+    plan.select = !options.invert;
+    plan.output = Some(output.clone());
+    plan.notes.extend(unsaved::note(state));
+    run(plan, Filter::open(state)?, None)
 }
 
 pub fn add(options: &Add) -> Result<Ending, Failure> {
     let Add { state, files, input, making, reporting, .. } = options;
-    let plan = Plan::new(Verb::Add, files, input, Some(state), reporting)?;
-    let (mut keeper, taken_in) = unsaved::claim(state, &options.waiting)?;
-    let (seen, ignored) = keeper.load_or_make(making)?;
-    let plan = Plan { making: Some(making.clone()), ..plan };
-    run(plan, Filter::Loaded(seen), Some(keeper), taken_in.into_iter().chain(ignored))
+    let mut plan = Plan::new(Verb::Add, files, input, Some(state), reporting)?;
+    plan.making = Some(making.clone());
+    let mut keeper = unsaved::claim(state, &options.waiting, &mut plan.notes)?;
+    let seen = keeper.load_or_make(making, &mut plan.notes)?;
+    run(plan, Filter::Loaded(seen), Some(keeper))
 }
 
 pub fn forget(options: &Forget) -> Result<Ending, Failure> {
     let Forget { state, files, input, reporting, .. } = options;
-    let plan = Plan::new(Verb::Forget, files, input, Some(state), reporting)?;
-    let (keeper, taken_in) = unsaved::claim(state, &options.waiting)?;
-    run(plan, Filter::Loaded(load(state)?), Some(keeper), taken_in)
+    let mut plan = Plan::new(Verb::Forget, files, input, Some(state), reporting)?;
+    let keeper = unsaved::claim(state, &options.waiting, &mut plan.notes)?;
+    run(plan, Filter::Loaded(load(state)?), Some(keeper))
 }
 
-/// Runs a plan to its summary. The notes are what the user should know beforehand.
-fn run(
-    mut plan: Plan,
-    filter: Filter,
-    keeper: Option<Keeper>,
-    notes: impl IntoIterator<Item = String>,
-) -> Result<Ending, Failure> {
+/// Runs a plan to its summary.
+fn run(mut plan: Plan, filter: Filter, keeper: Option<Keeper>) -> Result<Ending, Failure> {
     let path = plan.output.as_ref().and_then(|output| output.output.clone());
     let (sink, replacement) = match plan.output {
         None => (Sink::default(), None),
@@ -114,7 +103,7 @@ fn run(
     }
     let is_shown = plan.output.is_some() && path.is_none() && !plan.counts();
     plan.screen.add_bar(is_shown, input::total_bytes(&plan.sources));
-    notes.into_iter().for_each(|note| plan.screen.note(note));
+    plan.notes.iter().for_each(|note| plan.screen.note(note));
     // Lines are written immediately, unless they are only counted, or it is not yet certain which
     // are repeated.
     let select = plan.select;

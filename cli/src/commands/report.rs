@@ -61,37 +61,7 @@ pub struct Report {
     /// Whether the state was left as it was, because no line changed it.
     unchanged: bool,
     seconds: f64,
-    end: Ended,
-}
-
-/// How a run ended.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-enum Ended {
-    #[serde(rename = "complete")]
-    Complete,
-    #[serde(rename = "limit")]
-    Limit,
-    #[serde(rename = "broken pipe")]
-    BrokenPipe,
-    #[serde(rename = "failed")]
-    Failed,
-    /// By the signal of this name.
-    #[serde(untagged)]
-    Signal(&'static str),
-}
-
-impl Ended {
-    fn by(end: &End) -> Self {
-        match end {
-            End::Reached => Ended::Complete,
-            End::Enough => Ended::Limit,
-            End::Signal(signal_hook::consts::SIGINT) => Ended::Signal("SIGINT"),
-            End::Signal(signal_hook::consts::SIGHUP) => Ended::Signal("SIGHUP"),
-            End::Signal(_) => Ended::Signal("SIGTERM"),
-            End::BrokenPipe => Ended::BrokenPipe,
-            End::Failed(_) => Ended::Failed,
-        }
-    }
+    end: End,
 }
 
 /// What became of the lines.
@@ -137,7 +107,7 @@ impl Report {
             state: plan.state.as_ref().map(|path| path.display().to_string()),
             unchanged: saved.as_ref().is_some_and(|saved| saved.is_unchanged),
             seconds: seconds(plan.began.elapsed()),
-            end: Ended::by(&outcome.end),
+            end: outcome.end.clone(),
         }
     }
 }
@@ -190,7 +160,7 @@ impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, ", lines(self.lines))?;
         let others = |lines| HumanCount(self.lines - lines);
-        let mut is_saved = self.end != Ended::Failed;
+        let mut is_saved = !matches!(self.end, End::Failed(_));
         match self.answer {
             Answer::Added(added) => write!(f, "{} added", HumanCount(added))?,
             Answer::Seen(seen) => {
@@ -237,10 +207,10 @@ impl Display for Report {
         }
         write!(f, "; {}", took(self.seconds))?;
         match self.end {
-            Ended::Signal(signal) => write!(f, "; ended by {signal}"),
-            Ended::Limit => f.write_str("; ended by --limit"),
-            Ended::Failed => f.write_str("; failed"),
-            Ended::Complete | Ended::BrokenPipe => Ok(()),
+            End::Signal(_) => write!(f, "; ended by {}", self.end.name()),
+            End::Enough => f.write_str("; ended by --limit"),
+            End::Failed(_) => f.write_str("; failed"),
+            End::Reached | End::BrokenPipe => Ok(()),
         }
     }
 }

@@ -57,6 +57,8 @@ pub struct Plan {
     /// Where selected lines are written during the run.
     pub sink: Sink,
     pub screen: Screen,
+    /// What the user should know beforehand.
+    pub notes: Vec<String>,
 }
 
 impl Plan {
@@ -83,6 +85,7 @@ impl Plan {
             output: None,
             sink: Sink::default(),
             screen: Screen::new(reporting.quiet, reporting.json),
+            notes: Vec::new(),
         })
     }
 

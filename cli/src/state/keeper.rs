@@ -5,7 +5,7 @@ use crate::arguments::common::{Making, Waiting};
 use crate::failure::{Failure, without_numbers};
 use crate::paths::is_folder;
 use crate::state::comparison::LineHash;
-use crate::state::seen::{Seen, ahead, check_window};
+use crate::state::seen::{Seen, check_window};
 use koel::disk::{Claim, DiskError, Replacement};
 use koel::{
     Piece, Prehashed, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo, Stats,
@@ -50,17 +50,20 @@ impl Keeper {
         self.claim.claimed()
     }
 
-    /// Loads the state, or creates it if it does not exist. Also returns what the options ask for in
-    /// vain.
-    pub fn load_or_make(&mut self, making: &Making) -> Result<(Seen, Option<String>), Failure> {
+    /// Loads the state, or creates it if it does not exist.
+    pub fn load_or_make(
+        &mut self,
+        making: &Making,
+        notes: &mut Vec<String>,
+    ) -> Result<Seen, Failure> {
         if let Some(seen) = find(&self.path, |path| Seen::load(path))? {
-            return accepted(seen, &self.path, making);
+            return making.accept(seen, &self.path, notes);
         }
         let seen = making.build(0)?;
         // A state that cannot be saved is reported before any line is written.
         self.save(&seen)?;
         self.is_new = true;
-        Ok((seen, None))
+        Ok(seen)
     }
 
     /// Removes the state again if this process has created it, because the run cannot begin.
@@ -188,22 +191,17 @@ fn assembled(path: &Path) -> Result<Seen, Failure> {
 }
 
 /// Loads a state that is only read, without claiming it, and without newer changes that are beside it. If it does not
-/// exist, builds an empty filter. Also returns what should be known about that.
-pub fn load_to_read(path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
-    match find(path, |path| SnapshotFile::open_hashed_by(path)?.load())? {
-        Some(seen) => accepted(seen, path, making),
-        None => {
-            let note = format!("{}: {NO_STATE} (this run does without)", path.display());
-            Ok((making.build(0)?, Some(note)))
-        }
+/// exist, builds an empty filter.
+pub fn load_to_read(
+    path: &Path,
+    making: &Making,
+    notes: &mut Vec<String>,
+) -> Result<Seen, Failure> {
+    if let Some(seen) = find(path, |path| SnapshotFile::open_hashed_by(path)?.load())? {
+        return making.accept(seen, path, notes);
     }
-}
-
-/// Checks that a state is what the options ask for. Also returns what they ask for in vain.
-fn accepted(seen: Seen, path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
-    let notes: Vec<String> = making.ignored(&seen).into_iter().chain(ahead(&seen)).collect();
-    let note = (!notes.is_empty()).then(|| format!("{}: {}", path.display(), notes.join("; ")));
-    Ok((making.accept(seen, path)?, note))
+    notes.push(format!("{}: {NO_STATE} (this run does without)", path.display()));
+    making.build(0)
 }
 
 /// A state of no more shards, about a megabyte, is checked at once.

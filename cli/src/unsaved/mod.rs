@@ -15,11 +15,10 @@ use koel::{ConcurrentCuckooFilter, DurableFilter, UnreadChanges};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Claims a state to change it, and takes in what earlier runs and other programs have left. Also returns what the user
+/// Claims a state to change it, and takes in what earlier runs and other programs have left. Notes what the user
 /// should know about that.
-pub fn claim(path: &Path, waiting: &Waiting) -> Result<(Keeper, Option<String>), Failure> {
+pub fn claim(path: &Path, waiting: &Waiting, notes: &mut Vec<String>) -> Result<Keeper, Failure> {
     let mut keeper = Keeper::claim(path, waiting)?;
-    let mut lost = None;
     if let Some(journal) = unread(&keeper.real_path())?.journal {
         if !path.exists() {
             return Err(Failure::new(format!(
@@ -30,33 +29,32 @@ pub fn claim(path: &Path, waiting: &Waiting) -> Result<(Keeper, Option<String>),
         }
         // The library claims the state, too. If another program comes between, its changes keep this one from loading.
         drop(keeper);
-        lost = take_in_journals(path)?;
+        take_in_journals(path, notes)?;
         keeper = Keeper::claim(path, waiting)?;
     }
-    let notes: Vec<String> = lost.into_iter().chain(output::take_in(&keeper)?).collect();
-    Ok((keeper, (!notes.is_empty()).then(|| notes.join("; "))))
+    output::take_in(&keeper, notes)?;
+    Ok(keeper)
 }
 
 fn unread(path: &Path) -> Result<UnreadChanges, Failure> {
     UnreadChanges::beside(path).map_err(|error| cannot_use(path, &error))
 }
 
-/// Opens the state as the other program would. Returns a warning if changes are lost.
-fn take_in_journals(path: &Path) -> Result<Option<String>, Failure> {
+/// Opens the state as the other program would. Notes how many changes are lost.
+fn take_in_journals(path: &Path, notes: &mut Vec<String>) -> Result<(), Failure> {
     check_grows(path)?;
     // There is a state, so nothing is built.
     let builder = ConcurrentCuckooFilter::builder().hasher(LineHash::random(Comparison::Bytes));
-    let failed = |error| Failure::new(format!("{}: {}", path.display(), without_numbers(error)));
+    let name = path.display();
+    let failed = |error| Failure::new(format!("{name}: {}", without_numbers(error)));
     let seen = DurableFilter::open(path, builder).map_err(failed)?;
-    let lost = Some(HumanCount(seen.lost_changes())).filter(|lost| lost.0 > 0);
-    let lost = lost.map(|lost| format!("its journal was damaged; changes lost by that: {lost}"));
-    seen.close().map_err(|error| match &lost {
-        Some(lost) => {
-            Failure::new(format!("{}: {} ({lost})", path.display(), without_numbers(error)))
-        }
-        None => failed(error),
-    })?;
-    Ok(lost.map(|lost| format!("{}: {lost}", path.display())))
+    let lost = match seen.lost_changes() {
+        0 => return seen.close().map_err(failed),
+        lost => format!("its journal was damaged; changes lost by that: {}", HumanCount(lost)),
+    };
+    seen.close().map_err(|error| Failure::new(format!("{} ({lost})", failed(error))))?;
+    notes.push(format!("{name}: {lost}"));
+    Ok(())
 }
 
 /// Returns the file with the changes that a state does not have yet, and the number of their bytes.

@@ -350,8 +350,8 @@ impl Note {
     }
 }
 
-/// Puts the lines into a state that a killed run has written. Also returns what the user should know about that.
-pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
+/// Puts the lines into a state that a killed run has written. Notes what the user should know about that.
+pub fn take_in(keeper: &Keeper, notes: &mut Vec<String>) -> Result<(), Failure> {
     let (state, path) = (keeper.real_path(), note_of(&keeper.real_path()));
     let remove = || match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::about(&path, &error)),
@@ -365,7 +365,7 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
         ))
     };
     let note = Note::read(&path).map_err(unreadable)?.filter(|_| state.exists());
-    let Some((note, about)) = note else { return remove().map(|()| None) };
+    let Some((note, about)) = note else { return remove() };
     check_owner(&about, &state).map_err(|error| Failure::about(&path, &error))?;
     let seen = load(&keeper.path)?;
     if seen.hasher().seed() != note.seed {
@@ -381,15 +381,15 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
         Failure::of(format!("{}: {what}", output.display()), &error)
     })?;
     let Some(lines) = taken_in else {
-        remove()?;
-        return Ok(Some(format!(
+        notes.push(format!(
             "{}: it is not the file any more to which a killed run has written; the lines that were not saved as seen \
              by then are new again",
             output.display()
-        )));
+        ));
+        return remove();
     };
     if lines == 0 {
-        return remove().map(|()| None);
+        return remove();
     }
     if keeper.save(&seen)? {
         remove()?;
@@ -403,7 +403,8 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
         ),
         false => String::new(),
     };
-    Ok(Some(format!("{state}: took in {lines} lines of a run that was killed{more}")))
+    notes.push(format!("{state}: took in {lines} lines of a run that was killed{more}"));
+    Ok(())
 }
 
 /// Returns the output of a run that is going on, or was killed, and the number of its bytes that the state does not

@@ -3,8 +3,8 @@
 use serde::{Serialize, Serializer};
 use signal_hook::consts::{SIGHUP, SIGINT};
 use std::fmt::Display;
-use std::io;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An error that makes the command exit with code 2.
 #[derive(Clone, Debug)]
@@ -15,14 +15,14 @@ impl Failure {
         Failure(message.to_string())
     }
 
-    /// Creates the failure of an operation on something, from an error of the system.
-    pub fn of(what: impl Display, error: &io::Error) -> Self {
-        Failure(format!("{what}: {}", without_numbers(error)))
+    /// Creates the failure of an operation on something, from an error or from words.
+    pub fn of(what: impl Display, why: impl Display) -> Self {
+        Failure(format!("{what}: {}", without_numbers(why)))
     }
 
     /// Creates the failure of an operation on a file.
-    pub fn about(path: &Path, error: &io::Error) -> Self {
-        Failure::of(path.display(), error)
+    pub fn about(path: &Path, why: impl Display) -> Self {
+        Failure::of(path.display(), why)
     }
 }
 
@@ -98,4 +98,9 @@ pub fn without_numbers(error: impl Display) -> String {
         text.replace_range(start..=start + length, "");
     }
     text
+}
+
+/// Locks a mutex, even if a thread panicked while it held it: the run ends then anyway.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -99,7 +99,7 @@ fn run(mut plan: Plan, filter: Filter, keeper: Option<Keeper>) -> Result<Ending,
     let takes_all = !plan.counts() && plan.limit.is_none();
     if let Some(path) = path.as_ref().filter(|_| is_input && !takes_all) {
         let what = "this is an input, and its lines would be lost; write to another file";
-        return Err(Failure::new(format!("{}: {what}", path.display())));
+        return Err(Failure::about(path, what));
     }
     let is_shown = plan.output.is_some() && path.is_none() && !plan.counts();
     plan.screen.add_bar(is_shown, input::total_bytes(&plan.sources));

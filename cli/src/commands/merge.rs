@@ -86,7 +86,7 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
 fn take_over(merged: &Seen, path: &Path) -> Result<usize, Failure> {
     let other = load(path)?;
     let differs = |what: String| {
-        Err(Failure::new(format!("{}: this state {what}; nothing was saved", path.display())))
+        Err(Failure::about(path, format_args!("this state {what}; nothing was saved")))
     };
     let (is, has) = (merged.hasher().comparison(), other.hasher().comparison());
     if is != has {

@@ -6,6 +6,9 @@ use std::ops::AddAssign;
 /// The number of bytes read at once.
 pub const CHUNK: usize = 1 << 20;
 
+/// The number of bytes of a buffer for files that are read or written in small steps.
+pub const BUFFER: usize = 64 << 10;
+
 /// The number of bytes of a buffer that is kept for the next chunk. A long line takes more.
 pub const MOST_KEPT: usize = 8 * CHUNK;
 

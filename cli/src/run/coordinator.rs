@@ -1,14 +1,14 @@
 //! The coordinator, on the calling thread: saves the state, shows progress, and ends the run.
 
-use crate::failure::{End, Failure};
+use crate::failure::{End, Failure, locked};
 use crate::lines::chunk::Counts;
 use crate::lines::output::Sink;
 use crate::run::monitor::LONG;
 use crate::run::plan::{Plan, Verb};
 use crate::run::screen::lines;
-use crate::run::shared::{Shared, locked};
+use crate::run::shared::Shared;
 use crate::run::tally::Changes;
-use crate::state::keeper::{Keeper, NotSaved};
+use crate::state::keeper::Keeper;
 use crate::state::seen::Seen;
 use crate::unsaved::output::Noting;
 use std::sync::atomic::Ordering::Relaxed;
@@ -86,19 +86,14 @@ impl Coordinator<'_> {
             // The copy may have parts of the chunks that had started before it ended.
             let is_written = turns.begun().is_some_and(|begun| monitor.wait_until_written(begun));
             waited = start.elapsed();
-            if !is_written {
-                return Err(NotSaved::GivenUp);
-            }
-            plan.sink.sync().map_err(|failure| {
-                // The lines written may be lost, so the state must not be saved any more.
-                monitor.end_early(End::Failed(failure));
-                NotSaved::GivenUp
-            })
+            // After a failure, the lines written may be lost, so the state must not be saved any more.
+            let fail = |failure: &Failure| monitor.end_early(End::Failed(failure.clone()));
+            is_written && plan.sink.sync().inspect_err(fail).is_ok()
         };
         let result = keeping.keeper.save_beside(seen, || !monitor.is_ending(), last);
         keeping.postpone(start.elapsed().saturating_sub(waited));
         match result {
-            Ok((known, is_safe)) => {
+            Ok(Some((known, is_safe))) => {
                 keeping.has(changes, known, is_safe);
                 if let (Some(noting), Some(written), true) = (noting, written, is_safe)
                     && let Err(failure) = noting.saved(written)
@@ -106,10 +101,8 @@ impl Coordinator<'_> {
                     plan.screen.say(failure);
                 }
             }
-            Err(NotSaved::Failed(failure)) => {
-                plan.screen.say(format!("{failure} (will be tried again)"));
-            }
-            Err(NotSaved::GivenUp) => {}
+            Ok(None) => {}
+            Err(failure) => plan.screen.say(format_args!("{failure} (will be tried again)")),
         }
     }
 

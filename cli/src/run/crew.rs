@@ -1,16 +1,15 @@
 //! The threads of a run: a reader, several [workers](crate::run::worker), and a writer.
 
-use crate::failure::{End, Failure};
+use crate::failure::{End, Failure, locked};
 use crate::lines::aside::Aside;
 use crate::lines::chunk::{Chunk, Fault};
 use crate::lines::cutter::{Cut, Cutter, LONGEST};
 use crate::lines::input::Source;
 use crate::lines::rules::Keys;
-use crate::run::shared::{Shared, locked};
+use crate::run::shared::Shared;
 use crate::run::worker::Worker;
 use crate::unsaved::output::Noting;
 use crossbeam_channel::{Receiver, Sender, bounded};
-use koel::Prehashed;
 use std::collections::BTreeMap;
 use std::io;
 use std::mem;
@@ -155,18 +154,18 @@ impl Shared {
         aside
     }
 
-    /// Leaves out of a chunk what comes after the last line that may be written. Returns the hashes of the lines that
-    /// were added and are left out, or `None` if that last line is not in the chunk.
-    fn cut_off(&self, chunk: &mut Chunk) -> Option<Vec<Prehashed>> {
-        let limit = self.plan.limit?;
+    /// Leaves out of a chunk what comes after the last line that may be written, and returns whether
+    /// that line is in it. Lines that were added and are left out are removed from the filter.
+    fn cut_off(&self, chunk: &mut Chunk) -> bool {
+        let (Some(limit), Some(seen)) = (self.plan.limit, self.adds()) else { return false };
         let left = limit.saturating_sub(locked(&self.tally).counts.selected);
         if chunk.counts.selected < left {
-            return None;
+            return false;
         }
         let chosen = chunk.answers.iter().enumerate().filter(|(_, chosen)| **chosen);
         let lines = chosen.map(|(line, _)| line + 1).nth(left as usize - 1);
         let lines = lines.unwrap_or(chunk.lines());
-        let mut keys = Keys::new(self.plan.rules, *self.filter.hasher());
+        let mut keys = Keys::new(self.plan.rules, *seen.hasher());
         let (mut hashes, mut counts) = (Vec::new(), chunk.counts);
         for (line, added) in chunk.iter().zip(&chunk.answers).skip(lines) {
             let key = keys.key(line);
@@ -176,11 +175,12 @@ impl Shared {
                 hashes.push(key.hash);
             }
         }
+        seen.remove_many(&hashes);
         chunk.truncate(lines);
         (counts.lines, counts.bytes) = (lines as u64, chunk.bytes());
         (counts.yes, counts.selected) = (left, left);
         chunk.counts = counts;
-        Some(hashes)
+        true
     }
 
     /// Writes a chunk. Returns whether it has the last line that may be written.
@@ -188,7 +188,7 @@ impl Shared {
         if let Some(Fault::Failed(failure)) = chunk.fault.take() {
             return Err(End::Failed(failure));
         }
-        let left_out = self.cut_off(chunk);
+        let is_enough = self.cut_off(chunk);
         if let Some(aside) = aside {
             aside.put(&chunk.selected, &chunk.aside)?;
         }
@@ -199,11 +199,7 @@ impl Shared {
         if let Some(noting) = noting {
             noting.wrote(sink.end()?);
         }
-        // Until here, they are in the ledger with the rest of the chunk, which must be removed once.
-        if let (Some(hashes), Some(seen)) = (&left_out, self.changes()) {
-            seen.remove_many(hashes);
-        }
-        Ok(left_out.is_some())
+        Ok(is_enough)
     }
 
     fn count(&self, chunk: &Chunk) {

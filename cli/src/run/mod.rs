@@ -30,12 +30,12 @@ pub mod tally;
 pub mod turns;
 pub mod worker;
 
-use crate::failure::{End, Failure};
+use crate::failure::{End, Failure, locked};
 use crate::lines::aside::Aside;
 use crate::run::coordinator::{Checkpointer, Coordinator, Saved};
 use crate::run::monitor::Monitor;
 use crate::run::plan::Plan;
-use crate::run::shared::{Shared, locked};
+use crate::run::shared::Shared;
 use crate::run::signals::Watch;
 use crate::run::tally::Tally;
 use crate::run::turns::Turns;

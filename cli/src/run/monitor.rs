@@ -4,8 +4,8 @@
 //! The reader *hands in* chunks, and the writer *writes* them in the same order. The coordinator
 //! can wait until a number of them has been written. Once there is a reason to end the run early, no chunk is handed in.
 
-use crate::failure::End;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use crate::failure::{End, locked};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 #[derive(Default)]
@@ -59,19 +59,14 @@ impl Progress {
 }
 
 impl Monitor {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        // No change to this state can panic halfway.
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn change(&self, change: impl FnOnce(&mut Progress)) {
-        change(&mut self.progress());
+        change(&mut locked(&self.progress));
         self.changed.notify_all();
     }
 
     /// Calls `hand` with the number of the next chunk. Returns `false` without calling it if the run is ending.
     pub fn hand_in(&self, hand: impl FnOnce(u64)) -> bool {
-        let mut progress = self.progress();
+        let mut progress = locked(&self.progress);
         if !matches!(progress.phase, Phase::Running) {
             return false;
         }
@@ -92,7 +87,7 @@ impl Monitor {
 
     /// Begins to write a chunk. Returns `false` if no chunk is written any more.
     pub fn begin_write(&self) -> bool {
-        let mut progress = self.progress();
+        let mut progress = locked(&self.progress);
         progress.is_writing = !matches!(progress.phase, Phase::Final);
         progress.is_writing
     }
@@ -131,7 +126,7 @@ impl Monitor {
     /// Waits for a reason to end the run, or until a deadline.
     pub fn wait(&self, until: Instant) -> Option<End> {
         self.wait_for(until, |progress| progress.end().is_some());
-        self.progress().end().cloned()
+        locked(&self.progress).end().cloned()
     }
 
     /// Waits until a number of chunks has been written. Returns `false` if the run is to end early first.
@@ -149,9 +144,9 @@ impl Monitor {
             !is_signal || progress.written == progress.handed
         };
         loop {
-            let before = self.progress().written;
+            let before = locked(&self.progress).written;
             let goes_on = |progress: &Progress| progress.written > before || is_over(progress);
-            if !self.wait_for(Instant::now() + grace, goes_on) || is_over(&self.progress()) {
+            if !self.wait_for(Instant::now() + grace, goes_on) || is_over(&locked(&self.progress)) {
                 return;
             }
         }
@@ -159,16 +154,89 @@ impl Monitor {
 
     /// Whether there is a reason to end the run early.
     pub fn is_ending(&self) -> bool {
-        self.progress().is_ending()
+        locked(&self.progress).is_ending()
     }
 
     fn wait_for(&self, until: Instant, is_there: impl Fn(&Progress) -> bool) -> bool {
         let left = until.saturating_duration_since(Instant::now());
-        let woken =
-            self.changed.wait_timeout_while(self.progress(), left, |progress| !is_there(progress));
+        let woken = self
+            .changed
+            .wait_timeout_while(locked(&self.progress), left, |progress| !is_there(progress));
         !woken.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 }
 
 /// Longer than anything is waited for.
 pub const LONG: Duration = Duration::from_secs(3_600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Failure;
+    use std::thread;
+
+    fn end_of(monitor: &Monitor) -> Option<&'static str> {
+        monitor.wait(Instant::now()).map(|end| end.name())
+    }
+
+    #[test]
+    fn a_failure_overtakes_a_limit_and_that_a_signal_and_the_first_failure_stays() {
+        let failed = || End::Failed(Failure::new("no space"));
+        let ends = [End::Signal(2), End::Enough, End::BrokenPipe, failed()];
+        for (one, first) in ends.iter().enumerate() {
+            for (other, then) in ends.iter().enumerate() {
+                let monitor = Monitor::default();
+                monitor.end_early(first.clone());
+                monitor.end_early(then.clone());
+                let counts = if other > one && one < 2 { then } else { first };
+                assert_eq!(end_of(&monitor), Some(counts.name()), "{one} {other}");
+            }
+        }
+        let monitor = Monitor::default();
+        assert!(monitor.end_writes(Instant::now()));
+        monitor.end_early(failed());
+        assert!(!monitor.begin_write() && end_of(&monitor).is_none());
+    }
+
+    #[test]
+    fn a_run_has_reached_its_end_when_all_that_was_read_is_written() {
+        let monitor = Monitor::default();
+        for number in 0..2 {
+            assert!(monitor.hand_in(|handed| assert_eq!(handed, number)));
+        }
+        monitor.read_to_the_end();
+        for _ in 0..2 {
+            assert!(end_of(&monitor).is_none());
+            assert!(monitor.begin_write());
+            monitor.wrote(false);
+        }
+        assert_eq!(end_of(&monitor), Some("complete"));
+    }
+
+    #[test]
+    fn what_was_handed_in_before_a_signal_is_written_and_nothing_is_handed_in_after_it() {
+        let monitor = Monitor::default();
+        assert!(monitor.hand_in(|_| {}));
+        monitor.end_early(End::Signal(2));
+        assert!(!monitor.hand_in(|_| panic!("the run is ending")));
+        monitor.read_to_the_end();
+        assert_eq!(end_of(&monitor), Some("SIGINT"));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(20));
+                assert!(monitor.begin_write());
+                monitor.wrote(false);
+            });
+            monitor.drain(Duration::from_secs(60));
+        });
+        assert_eq!(locked(&monitor.progress).written, 1);
+        // A writer that makes no progress is not waited for, nor one that has failed.
+        let monitor = Monitor::default();
+        assert!(monitor.hand_in(|_| {}) && monitor.begin_write());
+        monitor.end_early(End::Signal(2));
+        monitor.drain(Duration::from_millis(1));
+        monitor.wrote_not(End::BrokenPipe);
+        monitor.drain(Duration::from_secs(3_600));
+        assert!(!monitor.wait_until_written(1));
+    }
+}

@@ -8,7 +8,7 @@ use crate::state::keeper::Filter;
 use crate::state::seen::Seen;
 use crate::unsaved::output::Noting;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 pub struct Shared {
     pub plan: Arc<Plan>,
@@ -45,9 +45,4 @@ impl Shared {
         seen.keep_up();
         seen.present_tick().unwrap_or(0)
     }
-}
-
-/// Locks a mutex, even if a thread panicked while it held it: the run ends then anyway.
-pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

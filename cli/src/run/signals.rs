@@ -4,9 +4,8 @@
 //! Some programs send a signal twice. `timeout`, for example, sends it to the process and to its
 //! group. A second signal therefore counts only after a moment.
 
-use crate::failure::{End, Failure};
+use crate::failure::{End, Failure, locked};
 use crate::run::monitor::Monitor;
-use crate::run::shared::locked;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;

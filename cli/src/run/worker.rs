@@ -135,8 +135,9 @@ impl<'a> Worker<'a> {
             Some(..usize::MAX) => "raise --max-memory",
             _ => "make more memory available",
         };
-        let what = "out of memory for the lines seen; use a higher --rate, or";
-        Err(Failure::new(format!("{what} {advice}")))
+        Err(Failure::new(format_args!(
+            "out of memory for the lines seen; use a higher --rate, or {advice}"
+        )))
     }
 
     /// Groups the hashes by part with a counting sort, which keeps lines of one part in order.

@@ -16,13 +16,6 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Why a state was not saved.
-pub enum NotSaved {
-    /// The caller wanted it so.
-    GivenUp,
-    Failed(Failure),
-}
-
 /// The file of a state that this process has claimed, so that no other process replaces it.
 pub struct Keeper {
     pub path: PathBuf,
@@ -37,10 +30,7 @@ impl Keeper {
         let claim = Claim::lay(path, Duration::from_secs_f64(waiting.wait))
             .map_err(|error| Failure::new(without_numbers(error)))?;
         if path.metadata().is_ok_and(|file| file.is_file() && file.permissions().readonly()) {
-            return Err(Failure::new(format!(
-                "{}: it is read-only; make it writable, or use a copy",
-                path.display()
-            )));
+            return Err(Failure::about(path, "it is read-only; make it writable, or use a copy"));
         }
         Ok(Keeper { path: path.to_path_buf(), claim, is_new: false })
     }
@@ -82,30 +72,31 @@ impl Keeper {
         }
     }
 
-    /// Saves the state while lines go on. `goes_on` is called all the time, and `last` once, when the filter is copied
-    /// and before the state is replaced. Returns the number of items in the state, and what [`Self::save`] does.
+    /// Saves the state while lines go on, unless `goes_on` or `last` gives up. `goes_on` is called all the time, and
+    /// `last` once, when the filter is copied and before the state is replaced. Returns the number of items in the
+    /// state, and what [`Self::save`] does.
     pub fn save_beside(
         &self,
         seen: &Seen,
         goes_on: impl Fn() -> bool,
-        last: impl FnOnce() -> Result<(), NotSaved>,
-    ) -> Result<(usize, bool), NotSaved> {
-        let failed = |error| NotSaved::Failed(cannot_use(&self.path, &error));
+        last: impl FnOnce() -> bool,
+    ) -> Result<Option<(usize, bool)>, Failure> {
+        let failed = |error| cannot_use(&self.path, &error);
         let mut file = Replacement::begin(&self.path).map_err(|error| failed(error.into()))?;
-        let copy = seen.write_to(Interruptible { file: &mut file, goes_on: &goes_on });
-        let items = match copy {
-            Err(_) if !goes_on() => return Err(NotSaved::GivenUp),
-            copy => copy.map_err(failed)?.items,
+        let items = match seen.write_to(Interruptible { file: &mut file, goes_on: &goes_on }) {
+            Err(_) if !goes_on() => return Ok(None),
+            copied => copied.map_err(failed)?.items,
         };
-        last()?;
+        if !last() {
+            return Ok(None);
+        }
         // As a save does: another program may have opened the state without regard to the claim.
         if UnreadChanges::beside(&self.path).map_err(failed)?.bytes > 0 {
-            let what = format!("{}: {BEGUN}", self.path.display());
-            return Err(NotSaved::Failed(Failure::new(what)));
+            return Err(Failure::about(&self.path, BEGUN));
         }
         match file.finish() {
             Err(error) if !error.is_in_place() => Err(failed(error.into())),
-            finished => Ok((items, finished.is_ok())),
+            finished => Ok(Some((items, finished.is_ok()))),
         }
     }
 }
@@ -153,7 +144,7 @@ pub fn load(path: &Path) -> Result<Seen, Failure> {
         check_window(&seen, path)?;
         return Ok(seen);
     }
-    let no_state = || Failure::new(format!("{}: {NO_STATE}", path.display()));
+    let no_state = || Failure::about(path, NO_STATE);
     find(path, |path| Seen::load(path))?.ok_or_else(no_state)
 }
 
@@ -185,7 +176,7 @@ fn assembled(path: &Path) -> Result<Seen, Failure> {
         } else {
             continue;
         };
-        return Err(Failure::new(format!("{}: {why}", path.display())));
+        return Err(Failure::about(path, why));
     }
     loader.finish().map_err(refused)
 }
@@ -286,10 +277,7 @@ pub fn check_path(path: &Path) -> Result<(), Failure> {
         Ok(file) if !file.is_file() => "not a regular file",
         _ => return Ok(()),
     };
-    Err(Failure::new(format!(
-        "{}: it is {what}, and a state must be a regular file",
-        path.display()
-    )))
+    Err(Failure::about(path, format_args!("it is {what}, and a state must be a regular file")))
 }
 
 /// Checks that a file does not hold a filter of fixed size, which another program may have saved, by what it says of
@@ -298,11 +286,11 @@ pub fn check_grows(path: &Path) -> Result<(), Failure> {
     if SnapshotInfo::read(path).map_or(true, |info| info.stats.grows) {
         return Ok(());
     }
-    Err(Failure::new(format!(
-        "{}: it holds a filter of fixed size, which koel query and koel info can read; to change it, \
+    Err(Failure::about(
+        path,
+        "it holds a filter of fixed size, which koel query and koel info can read; to change it, \
          use a state saved by dedup or add",
-        path.display()
-    )))
+    ))
 }
 
 /// Returns an error of loading or saving a state, with advice. The texts of the library address programs.

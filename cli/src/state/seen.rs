@@ -118,7 +118,7 @@ impl Making {
             notes.extend(ahead(&seen).map(|ahead| format!("{}: {ahead}", path.display())));
             return Ok(seen);
         };
-        Err(Failure::new(format!("{}: {why}, or use another state", path.display())))
+        Err(Failure::about(path, format_args!("{why}, or use another state")))
     }
 }
 
@@ -173,11 +173,13 @@ pub fn limit_memory(seen: &Seen, max_memory: Option<u64>, path: &Path) -> Result
 /// Checks that this command can know for how long a state remembers lines.
 pub fn check_window(seen: &Seen, path: &Path) -> Result<(), Failure> {
     match (seen.remembers(), seen.window()) {
-        (Some(ticks), None) => Err(Failure::new(format!(
-            "{}: it remembers items for {ticks} ticks, which another program counts, so this command does not \
-             know when to forget a line; koel query and koel info can read it",
-            path.display()
-        ))),
+        (Some(ticks), None) => Err(Failure::about(
+            path,
+            format_args!(
+                "it remembers items for {ticks} ticks, which another program counts, so this command does not \
+             know when to forget a line; koel query and koel info can read it"
+            ),
+        )),
         _ => Ok(()),
     }
 }

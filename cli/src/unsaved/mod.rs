@@ -7,7 +7,7 @@
 pub mod output;
 
 use crate::arguments::common::Waiting;
-use crate::failure::{Failure, without_numbers};
+use crate::failure::Failure;
 use crate::state::comparison::{Comparison, LineHash};
 use crate::state::keeper::{Keeper, cannot_use, check_grows};
 use indicatif::{BinaryBytes, HumanCount};
@@ -46,7 +46,7 @@ fn take_in_journals(path: &Path, notes: &mut Vec<String>) -> Result<(), Failure>
     // There is a state, so nothing is built.
     let builder = ConcurrentCuckooFilter::builder().hasher(LineHash::random(Comparison::Bytes));
     let name = path.display();
-    let failed = |error| Failure::new(format!("{name}: {}", without_numbers(error)));
+    let failed = |error| Failure::about(path, error);
     let seen = DurableFilter::open(path, builder).map_err(failed)?;
     let lost = match seen.lost_changes() {
         0 => return seen.close().map_err(failed),

@@ -18,8 +18,8 @@
 //!
 //! # Reading order
 //!
-//! [`commands::dedup`] has the main subcommand. It passes a
-//! [`Plan`](run::plan::Plan) to [`run::run()`], whose module explains the threads. [`run::monitor`] is where they wait for each other, and
+//! [`commands::dedup`] has the main subcommand. It passes a [`Plan`](run::plan::Plan) to [`run::run()`], whose module
+//! explains the threads. [`run::monitor`] is where they wait for each other, and
 //! [`run::turns`] keeps the lines in order. [`unsaved`] explains what a kill takes. [`state::comparison`] defines when
 //! two lines are equal, and [`state::keys::url_key`] when two URLs are.
 

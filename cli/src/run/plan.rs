@@ -34,7 +34,7 @@ impl Verb {
     }
 }
 
-/// What is done to lines. The files of the plan are opened when the run begins.
+/// What a command does to lines. The output is opened when everything else is in order.
 pub struct Plan {
     pub began: Instant,
     pub verb: Verb,

@@ -208,19 +208,10 @@ pub use hash::{
 };
 pub use snapshot::{
     Piece, PieceLoader, SaveReport, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo,
+    UnreadChanges,
 };
 pub use stats::Stats;
 pub use window::Window;
-
-/// What koel's own programs share with it: what is in the journals beside a file. This is not a part of the interface,
-/// and may change with any version.
-#[doc(hidden)]
-pub mod files {
-    #[cfg(all(unix, feature = "durable"))]
-    pub use crate::durable::has_changes;
-    pub use crate::filter::files::replace_state;
-    pub use crate::snapshot::journals::{Unread, journals_of};
-}
 
 #[cfg(all(doctest, feature = "rayon"))]
 #[doc = include_str!("../README.md")]

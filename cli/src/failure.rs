@@ -1,8 +1,10 @@
 //! Errors, in words for the user of the command.
 
+use serde::{Serialize, Serializer};
+use signal_hook::consts::{SIGHUP, SIGINT};
 use std::fmt::Display;
-use std::io;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An error that makes the command exit with code 2.
 #[derive(Clone, Debug)]
@@ -13,14 +15,14 @@ impl Failure {
         Failure(message.to_string())
     }
 
-    /// Creates the failure of an operation on something, from an error of the system.
-    pub fn of(what: impl Display, error: &io::Error) -> Self {
-        Failure(format!("{what}: {}", without_numbers(error)))
+    /// Creates the failure of an operation on something, from an error or from words.
+    pub fn of(what: impl Display, why: impl Display) -> Self {
+        Failure(format!("{what}: {}", without_numbers(why)))
     }
 
     /// Creates the failure of an operation on a file.
-    pub fn about(path: &Path, error: &io::Error) -> Self {
-        Failure::of(path.display(), error)
+    pub fn about(path: &Path, why: impl Display) -> Self {
+        Failure::of(path.display(), why)
     }
 }
 
@@ -31,7 +33,7 @@ impl std::fmt::Display for Failure {
 }
 
 /// How a run ends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum End {
     /// The input has ended, and every chunk has been written.
     Reached,
@@ -41,6 +43,43 @@ pub enum End {
     /// The reader of the output has closed it.
     BrokenPipe,
     Failed(Failure),
+}
+
+impl End {
+    /// Returns the name of this end in summaries.
+    pub fn name(&self) -> &'static str {
+        match self {
+            End::Reached => "complete",
+            End::Enough => "limit",
+            End::Signal(SIGINT) => "SIGINT",
+            End::Signal(SIGHUP) => "SIGHUP",
+            End::Signal(_) => "SIGTERM",
+            End::BrokenPipe => "broken pipe",
+            End::Failed(_) => "failed",
+        }
+    }
+
+    /// Whether the run came to its end undisturbed.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, End::Reached | End::Enough)
+    }
+
+    /// Whether this is how a run ends that also has the other reason to end.
+    pub fn overtakes(&self, other: &End) -> bool {
+        let rank = |end: &End| match end {
+            End::Reached => 0,
+            End::Signal(_) => 1,
+            End::Enough => 2,
+            End::BrokenPipe | End::Failed(_) => 3,
+        };
+        rank(self) > rank(other)
+    }
+}
+
+impl Serialize for End {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
 }
 
 impl From<Failure> for End {
@@ -59,4 +98,9 @@ pub fn without_numbers(error: impl Display) -> String {
         text.replace_range(start..=start + length, "");
     }
     text
+}
+
+/// Locks a mutex, even if a thread panicked while it held it: the run ends then anyway.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,13 +13,13 @@
 //!   lines        input, chunks of lines, output, and what --lossless sets aside
 //!   state        the filter, its file, and how lines are compared
 //!   arguments    the command line and its help
-//!   random, failure
+//!   paths, failure
 //! ```
 //!
 //! # Reading order
 //!
-//! [`commands::dedup`] has the main subcommand. Its `Job` passes a [`Task`](run::shared::Task)
-//! to [`run::run()`], whose module explains the threads. [`run::monitor`] is where they wait for each other, and
+//! [`commands::dedup`] has the main subcommand. It passes a [`Plan`](run::plan::Plan) to [`run::run()`], whose module
+//! explains the threads. [`run::monitor`] is where they wait for each other, and
 //! [`run::turns`] keeps the lines in order. [`unsaved`] explains what a kill takes. [`state::comparison`] defines when
 //! two lines are equal, and [`state::keys::url_key`] when two URLs are.
 
@@ -33,7 +33,6 @@ mod commands;
 mod failure;
 mod lines;
 mod paths;
-mod random;
 mod run;
 mod state;
 mod unsaved;

@@ -44,7 +44,6 @@ use crate::disk::claim::Mark;
 use crate::disk::replace::{Replacement, copy_permissions, if_there, sync_folder_of};
 use crate::hash::{HashedBy, random_number};
 use crate::journal::format::{Header, PAGE_BYTES};
-use crate::journal::reader::Reader;
 use crate::journal::streams::Streams;
 use crate::journal::writer::{Journal, Writer};
 use crate::snapshot::error::SnapshotError;
@@ -299,9 +298,4 @@ pub(crate) fn create_journal(path: &Path, state: u64, previous: u64) -> io::Resu
         .and_then(|()| sync_folder_of(path));
     made.inspect_err(|_| drop(fs::remove_file(journal.path())))?;
     Ok(Arc::new(journal))
-}
-
-/// Returns whether a journal has changes. `None` if it has no header yet: then it is empty.
-pub fn has_changes(journal: &Path) -> io::Result<Option<bool>> {
-    Ok(Reader::open(journal)?.map(|reader| !reader.is_empty()))
 }

@@ -11,7 +11,6 @@ mod keeper;
 mod mismatch;
 mod open;
 
-pub use checkpoint::has_changes;
 pub use error::{DurableError, DurableErrorKind};
 pub use filter::DurableFilter;
 pub use keeper::SyncPolicy;

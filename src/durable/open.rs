@@ -145,12 +145,31 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         Self::open_as(path.as_ref(), options, settings, || builder.build())
     }
 
-    /// The same with the filter that `make` returns if there is no state. Nothing contradicts a state.
+    /// Opens whatever filter a state has, or else the filter that `make` returns. The caller compares what was opened
+    /// with what it asks for.
     ///
     /// # Errors
     ///
-    /// Returns an error in the same cases as [`open`](Self::open), and the error of `make`.
-    #[doc(hidden)]
+    /// Returns an error if another process has the state open all that time, if the state or a journal cannot be read or
+    /// written, and the error of `make`.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, DurableFilter, DurableOptions, StableHash};
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("koel-make-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// # let path = folder.join("seen.koel");
+    /// let make = |capacity| {
+    ///     let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    ///     move || builder.capacity(capacity).build()
+    /// };
+    /// DurableFilter::open_or_make(&path, DurableOptions::default(), make(1_000))?.close()?;
+    /// let seen = DurableFilter::open_or_make(&path, DurableOptions::default(), make(500_000))?;
+    /// assert!(seen.capacity() < 500_000);
+    /// # drop(seen);
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open_or_make(
         path: impl AsRef<Path>,
         options: DurableOptions,

@@ -7,7 +7,7 @@ use crate::filter::ConcurrentCuckooFilter;
 use crate::hash::{HashedBy, PersistentHasher, hashers_agree};
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Part;
-use crate::snapshot::journals::Unread;
+use crate::snapshot::journals::UnreadChanges;
 use crate::snapshot::load::load;
 use crate::snapshot::mapped::{Mapped, SnapshotFile};
 use crate::snapshot::read::{PieceLoader, read};
@@ -15,7 +15,7 @@ use crate::snapshot::write::{Piece, SaveReport, piece_of, write};
 use crate::union;
 use std::fs::File;
 use std::hash::BuildHasher;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::iter::FusedIterator;
 use std::path::Path;
 
@@ -81,7 +81,18 @@ impl<S> ConcurrentCuckooFilter<S> {
     where
         S: PersistentHasher,
     {
-        replace_state(self, path.as_ref(), || Ok(()), || Ok(()))
+        let path = path.as_ref();
+        let save = || {
+            let mut new = Replacement::begin(path)?;
+            UnreadChanges::beside(path)?.refuse(ORPHANED)?;
+            let mut put = |bytes: &[u8]| Ok(new.write_all(bytes)?);
+            let (report, _) = write(self.backend(), &self.hashed_by(), Part::FILE, &mut put)?;
+            // Another process may have opened the file meanwhile.
+            UnreadChanges::beside(path)?.refuse(ORPHANED)?;
+            new.finish()?;
+            Ok(report)
+        };
+        save().map_err(|error: SnapshotError| error.of_file(path))
     }
 
     /// Writes the filter to any writer, such as a socket or an archive, in the format of
@@ -172,7 +183,7 @@ impl<S> ConcurrentCuckooFilter<S> {
         S: PersistentHasher,
     {
         let path = path.as_ref();
-        let unread = Unread::to_read(path);
+        let unread = UnreadChanges::to_read(path);
         let file = File::open(path).map_err(SnapshotError::opening);
         let whole = file.and_then(|file| unread?.refuse(LEFT_OUT).map(|()| file));
         whole.and_then(Self::of_file).map_err(|error| error.of_file(path))
@@ -239,31 +250,6 @@ impl<S> ConcurrentCuckooFilter<S> {
         }
         self
     }
-}
-
-/// Saves a filter as [`save`](ConcurrentCuckooFilter::save) does, for the command: before each shard is written,
-/// `goes_on` may end the save with an error, and so may `last` before the new file takes the place of the old one.
-pub fn replace_state<S: PersistentHasher>(
-    filter: &ConcurrentCuckooFilter<S>,
-    path: &Path,
-    mut goes_on: impl FnMut() -> io::Result<()>,
-    last: impl FnOnce() -> io::Result<()>,
-) -> Result<SaveReport, SnapshotError> {
-    let cannot_write = SnapshotError::io("cannot write");
-    let save = || {
-        let mut new = Replacement::begin(path)?;
-        Unread::beside(path)?.refuse(ORPHANED)?;
-        let (report, _) = write(filter.backend(), &filter.hashed_by(), Part::FILE, &mut |bytes| {
-            goes_on().map_err(&cannot_write)?;
-            Ok(new.write_all(bytes)?)
-        })?;
-        last().map_err(&cannot_write)?;
-        // Another process may have opened the file meanwhile.
-        Unread::beside(path)?.refuse(ORPHANED)?;
-        new.finish()?;
-        Ok(report)
-    };
-    save().map_err(|error: SnapshotError| error.of_file(path))
 }
 
 const LEFT_OUT: &str = ", and a load would leave them out: open it with `DurableFilter::open`, which takes them in, or \

@@ -26,7 +26,7 @@ pub(crate) fn journals_begin(state: &OsStr) -> OsString {
 }
 
 /// Returns the journals beside a state.
-pub fn journals_of(state: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn journals_of(state: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(name) = state.file_name() else { return Ok(Vec::new()) };
     let (folder, start) = (folder_of(state), journals_begin(name));
     let mut found = Vec::new();
@@ -54,21 +54,42 @@ pub(crate) fn number_in_name(journal: &Path) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// The journals with changes beside a file.
+/// The changes that the file of a `DurableFilter` lacks, because only the journals beside it have them.
+///
+/// There are some if the filter is open, or was not closed. `DurableFilter::open` takes them in.
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, StableHash, UnreadChanges};
+///
+/// # let folder = std::env::temp_dir().join(format!("koel-unread-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let path = folder.join("seen.koel");
+/// let builder = ConcurrentCuckooFilter::builder().capacity(100).hasher(StableHash::random());
+/// builder.build()?.save(&path)?;
+/// let unread = UnreadChanges::beside(&path)?;
+/// assert_eq!((unread.journal, unread.bytes), (None, 0));
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
-pub struct Unread {
-    /// One of them, if there are any.
+#[non_exhaustive]
+pub struct UnreadChanges {
+    /// A journal that has some of them, if there are any.
     pub journal: Option<PathBuf>,
-    /// The number of bytes that are in use in all of them.
+    /// The number of bytes that all such journals use.
     pub bytes: u64,
 }
 
-impl Unread {
-    /// Finds the journals with changes beside the file at a path, which need not exist.
+impl UnreadChanges {
+    /// Finds the changes beside the file at a path, which need not exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the folder cannot be listed, or a journal not be inspected.
     pub fn beside(path: &Path) -> Result<Self, SnapshotError> {
         let path = follow(path)?;
         loop {
-            let (mut unread, mut is_gone) = (Unread::default(), false);
+            let (mut unread, mut is_gone) = (UnreadChanges::default(), false);
             let journals = journals_of(&path);
             for journal in journals.map_err(SnapshotError::io("cannot open its folder"))? {
                 let bytes = if_there(bytes_of_changes(&journal));
@@ -92,15 +113,15 @@ impl Unread {
     ///
     /// To miss none, look for them before the file is opened: a checkpoint replaces the file, and then removes its
     /// journals.
-    pub fn to_read(path: &Path) -> Result<Self, SnapshotError> {
+    pub(crate) fn to_read(path: &Path) -> Result<Self, SnapshotError> {
         Self::beside(path).or_else(|error| match error.io_error().map(io::Error::kind) {
-            Some(ErrorKind::PermissionDenied) => Ok(Unread::default()),
+            Some(ErrorKind::PermissionDenied) => Ok(UnreadChanges::default()),
             _ => Err(error),
         })
     }
 
     /// Fails if there are such journals. `advice` says why that matters, and what to do.
-    pub fn refuse(&self, advice: &str) -> Result<(), SnapshotError> {
+    pub(crate) fn refuse(&self, advice: &str) -> Result<(), SnapshotError> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let text = format!("changes may be in its journal {} alone{advice}", journal.display());
         Err(SnapshotError::new(SnapshotErrorKind::HasJournal, text))

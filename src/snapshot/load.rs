@@ -12,7 +12,7 @@ use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{END_WORDS, ENTRY_WORDS, End, HEADER_WORDS, MAGIC, bytes_of};
 use crate::snapshot::header::{Header, is_snapshot};
 use crate::snapshot::index::{Entry, ShardReader, Totals};
-use crate::snapshot::journals::Unread;
+use crate::snapshot::journals::UnreadChanges;
 use crate::snapshot::read::{Gathered, read, table_of};
 use crate::stats::Stats;
 use crate::sync::Mutex;
@@ -276,7 +276,7 @@ impl SnapshotInfo {
     /// unknown version of the format; or if its beginning or its end is damaged.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        let unread = Unread::to_read(path);
+        let unread = UnreadChanges::to_read(path);
         let info = outlined(path).and_then(|(_, outline)| Ok(Self::describe(&outline, unread?)));
         info.map_err(|error| error.of_file(path))
     }
@@ -291,7 +291,7 @@ impl SnapshotInfo {
     }
 
     /// Describes the filter in a file with this outline, and with these journals beside it.
-    pub(super) fn describe(outline: &Outline, unread: Unread) -> Self {
+    pub(super) fn describe(outline: &Outline, unread: UnreadChanges) -> Self {
         let Outline { header, entries, totals, length, .. } = outline;
         let (layout, lanes) = (&header.layout, header.layout.lanes());
         let stats = layout.stats(entries.len(), totals.all_items());

@@ -18,7 +18,7 @@ use crate::layout::stamps::AgeShift;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Header;
 use crate::snapshot::index::{Entry, ShardReader, Totals, age_shift};
-use crate::snapshot::journals::Unread;
+use crate::snapshot::journals::UnreadChanges;
 use crate::snapshot::load::{Outline, SnapshotInfo, read_at};
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 use crate::table::memory::prefetch;
@@ -256,12 +256,12 @@ impl<S> fmt::Debug for SnapshotFile<S> {
 
 impl Mapped {
     /// Opens a file, and reads its outline.
-    fn outlined(path: &Path) -> Result<(File, Outline, Unread), SnapshotError> {
+    fn outlined(path: &Path) -> Result<(File, Outline, UnreadChanges), SnapshotError> {
         // To open a pipe would wait for its other end.
         if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
             return Err(SnapshotError::no_file_to_look_up());
         }
-        let unread = Unread::to_read(path);
+        let unread = UnreadChanges::to_read(path);
         let file = File::open(path).map_err(SnapshotError::opening)?;
         let outline = Outline::read(&file)?;
         Ok((file, outline.ok_or_else(SnapshotError::no_file_to_look_up)?, unread?))
@@ -272,7 +272,7 @@ impl Mapped {
         path: &Path,
         file: File,
         outline: Outline,
-        unread: Unread,
+        unread: UnreadChanges,
     ) -> Result<Self, SnapshotError> {
         let mapping = Mapping::of_file(&file, outline.length);
         let mapping =

@@ -21,6 +21,7 @@ pub(crate) mod read;
 pub(crate) mod write;
 
 pub use error::{SnapshotError, SnapshotErrorKind};
+pub use journals::UnreadChanges;
 pub use load::SnapshotInfo;
 pub use mapped::SnapshotFile;
 pub use read::PieceLoader;

@@ -90,7 +90,7 @@ pub struct Waiting {
 }
 
 /// How a new state, or a filter without a state, is made.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Comparison")]
 pub struct Making {
     /// Highest acceptable false-positive rate at the end of the run [default: 1e-6]
@@ -151,7 +151,7 @@ pub struct Making {
 }
 
 /// For how long lines are remembered.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Forgetting")]
 pub struct Forgetting {
     /// Forget a line PERIOD after it was first seen, so that it is new again: 30d, 12h, 90m
@@ -172,7 +172,7 @@ pub struct Forgetting {
 }
 
 /// What is written, and where.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Output")]
 pub struct Output {
     /// Write to FILE instead of standard output
@@ -191,7 +191,7 @@ pub struct Output {
 }
 
 /// What is reported on standard error.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Output")]
 pub struct Reporting {
     /// Print no summary and no progress bar; with --json, print only the summary

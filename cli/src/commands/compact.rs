@@ -41,8 +41,9 @@ pub fn compact(options: &Compact) -> Result<Ending, Failure> {
 
 fn compact_one(state: &Path, options: &Compact, screen: &Screen) -> Result<Report, Failure> {
     let began = Instant::now();
-    let (keeper, taken_in) = unsaved::claim(state, &options.waiting)?;
-    taken_in.iter().for_each(|note| screen.note(note));
+    let mut notes = Vec::new();
+    let keeper = unsaved::claim(state, &options.waiting, &mut notes)?;
+    notes.iter().for_each(|note| screen.note(note));
     let seen = load(&keeper.path)?;
     // To load it gives memory back, too, and so does a tick.
     let before = open(state)?.info().stats.clone();

@@ -38,9 +38,10 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
         unsaved::check_whole(other)?;
     }
     let screen = Screen::new(options.quiet, options.json);
-    let (keeper, taken_in) = unsaved::claim(state, &options.waiting)?;
+    let mut notes = Vec::new();
+    let keeper = unsaved::claim(state, &options.waiting, &mut notes)?;
     // What was taken in stays, whatever becomes of the merge.
-    taken_in.iter().for_each(|note| screen.note(note));
+    notes.iter().for_each(|note| screen.note(note));
     let exists = state.exists();
     let first = if exists { state } else { &states[0] };
     let merged = load(first)?;
@@ -85,7 +86,7 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
 fn take_over(merged: &Seen, path: &Path) -> Result<usize, Failure> {
     let other = load(path)?;
     let differs = |what: String| {
-        Err(Failure::new(format!("{}: this state {what}; nothing was saved", path.display())))
+        Err(Failure::about(path, format_args!("this state {what}; nothing was saved")))
     };
     let (is, has) = (merged.hasher().comparison(), other.hasher().comparison());
     if is != has {

@@ -1,16 +1,17 @@
 //! How a command ends: its summary, as text or JSON, and the exit code.
 
 use crate::failure::{End, Failure};
+use crate::lines::chunk::Counts;
 use crate::lines::output::Sink;
 use crate::lines::rules::{Field, Rules};
 use crate::run::Outcome;
+use crate::run::plan::{Plan, Verb};
 use crate::run::screen::lines;
 use crate::state::comparison::Comparison;
 use indicatif::HumanCount;
 use serde::Serialize;
 use std::fmt::{self, Display};
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How the process ends.
 pub enum Ending {
@@ -60,37 +61,7 @@ pub struct Report {
     /// Whether the state was left as it was, because no line changed it.
     unchanged: bool,
     seconds: f64,
-    end: Ended,
-}
-
-/// How a run ended.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-enum Ended {
-    #[serde(rename = "complete")]
-    Complete,
-    #[serde(rename = "limit")]
-    Limit,
-    #[serde(rename = "broken pipe")]
-    BrokenPipe,
-    #[serde(rename = "failed")]
-    Failed,
-    /// By the signal of this name.
-    #[serde(untagged)]
-    Signal(&'static str),
-}
-
-impl Ended {
-    fn by(end: &End) -> Self {
-        match end {
-            End::Reached => Ended::Complete,
-            End::Enough => Ended::Limit,
-            End::Signal(signal_hook::consts::SIGINT) => Ended::Signal("SIGINT"),
-            End::Signal(signal_hook::consts::SIGHUP) => Ended::Signal("SIGHUP"),
-            End::Signal(_) => Ended::Signal("SIGTERM"),
-            End::BrokenPipe => Ended::BrokenPipe,
-            End::Failed(_) => Ended::Failed,
-        }
-    }
+    end: End,
 }
 
 /// What became of the lines.
@@ -116,49 +87,49 @@ pub enum Answer {
 }
 
 impl Report {
-    /// Sums up a run that began at this time, before its state was loaded.
-    pub fn new(
-        outcome: &Outcome,
-        rules: Rules,
-        answer: Answer,
-        rate_exceeded: Option<bool>,
-        state: Option<&Path>,
-        began: Instant,
-    ) -> Self {
-        let (tally, stats) = (&outcome.tally, &outcome.stats);
-        let saved = outcome.saved.as_ref();
+    /// Sums up a run.
+    pub fn new(plan: &Plan, outcome: &Outcome, rate_exceeded: Option<bool>) -> Self {
+        let Outcome { tally, stats, saved, .. } = outcome;
+        let Counts { lines, bytes, not_urls, without_field, unreadable, too_long, .. } =
+            tally.counts;
         Report {
-            lines: tally.lines,
-            answer,
-            bytes: tally.bytes,
-            not_urls: outcome.hash.comparison().expects_urls().then_some(tally.not_urls),
-            without_field: rules.field.map(|_| tally.without_field),
-            unreadable: tally.unreadable,
-            too_long: tally.too_long,
+            lines,
+            answer: Answer::of(plan, outcome),
+            bytes,
+            not_urls: outcome.hash.comparison().expects_urls().then_some(not_urls),
+            without_field: plan.rules.field.map(|_| without_field),
+            unreadable,
+            too_long,
             rate: stats.false_positive_rate,
             rate_exceeded,
-            known: saved.map_or(stats.items, |saved| saved.known),
+            known: saved.as_ref().map_or(stats.items, |saved| saved.known),
             memory_bytes: stats.size_in_bytes,
-            state: state.map(|path| path.display().to_string()),
-            unchanged: saved.is_some_and(|saved| saved.is_unchanged),
-            seconds: seconds(began.elapsed()),
-            end: Ended::by(&outcome.end),
+            state: plan.state.as_ref().map(|path| path.display().to_string()),
+            unchanged: saved.as_ref().is_some_and(|saved| saved.is_unchanged),
+            seconds: seconds(plan.began.elapsed()),
+            end: outcome.end.clone(),
         }
     }
 }
 
 impl Answer {
-    /// Sums up what `koel dedup` did. `recovered` is the number of lines that a second pass has found.
-    pub fn of_dedup(outcome: &Outcome, rules: Rules, recovered: Option<u64>) -> Self {
-        let tally = &outcome.tally;
-        let new = tally.yes + recovered.unwrap_or(0);
-        let repeated = tally.lines - new;
+    fn of(plan: &Plan, outcome: &Outcome) -> Self {
+        let Outcome { tally, recovered, .. } = outcome;
+        let Counts { lines, yes, .. } = tally.counts;
+        match plan.verb {
+            Verb::Add => return Answer::Added(yes),
+            Verb::Query => return Answer::Seen(yes),
+            Verb::Forget => return Answer::Forgotten(yes),
+            Verb::Dedup => {}
+        }
+        let new = yes + recovered.unwrap_or(0);
+        let repeated = lines - new;
         Answer::Deduplicated {
             new,
             repeated,
             expected_drops: recovered.map_or_else(|| tally.doubt.expected(repeated), |_| 0.0),
-            recovered,
-            compared: compared(outcome.hash.comparison(), rules),
+            recovered: *recovered,
+            compared: compared(outcome.hash.comparison(), plan.rules),
             saved: outcome.saved.is_some() && !matches!(outcome.end, End::Failed(_)),
         }
     }
@@ -189,7 +160,7 @@ impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, ", lines(self.lines))?;
         let others = |lines| HumanCount(self.lines - lines);
-        let mut is_saved = self.end != Ended::Failed;
+        let mut is_saved = !matches!(self.end, End::Failed(_));
         match self.answer {
             Answer::Added(added) => write!(f, "{} added", HumanCount(added))?,
             Answer::Seen(seen) => {
@@ -236,10 +207,10 @@ impl Display for Report {
         }
         write!(f, "; {}", took(self.seconds))?;
         match self.end {
-            Ended::Signal(signal) => write!(f, "; ended by {signal}"),
-            Ended::Limit => f.write_str("; ended by --limit"),
-            Ended::Failed => f.write_str("; failed"),
-            Ended::Complete | Ended::BrokenPipe => Ok(()),
+            End::Signal(_) => write!(f, "; ended by {}", self.end.name()),
+            End::Enough => f.write_str("; ended by --limit"),
+            End::Failed(_) => f.write_str("; failed"),
+            End::Reached | End::BrokenPipe => Ok(()),
         }
     }
 }

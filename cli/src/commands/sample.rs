@@ -5,7 +5,6 @@
 
 use crate::failure::Failure;
 use crate::lines::output::Sink;
-use crate::random::{mix, scaled};
 use std::io::Write;
 use std::sync::LazyLock;
 
@@ -36,6 +35,19 @@ fn add_line(line: u64, pages: &mut u64, text: &mut Vec<u8>) {
         scaled(random.rotate_left(32), *pages)
     };
     write_page(page, text);
+}
+
+/// Mixes the bits of a number with the finalizer of SplitMix64.
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+/// Maps a random number to `0..below`, almost uniformly.
+fn scaled(random: u64, below: u64) -> u64 {
+    ((u128::from(random) * u128::from(below)) >> 64) as u64
 }
 
 type Words = LazyLock<Vec<&'static str>>;

@@ -5,8 +5,8 @@
 //! that was set aside. Both sets of lines may be larger than memory. They are therefore partitioned
 //! by hash into parts that fit, and the parts are processed one after the other.
 
-use crate::failure::{End, Failure};
-use crate::lines::chunk::Chunk;
+use crate::failure::{End, Failure, locked};
+use crate::lines::chunk::{BUFFER, Chunk};
 use crate::lines::cutter::{Cut, Cutter};
 use crate::lines::input::OpenInput;
 use crate::lines::rules::{Keys, Rules};
@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 
 /// The number of bytes of lines that each of two threads compares at once.
@@ -45,7 +45,7 @@ pub struct Settled {
 /// Creates a temporary file without a name.
 fn buffered() -> Result<BufWriter<File>, Failure> {
     let file = tempfile::tempfile().map_err(|error| cannot(&error))?;
-    Ok(BufWriter::with_capacity(64 << 10, file))
+    Ok(BufWriter::with_capacity(BUFFER, file))
 }
 
 /// Returns the failure of making or using a temporary file.
@@ -85,7 +85,7 @@ impl Aside {
         let written = rewound(self.written)?;
         let (written, again) = both(|| divide(written), || divide(again))?;
         let pairs = Mutex::new(again?.into_iter().zip(written?));
-        let next = || pairs.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let next = || locked(&pairs).next();
         let compare = || {
             let mut mistaken = Vec::new();
             while let Some((repeated, written)) = next() {
@@ -117,8 +117,9 @@ impl Settled {
         for_each_chunk(self.repeated, rules, |first, chunk| {
             let is_mistaken = |number| numbers.next_if_eq(&number).is_some();
             let numbers = first..first + chunk.lines() as u64;
-            let answers: Vec<bool> = numbers.map(is_mistaken).collect();
-            chunk.sort_out(&answers, mistaken, false);
+            chunk.answers.clear();
+            chunk.answers.extend(numbers.map(is_mistaken));
+            chunk.sort_out(mistaken, false);
             if chunk.selected.is_empty() { Ok(()) } else { act(&chunk.selected) }
         })
     }
@@ -213,7 +214,7 @@ fn divide(file: File, parts: usize, rules: Rules, hash: LineHash) -> Result<Vec<
         }
         Ok::<_, Failure>(())
     })?;
-    let part = |writer| Ok(BufReader::with_capacity(64 << 10, rewound(writer)?));
+    let part = |writer| Ok(BufReader::with_capacity(BUFFER, rewound(writer)?));
     writers.into_iter().map(part).collect()
 }
 

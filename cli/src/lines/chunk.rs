@@ -1,11 +1,18 @@
 //! Chunks of whole lines.
 
 use crate::failure::Failure;
+use std::ops::AddAssign;
 
 /// The number of bytes read at once.
 pub const CHUNK: usize = 1 << 20;
 
-/// Whole lines, and the result of processing them. Chunks are reused.
+/// The number of bytes of a buffer for files that are read or written in small steps.
+pub const BUFFER: usize = 64 << 10;
+
+/// The number of bytes of a buffer that is kept for the next chunk. A long line takes more.
+pub const MOST_KEPT: usize = 8 * CHUNK;
+
+/// Whole lines, and what became of them. Chunks are reused.
 #[derive(Default)]
 pub struct Chunk {
     pub number: u64,
@@ -13,31 +20,57 @@ pub struct Chunk {
     pub text: Vec<u8>,
     /// The end of each line, including its terminator.
     pub ends: Vec<u32>,
-    /// The lines to write.
-    pub selected: Vec<u8>,
-    pub selected_lines: u64,
-    /// The lines to set aside.
-    pub aside: Vec<u8>,
-    /// The answer for each line, if the run may end in the middle of a chunk.
-    pub answers: Vec<bool>,
     /// Whether the input ends with the last line, which has no terminator there.
     pub is_completed: bool,
-    /// The number of lines that were added, found or removed.
-    pub yes: u64,
-    /// The number of lines that should be URLs and are not.
-    pub not_urls: u64,
-    /// The number of lines that do not have the field by which lines are compared.
-    pub without_field: u64,
-    /// Why an input cannot be read any further, or a line was left out. The chunk has no lines then.
-    pub trouble: Option<Trouble>,
-    /// Why lines could not be looked up or added. The chunk must not be written then.
-    pub failure: Option<Failure>,
+    /// The answer for each line.
+    pub answers: Vec<bool>,
+    /// The lines to write.
+    pub selected: Vec<u8>,
+    /// The lines to set aside.
+    pub aside: Vec<u8>,
+    pub counts: Counts,
+    pub fault: Option<Fault>,
 }
 
-/// What keeps some of an input from being processed. It is told in the order of the lines.
-pub enum Trouble {
-    Unreadable(Failure),
-    TooLong(Failure),
+/// What keeps lines from being processed. It is reported in the order of the lines.
+pub enum Fault {
+    /// Some of an input is left out, as the counts say. The chunk has no lines.
+    LeftOut(Failure),
+    /// The lines could not be looked up or added. They must not be written, and the run ends.
+    Failed(Failure),
+}
+
+/// The counts of some lines.
+#[derive(Clone, Copy, Default)]
+pub struct Counts {
+    pub lines: u64,
+    /// Bytes of the lines, after decompression.
+    pub bytes: u64,
+    /// Lines that were added, found or removed.
+    pub yes: u64,
+    /// Lines that were selected, whether they are written or only counted.
+    pub selected: u64,
+    /// Lines that should be URLs and are not.
+    pub not_urls: u64,
+    /// Lines that do not have the field by which lines are compared.
+    pub without_field: u64,
+    /// Inputs that could not be read completely.
+    pub unreadable: u64,
+    /// Lines that were left out, because they are too long. They are not counted elsewhere.
+    pub too_long: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, more: Counts) {
+        self.lines += more.lines;
+        self.bytes += more.bytes;
+        self.yes += more.yes;
+        self.selected += more.selected;
+        self.not_urls += more.not_urls;
+        self.without_field += more.without_field;
+        self.unreadable += more.unreadable;
+        self.too_long += more.too_long;
+    }
 }
 
 impl Chunk {
@@ -45,6 +78,9 @@ impl Chunk {
     pub fn clear(&mut self) {
         self.ends.clear();
         self.is_completed = false;
+        empty(&mut self.selected);
+        empty(&mut self.aside);
+        (self.counts, self.fault) = (Counts::default(), None);
     }
 
     pub fn lines(&self) -> usize {
@@ -79,10 +115,8 @@ impl Chunk {
 
     /// Copies the lines whose answer is `choose` to `selected` and, if `put_aside`, the others to
     /// `aside`.
-    pub fn sort_out(&mut self, answers: &[bool], choose: bool, put_aside: bool) {
-        let Chunk { text, ends, selected, aside, .. } = self;
-        empty(selected);
-        empty(aside);
+    pub fn sort_out(&mut self, choose: bool, put_aside: bool) {
+        let Chunk { text, ends, answers, selected, aside, .. } = self;
         let mut put = |chosen: bool, lines: &[u8]| match chosen {
             true => selected.extend_from_slice(lines),
             false if put_aside => aside.extend_from_slice(lines),
@@ -90,7 +124,7 @@ impl Chunk {
         };
         // Adjacent lines with the same answer are copied at once.
         let (mut start, mut line_start, mut run) = (0, 0, choose);
-        for (&end, &answer) in ends.iter().zip(answers) {
+        for (&end, &answer) in ends.iter().zip(&*answers) {
             if answer != run {
                 put(run == choose, &text[start..line_start]);
                 (start, run) = (line_start, answer);
@@ -104,7 +138,7 @@ impl Chunk {
 /// Clears a buffer, and frees the extra memory that a long line took.
 pub fn empty(buffer: &mut Vec<u8>) {
     buffer.clear();
-    if buffer.capacity() > 8 * CHUNK {
+    if buffer.capacity() > MOST_KEPT {
         *buffer = Vec::new();
     }
 }

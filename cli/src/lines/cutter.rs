@@ -1,6 +1,6 @@
 //! Cuts an input into chunks of whole lines.
 
-use crate::lines::chunk::{CHUNK, Chunk, empty};
+use crate::lines::chunk::{CHUNK, Chunk, MOST_KEPT, empty};
 use crate::lines::input::OpenInput;
 use memchr::{memchr, memchr_iter};
 use std::io::{self, ErrorKind, Read};
@@ -46,7 +46,7 @@ impl Cutter {
     pub fn fill(&mut self, chunk: &mut Chunk) -> io::Result<Cut> {
         chunk.clear();
         let Chunk { text, ends, is_completed, .. } = chunk;
-        if text.capacity() > 8 * CHUNK {
+        if text.capacity() > MOST_KEPT {
             *text = Vec::new();
         }
         text.resize(CHUNK.max(2 * self.rest.len()), 0);

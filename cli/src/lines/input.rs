@@ -1,5 +1,6 @@
 //! Inputs: files, compressed or not, and standard input.
 
+use crate::lines::chunk::BUFFER;
 use crate::lines::streams::{standard_input, was_open};
 use crate::paths::is_same;
 use flate2::bufread::MultiGzDecoder;
@@ -70,9 +71,6 @@ impl Source {
     }
 }
 
-/// The number of bytes of a compressed file that are read at once.
-const PACKED: usize = 64 << 10;
-
 /// First bytes of inputs that are not lines as they are, and what such an input is.
 const MAGICS: [(&[u8], &str); 6] = [
     (b"\x1F\x8B", "gzip"),
@@ -118,7 +116,7 @@ fn unpacked(
             }
         },
     };
-    let input = BufReader::with_capacity(PACKED, io::Cursor::new(begins).chain(input));
+    let input = BufReader::with_capacity(BUFFER, io::Cursor::new(begins).chain(input));
     let inner: Box<dyn Read + Send> = match form {
         "gzip" => Box::new(MultiGzDecoder::new(input)),
         _ => Box::new(zstd::Decoder::with_buffer(input)?),

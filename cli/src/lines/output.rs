@@ -42,44 +42,18 @@ impl Sink {
         sources: &[Source],
         state: Option<&Path>,
     ) -> Result<Opened, Failure> {
-        match path.filter(|_| !is_standard_output(path)) {
-            Some(path) => Sink::file(path, kept, sources, state),
-            None => Ok((Sink::standard(sources, state)?, None)),
-        }
-    }
-
-    /// Opens standard output. Refuses one that is the state, or an input.
-    pub fn standard(sources: &[Source], state: Option<&Path>) -> Result<Sink, Failure> {
-        let name = String::from("standard output");
-        let file = standard_output().map_err(|error| Failure::of(&name, &error))?;
-        let about = file.metadata().map_err(|error| Failure::of(&name, &error))?;
-        is_free(&about, None, sources, state)?;
-        let is_file = about.is_file();
-        let is_named = is_file && about.nlink() > 0;
-        Ok(Sink::of(file, name, is_file, is_named, None))
-    }
-
-    fn of(file: File, name: String, is_file: bool, is_named: bool, path: Option<PathBuf>) -> Sink {
-        let failed = OnceLock::new();
-        Sink(Some(Arc::new(Target { file, name, is_file, is_named, path, failed })))
-    }
-
-    fn file(
-        path: &Path,
-        kept: Option<u8>,
-        sources: &[Source],
-        state: Option<&Path>,
-    ) -> Result<Opened, Failure> {
+        let Some(path) = path.filter(|_| !is_standard_output(path)) else {
+            return Ok((Sink::standard(sources, state)?, None));
+        };
         let name = path.display().to_string();
         let cannot = |error| Failure::about(path, &error);
         if is_folder(path) {
-            return Err(Failure::new(format!("{name}: this is a folder; name a file in it")));
+            return Err(Failure::of(name, "this is a folder; name a file in it"));
         }
         if input::form(path).is_some() {
-            return Err(Failure::new(format!(
-                "{name}: the output is not compressed, but this name is that of a compressed file; \
-                 choose another name, or compress standard output"
-            )));
+            let what = "the output is not compressed, but this name is that of a compressed file; choose another \
+                        name, or compress standard output";
+            return Err(Failure::of(name, what));
         }
         // A named pipe is not opened for reading: the command would be a reader of its own output,
         // and would not notice that the other reader has gone.
@@ -106,6 +80,22 @@ impl Sink {
             end_last_line(&file, terminator).map_err(cannot)?;
         }
         Ok((Sink::of(file, name, is_file, is_file, real_path), None))
+    }
+
+    /// Opens standard output. Refuses one that is the state, or an input.
+    pub fn standard(sources: &[Source], state: Option<&Path>) -> Result<Sink, Failure> {
+        let name = String::from("standard output");
+        let file = standard_output().map_err(|error| Failure::of(&name, &error))?;
+        let about = file.metadata().map_err(|error| Failure::of(&name, &error))?;
+        is_free(&about, None, sources, state)?;
+        let is_file = about.is_file();
+        let is_named = is_file && about.nlink() > 0;
+        Ok(Sink::of(file, name, is_file, is_named, None))
+    }
+
+    fn of(file: File, name: String, is_file: bool, is_named: bool, path: Option<PathBuf>) -> Sink {
+        let failed = OnceLock::new();
+        Sink(Some(Arc::new(Target { file, name, is_file, is_named, path, failed })))
     }
 
     /// Writes whole lines. If that fails halfway, a file is truncated to where it ended before.
@@ -171,7 +161,7 @@ impl Sink {
     pub fn check_there(&self) -> Result<(), Failure> {
         let Some(target) = self.0.as_ref().filter(|_| self.is_lost()) else { return Ok(()) };
         let what = "it was removed during the run, and the lines in it are lost";
-        Err(Failure::new(format!("{}: {what}", target.name)))
+        Err(Failure::of(&target.name, what))
     }
 
     /// Syncs a file to the disk. After a failure, every later call fails as well: the data is lost, but the system
@@ -228,10 +218,7 @@ fn is_free(
     }
     match state {
         Some(path) if path.metadata().is_ok_and(|state| is_same(&state, file)) => {
-            Err(Failure::new(format!(
-                "{}: this is the state; write the lines to another file",
-                path.display()
-            )))
+            Err(Failure::about(path, "this is the state; write the lines to another file"))
         }
         _ => Ok(()),
     }

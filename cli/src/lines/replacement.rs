@@ -35,7 +35,7 @@ impl Replacement {
         let new = Unfinished::create(&target, SUFFIX, old.is_some()).map_err(|error| {
             let what = "cannot create a file in its folder, where the lines are written first";
             let advice = "standard output needs no such file";
-            Failure::of(format!("{}: {what} ({advice})", path.display()), &error.into_io_error())
+            Failure::of(format!("{}: {what} ({advice})", path.display()), error.into_io_error())
         })?;
         Ok(Replacement { new, old, path: target })
     }

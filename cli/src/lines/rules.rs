@@ -1,7 +1,7 @@
 //! Rules for lines: where they end, and which part of them is compared.
 
 use crate::arguments::values::JsonPath;
-use crate::lines::chunk::{CHUNK, empty};
+use crate::lines::chunk::{MOST_KEPT, empty};
 use crate::lines::json;
 use crate::state::comparison::{LineHash, Scratch};
 use koel::Prehashed;
@@ -102,7 +102,7 @@ impl Keys {
 
     /// Gives back what a long line took.
     pub fn shrink(&mut self) {
-        self.scratch.shrink(8 * CHUNK);
+        self.scratch.shrink(MOST_KEPT);
         empty(&mut self.field);
     }
 }

@@ -1,11 +1,14 @@
 //! The coordinator, on the calling thread: saves the state, shows progress, and ends the run.
 
-use crate::failure::{End, Failure};
+use crate::failure::{End, Failure, locked};
+use crate::lines::chunk::Counts;
 use crate::lines::output::Sink;
+use crate::run::monitor::LONG;
+use crate::run::plan::{Plan, Verb};
 use crate::run::screen::lines;
-use crate::run::shared::{Operation, Shared, Task, locked};
+use crate::run::shared::Shared;
 use crate::run::tally::Changes;
-use crate::state::keeper::{Keeper, NotSaved};
+use crate::state::keeper::Keeper;
 use crate::state::seen::Seen;
 use crate::unsaved::output::Noting;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,9 +27,6 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// The interval between updates of the progress bar.
 const TICK: Duration = Duration::from_millis(100);
-
-/// Longer than anything is waited for.
-const LONG: Duration = Duration::from_secs(3_600);
 
 pub struct Coordinator<'a> {
     pub shared: &'a Shared,
@@ -51,30 +51,31 @@ pub struct Checkpointer {
 impl Coordinator<'_> {
     /// Waits until the run ends. Meanwhile, saves checkpoints and shows progress.
     pub fn wait(&mut self) -> End {
-        let Shared { task, monitor, so_far, .. } = self.shared;
-        let Task { screen, matched_label, .. } = &**task;
+        let Shared { plan, monitor, tally, read, .. } = self.shared;
+        let screen = &plan.screen;
         loop {
             let tick = Instant::now() + if screen.has_bar() { TICK } else { LONG };
             let due = self.keeping.as_ref().and_then(|keeping| keeping.next);
             if let Some(end) = monitor.wait(due.map_or(tick, |due| due.min(tick))) {
                 return end;
             }
-            let tally = locked(&so_far.tally).clone();
-            screen.progress(so_far.read.load(Relaxed), tally.lines, tally.yes, matched_label);
+            let Counts { lines, yes, .. } = locked(tally).counts;
+            screen.progress(read.load(Relaxed), lines, yes, plan.verb.done());
             if due.is_some_and(|due| due <= Instant::now()) {
                 self.checkpoint();
             }
         }
     }
 
-    /// Saves the state while lines go on. Gives up if a signal or an error comes first.
+    /// Saves the state while lines go on. Gives up if the run is to end first.
     fn checkpoint(&mut self) {
-        let Shared { task, monitor, so_far, noting, .. } = self.shared;
-        let Task { operation, sink, screen, .. } = &**task;
+        let Shared { plan, monitor, turns, noting, .. } = self.shared;
         // What is counted is written, and the filter has all of it.
         let changes = self.changes();
         let written = noting.as_ref().map(Noting::written);
-        let (Some(seen), Some(keeping)) = (operation.changes(), &mut self.keeping) else { return };
+        let (Some(seen), Some(keeping)) = (self.shared.changes(), &mut self.keeping) else {
+            return;
+        };
         if keeping.saved == changes {
             return keeping.postpone(Duration::ZERO);
         }
@@ -83,38 +84,30 @@ impl Coordinator<'_> {
         let last = || {
             let start = Instant::now();
             // The copy may have parts of the chunks that had started before it ended.
-            let begun = so_far.turns.begun().ok_or(NotSaved::GivenUp)?;
-            while !monitor.wait_until_written(begun, start + LONG) && !monitor.is_disturbed() {}
+            let is_written = turns.begun().is_some_and(|begun| monitor.wait_until_written(begun));
             waited = start.elapsed();
-            if monitor.is_disturbed() {
-                return Err(NotSaved::GivenUp);
-            }
-            sink.sync().map_err(|failure| {
-                // The lines written may be lost, so the state must not be saved any more.
-                monitor.trouble(End::Failed(failure));
-                NotSaved::GivenUp
-            })
+            // After a failure, the lines written may be lost, so the state must not be saved any more.
+            let fail = |failure: &Failure| monitor.end_early(End::Failed(failure.clone()));
+            is_written && plan.sink.sync().inspect_err(fail).is_ok()
         };
-        let result = keeping.keeper.save_beside(seen, || !monitor.is_disturbed(), last);
+        let result = keeping.keeper.save_beside(seen, || !monitor.is_ending(), last);
         keeping.postpone(start.elapsed().saturating_sub(waited));
         match result {
-            Ok((known, is_safe)) => {
+            Ok(Some((known, is_safe))) => {
                 keeping.has(changes, known, is_safe);
                 if let (Some(noting), Some(written), true) = (noting, written, is_safe)
                     && let Err(failure) = noting.saved(written)
                 {
-                    screen.say(failure);
+                    plan.screen.say(failure);
                 }
             }
-            Err(NotSaved::Failed(failure)) => {
-                screen.say(format!("{failure} (will be tried again)"));
-            }
-            Err(NotSaved::GivenUp) => {}
+            Ok(None) => {}
+            Err(failure) => plan.screen.say(format_args!("{failure} (will be tried again)")),
         }
     }
 
     fn changes(&self) -> Changes {
-        locked(&self.shared.so_far.tally).changes()
+        locked(&self.shared.tally).changes()
     }
 
     /// What was saved of a state, if there is one.
@@ -125,42 +118,34 @@ impl Coordinator<'_> {
 
     /// Says what becomes of the lines that were processed since the last save, after one that failed.
     fn in_vain(&self, saved: u64) -> String {
-        let Shared { task, writes, noting, .. } = self.shared;
+        let Shared { plan, noting, .. } = self.shared;
         let number = self.changes().lines.saturating_sub(saved);
-        let what = match (&task.operation, noting.as_ref().and_then(Noting::output)) {
-            _ if number == 0 => return String::new(),
-            (_, Some(output)) => {
-                return format!(
-                    "; the next run takes in the new lines that {} has",
-                    output.display()
-                );
-            }
-            (Operation::Add(_), _) if *writes => "saved as seen, so the next run writes them again",
-            (Operation::Add(_), _) => "added",
-            _ => "forgotten",
+        if number == 0 {
+            return String::new();
+        }
+        if let Some(output) = noting.as_ref().and_then(Noting::output) {
+            let output = output.display();
+            return format!("; the next run takes in the new lines that {output} has");
+        }
+        let what = match plan.verb {
+            Verb::Dedup => "saved as seen, so the next run writes them again",
+            verb => verb.done(),
         };
         format!("; {} could not be {what}", lines(number))
     }
 
     /// Removes from the filter what was not written, and saves the state.
     pub fn finish(&mut self, end: End) -> End {
-        let Shared { task, monitor, so_far, noting, .. } = self.shared;
-        let Task { operation, sink, screen, .. } = &**task;
-        monitor.close();
+        let Shared { plan, monitor, turns, tally, noting, .. } = self.shared;
+        let Plan { sink, screen, .. } = &**plan;
         if let End::Signal(_) = end {
-            let mut written = monitor.written();
-            while !monitor.wait_until_written(u64::MAX, Instant::now() + GRACE) {
-                if written == monitor.written() {
-                    break;
-                }
-                written = monitor.written();
-            }
+            monitor.drain(GRACE);
             // The error that kept the remaining chunks from being written is reported as well.
             if let Some(End::Failed(failure)) = monitor.wait(Instant::now()) {
                 screen.say(failure);
             }
         }
-        if !so_far.turns.halt() {
+        if !turns.halt() {
             return end;
         }
         // The chunk that a stuck pipe has in part is new again as a whole.
@@ -175,16 +160,16 @@ impl Coordinator<'_> {
             ));
             return end;
         }
-        if let Operation::Add(seen) = operation {
+        if let Some(seen) = self.shared.adds() {
             // Some of them may have expired. A line that equals one of those was added later, so it is not written
             // either, and its removal is right.
-            seen.remove_many(&so_far.turns.added());
-            let mut tally = locked(&so_far.tally);
-            let added = tally.yes;
+            seen.remove_many(&turns.added());
+            let mut tally = locked(tally);
+            let added = tally.counts.yes;
             tally.doubt.update(seen, added, true);
         }
         let changes = self.changes();
-        let (Some(keeping), Some(seen)) = (&mut self.keeping, operation.changes()) else {
+        let (Some(keeping), Some(seen)) = (&mut self.keeping, self.shared.changes()) else {
             return end;
         };
         match keeping.save(seen, changes, sink, noting.as_ref()) {

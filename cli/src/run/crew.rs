@@ -1,16 +1,18 @@
 //! The threads of a run: a reader, several [workers](crate::run::worker), and a writer.
 
-use crate::failure::{End, Failure};
+use crate::failure::{End, Failure, locked};
 use crate::lines::aside::Aside;
-use crate::lines::chunk::{Chunk, Trouble};
+use crate::lines::chunk::{Chunk, Fault};
 use crate::lines::cutter::{Cut, Cutter, LONGEST};
 use crate::lines::input::Source;
 use crate::lines::rules::Keys;
-use crate::run::shared::{Operation, Shared, locked};
+use crate::run::shared::Shared;
 use crate::run::worker::Worker;
+use crate::unsaved::output::Noting;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::BTreeMap;
 use std::io;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -18,10 +20,10 @@ use std::thread::{self, JoinHandle};
 /// Starts the threads of a run. Returns the writer, which ends with what was set aside.
 pub fn start(
     shared: &Arc<Shared>,
-    sources: Vec<Source>,
-    workers: usize,
     aside: Option<Aside>,
 ) -> Result<JoinHandle<Option<Aside>>, Failure> {
+    let cores = || thread::available_parallelism().map_or(1, usize::from);
+    let workers = shared.plan.threads.unwrap_or_else(cores);
     // One chunk for each thread, and one in transit.
     let chunks = workers + 3;
     let (to_pool, pool) = bounded(chunks);
@@ -35,7 +37,7 @@ pub fn start(
         spawn(shared, move |shared| Worker::new(shared).work(&work, &to_done))?;
     }
     let writer = spawn(shared, move |shared| shared.write_all(&done, &to_pool, aside))?;
-    spawn(shared, move |shared| shared.read_all(sources, &pool, &to_work))?;
+    spawn(shared, move |shared| shared.read_all(&pool, &to_work))?;
     Ok(writer)
 }
 
@@ -48,7 +50,7 @@ fn spawn<T: Send + 'static>(
     let guarded = move || {
         catch_unwind(AssertUnwindSafe(|| body(&shared))).unwrap_or_else(|panic| {
             let what = Failure::new("internal error, reported above");
-            shared.monitor.trouble(End::Failed(what));
+            shared.monitor.end_early(End::Failed(what));
             resume_unwind(panic)
         })
     };
@@ -59,26 +61,23 @@ fn spawn<T: Send + 'static>(
 /// The reader.
 impl Shared {
     /// Reads all sources, and hands in their lines in chunks.
-    fn read_all(&self, sources: Vec<Source>, pool: &Receiver<Chunk>, work: &Sender<Chunk>) {
+    fn read_all(&self, pool: &Receiver<Chunk>, work: &Sender<Chunk>) {
         // A closed channel means that the run has ended early.
         let Ok(mut chunk) = pool.recv() else { return };
         let mut hand_in = |chunk: &mut Chunk| {
-            let handed = self.monitor.hand_in(|number| {
+            let is_handed_in = self.monitor.hand_in(|number| {
                 chunk.number = number;
-                let _ = work.send(std::mem::take(chunk));
+                let _ = work.send(mem::take(chunk));
             });
-            match pool.recv() {
-                Ok(next) if handed => *chunk = next,
-                _ => return false,
-            }
-            true
+            *chunk = pool.recv().ok().filter(|_| is_handed_in)?;
+            Some(())
         };
-        for source in sources {
-            if let Err(error) = self.read(&source, &mut chunk, &mut hand_in) {
-                // It is said in its turn: of an error after the last line that may be written, nothing is said.
+        for source in &self.plan.sources {
+            if let Err(error) = self.read(source, &mut chunk, &mut hand_in) {
                 chunk.clear();
-                chunk.trouble = Some(Trouble::Unreadable(Failure::of(source.name(), &error)));
-                if !hand_in(&mut chunk) {
+                chunk.counts.unreadable = 1;
+                chunk.fault = Some(Fault::LeftOut(Failure::of(source.name(), &error)));
+                if hand_in(&mut chunk).is_none() {
                     return;
                 }
             }
@@ -86,16 +85,16 @@ impl Shared {
         self.monitor.read_to_the_end();
     }
 
-    /// Reads a source, and passes its chunks to `hand_in` until that returns `false`.
+    /// Reads a source, and passes its chunks to `hand_in` until that returns `None`.
     fn read(
         &self,
         source: &Source,
         chunk: &mut Chunk,
-        mut hand_in: impl FnMut(&mut Chunk) -> bool,
+        mut hand_in: impl FnMut(&mut Chunk) -> Option<()>,
     ) -> io::Result<()> {
-        let opened = source.open(&self.so_far.read)?;
-        locked(&self.so_far.tally).opened += 1;
-        let mut cutter = Cutter::new(opened, self.task.rules.terminator);
+        let opened = source.open(&self.read)?;
+        locked(&self.tally).opened += 1;
+        let mut cutter = Cutter::new(opened, self.plan.rules.terminator);
         loop {
             match cutter.fill(chunk)? {
                 Cut::Lines => {}
@@ -103,11 +102,12 @@ impl Shared {
                     let (name, most) = (source.name(), LONGEST >> 20);
                     let what =
                         format!("{name}: a line is longer than {most} MiB, so it is left out");
-                    chunk.trouble = Some(Trouble::TooLong(Failure::new(what)));
+                    chunk.counts.too_long = 1;
+                    chunk.fault = Some(Fault::LeftOut(Failure::new(what)));
                 }
                 Cut::End => return Ok(()),
             }
-            if !hand_in(chunk) {
+            if hand_in(chunk).is_none() {
                 return Ok(());
             }
         }
@@ -128,26 +128,21 @@ impl Shared {
         for chunk in done {
             early.insert(chunk.number, chunk);
             while let Some(mut chunk) = early.remove(&next) {
-                if let Some(trouble) = chunk.trouble.take() {
-                    let mut tally = locked(&self.so_far.tally);
-                    let (count, failure) = match trouble {
-                        Trouble::Unreadable(failure) => (&mut tally.unreadable, failure),
-                        Trouble::TooLong(failure) => (&mut tally.too_long, failure),
-                    };
-                    *count += 1;
-                    drop(tally);
-                    self.task.screen.say(failure);
+                if let Some(Fault::LeftOut(failure)) = &chunk.fault {
+                    self.plan.screen.say(failure);
                 }
                 if !self.monitor.begin_write() {
                     return aside;
                 }
-                let is_enough = self.cut_off(&mut chunk);
-                if let Err(trouble) = self.write(&mut chunk, aside.as_mut()) {
-                    self.monitor.wrote_not(trouble);
-                    return aside;
-                }
+                let is_enough = match self.write(&mut chunk, aside.as_mut()) {
+                    Ok(is_enough) => is_enough,
+                    Err(why) => {
+                        self.monitor.wrote_not(why);
+                        return aside;
+                    }
+                };
                 next += 1;
-                self.so_far.turns.cross_out(chunk.number);
+                self.turns.cross_out(chunk.number);
                 self.count(&chunk);
                 self.monitor.wrote(is_enough);
                 if is_enough {
@@ -162,64 +157,59 @@ impl Shared {
     /// Leaves out of a chunk what comes after the last line that may be written, and returns whether
     /// that line is in it. Lines that were added and are left out are removed from the filter.
     fn cut_off(&self, chunk: &mut Chunk) -> bool {
-        let (Some(limit), Operation::Add(seen)) = (self.task.limit, &self.task.operation) else {
-            return false;
-        };
-        let left = limit.saturating_sub(locked(&self.so_far.tally).selected);
-        if chunk.selected_lines < left {
+        let (Some(limit), Some(seen)) = (self.plan.limit, self.adds()) else { return false };
+        let left = limit.saturating_sub(locked(&self.tally).counts.selected);
+        if chunk.counts.selected < left {
             return false;
         }
         let chosen = chunk.answers.iter().enumerate().filter(|(_, chosen)| **chosen);
         let lines = chosen.map(|(line, _)| line + 1).nth(left as usize - 1);
         let lines = lines.unwrap_or(chunk.lines());
-        let mut keys = Keys::new(self.task.rules, *seen.hasher());
-        let (mut hashes, mut not_urls, mut without_field) = (Vec::new(), 0, 0);
+        let mut keys = Keys::new(self.plan.rules, *seen.hasher());
+        let (mut hashes, mut counts) = (Vec::new(), chunk.counts);
         for (line, added) in chunk.iter().zip(&chunk.answers).skip(lines) {
             let key = keys.key(line);
-            not_urls += u64::from(!key.is_expected);
-            without_field += u64::from(!key.has_field);
+            counts.not_urls -= u64::from(!key.is_expected);
+            counts.without_field -= u64::from(!key.has_field);
             if *added {
                 hashes.push(key.hash);
             }
         }
         seen.remove_many(&hashes);
         chunk.truncate(lines);
-        (chunk.yes, chunk.selected_lines) = (left, left);
-        chunk.not_urls -= not_urls;
-        chunk.without_field -= without_field;
+        (counts.lines, counts.bytes) = (lines as u64, chunk.bytes());
+        (counts.yes, counts.selected) = (left, left);
+        chunk.counts = counts;
         true
     }
 
-    /// Writes a chunk.
-    fn write(&self, chunk: &mut Chunk, aside: Option<&mut Aside>) -> Result<(), End> {
-        if let Some(failure) = chunk.failure.take() {
+    /// Writes a chunk. Returns whether it has the last line that may be written.
+    fn write(&self, chunk: &mut Chunk, aside: Option<&mut Aside>) -> Result<bool, End> {
+        if let Some(Fault::Failed(failure)) = chunk.fault.take() {
             return Err(End::Failed(failure));
         }
+        let is_enough = self.cut_off(chunk);
         if let Some(aside) = aside {
             aside.put(&chunk.selected, &chunk.aside)?;
         }
-        let Some(noting) = self.noting.as_ref().filter(|_| chunk.selected_lines > 0) else {
-            return self.task.sink.write(&chunk.selected);
-        };
-        noting.begin()?;
-        self.task.sink.write(&chunk.selected)?;
-        noting.wrote(self.task.sink.end()?);
-        Ok(())
+        let noting = self.noting.as_ref().filter(|_| chunk.counts.selected > 0);
+        noting.map_or(Ok(()), Noting::begin)?;
+        let sink = &self.plan.sink;
+        sink.write(&chunk.selected)?;
+        if let Some(noting) = noting {
+            noting.wrote(sink.end()?);
+        }
+        Ok(is_enough)
     }
 
     fn count(&self, chunk: &Chunk) {
-        let mut tally = locked(&self.so_far.tally);
-        tally.lines += chunk.lines() as u64;
-        tally.bytes += chunk.bytes();
-        tally.yes += chunk.yes;
-        tally.selected += chunk.selected_lines;
-        tally.not_urls += chunk.not_urls;
-        tally.without_field += chunk.without_field;
-        if let Operation::Add(seen) = &self.task.operation {
-            if self.task.refreshes {
-                tally.refreshed += chunk.lines() as u64 - chunk.yes;
+        let mut tally = locked(&self.tally);
+        tally.counts += chunk.counts;
+        if let Some(seen) = self.adds() {
+            if self.plan.refreshes() {
+                tally.refreshed += chunk.counts.lines - chunk.counts.yes;
             }
-            let added = tally.yes;
+            let added = tally.counts.yes;
             tally.doubt.update(seen, added, false);
         }
     }

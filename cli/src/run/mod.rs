@@ -22,6 +22,7 @@
 pub mod coordinator;
 pub mod crew;
 pub mod monitor;
+pub mod plan;
 pub mod screen;
 pub mod shared;
 pub mod signals;
@@ -29,32 +30,19 @@ pub mod tally;
 pub mod turns;
 pub mod worker;
 
-use crate::failure::{End, Failure};
+use crate::failure::{End, Failure, locked};
 use crate::lines::aside::Aside;
-use crate::lines::input::Source;
 use crate::run::coordinator::{Checkpointer, Coordinator, Saved};
 use crate::run::monitor::Monitor;
-use crate::run::shared::{Shared, SoFar, Task, locked};
+use crate::run::plan::Plan;
+use crate::run::shared::Shared;
 use crate::run::signals::Watch;
 use crate::run::tally::Tally;
+use crate::run::turns::Turns;
 use crate::state::comparison::LineHash;
-use crate::state::keeper::Keeper;
+use crate::state::keeper::{Filter, Keeper};
 use crate::unsaved::output::Noting;
-use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
-
-/// What a run needs besides its task.
-pub struct Needs {
-    pub sources: Vec<Source>,
-    /// The number of workers. `None` is one for each core.
-    pub threads: Option<usize>,
-    /// Where the lines that are not selected go, if they are kept.
-    pub aside: Option<Aside>,
-    pub keeper: Option<Keeper>,
-    /// The interval between saves of the state.
-    pub checkpoint: Option<Duration>,
-}
+use std::sync::{Arc, Mutex};
 
 /// The result of a run.
 pub struct Outcome {
@@ -65,48 +53,54 @@ pub struct Outcome {
     pub end: End,
     /// The lines that were set aside, if the run came to its end undisturbed.
     pub aside: Option<Aside>,
+    /// The number of lines dropped by mistake that were found among them.
+    pub recovered: Option<u64>,
     /// What was saved of the state, if there is one.
     pub saved: Option<Saved>,
 }
 
 /// Processes all lines, saves the state, and watches for signals.
-pub fn run(task: &Arc<Task>, needs: Needs) -> Result<(Outcome, Watch), Failure> {
+pub fn run(
+    plan: &Arc<Plan>,
+    filter: Filter,
+    keeper: Option<Keeper>,
+) -> Result<(Outcome, Watch), Failure> {
+    let aside = plan.is_lossless.then(Aside::new).transpose()?;
     let monitor = Arc::new(Monitor::default());
     let watch = Watch::start(&monitor)?;
-    let Task { operation, rules, sink, screen, .. } = &**task;
-    let Needs { sources, threads, aside, keeper, checkpoint } = needs;
-    let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-    let hash = *operation.hasher();
-    let shared = Arc::new(Shared {
-        task: Arc::clone(task),
-        window: operation.changes().and_then(|seen| seen.window()),
-        sets_aside: aside.is_some(),
-        writes: sink.is_somewhere() || aside.is_some(),
+    let mut shared = Shared {
+        plan: Arc::clone(plan),
+        filter,
         records: keeper.is_some(),
-        noting: keeper
-            .as_ref()
-            .zip(operation.changes())
-            .and_then(|(keeper, seen)| Noting::new(keeper, seen, sink, *rules)),
+        noting: None,
         monitor,
-        so_far: SoFar::default(),
-    });
+        turns: Turns::default(),
+        tally: Mutex::default(),
+        read: Arc::default(),
+    };
+    shared.noting = keeper
+        .as_ref()
+        .zip(shared.changes())
+        .and_then(|(keeper, seen)| Noting::new(keeper, seen, &plan.sink, plan.rules));
+    let shared = Arc::new(shared);
     // What has been forgotten since the state was saved is not known any more.
     shared.pass_time();
-    let keep = |keeper| Checkpointer::new(keeper, checkpoint, operation.stats().items);
+    let filter = &shared.filter;
+    let keep = |keeper| Checkpointer::new(keeper, plan.checkpoint, filter.stats().items);
     let keeping = keeper.map(keep);
-    let writer = crew::start(&shared, sources, threads, aside)?;
+    let writer = crew::start(&shared, aside)?;
     let mut coordinator = Coordinator { shared: &shared, keeping };
     let end = coordinator.wait();
     // After an early end, the writer may block for ever, so it is not joined.
-    let is_whole = matches!(end, End::Reached | End::Enough);
+    let is_whole = end.is_whole();
     let aside = is_whole.then(|| writer.join().ok()).flatten().flatten();
-    let is_there = if is_whole { sink.check_there() } else { Ok(()) };
+    let is_there = if is_whole { plan.sink.check_there() } else { Ok(()) };
     let end = match (coordinator.finish(end), is_there) {
-        (End::Reached | End::Enough, Err(failure)) => End::Failed(failure),
+        (end, Err(failure)) if end.is_whole() => End::Failed(failure),
         (end, _) => end,
     };
-    screen.clear();
-    let tally = locked(&shared.so_far.tally).clone();
-    let (stats, saved) = (operation.stats(), coordinator.saved());
-    Ok((Outcome { stats, hash, tally, end, aside, saved }, watch))
+    plan.screen.clear();
+    let tally = locked(&shared.tally).clone();
+    let (stats, hash, saved) = (filter.stats(), *filter.hasher(), coordinator.saved());
+    Ok((Outcome { stats, hash, tally, end, aside, recovered: None, saved }, watch))
 }

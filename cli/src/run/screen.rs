@@ -17,7 +17,7 @@ pub struct Screen {
     /// `None` unless it is visible: drawing takes a lock, and may block for long.
     bar: Option<ProgressBar>,
     is_quiet: bool,
-    is_json: bool,
+    pub is_json: bool,
 }
 
 impl Screen {
@@ -27,10 +27,10 @@ impl Screen {
     }
 
     /// Adds a bar, if standard error is a terminal to which no lines are written, and unless the user asks for quiet.
-    pub fn with_bar(mut self, writes_lines: bool, total_bytes: Option<u64>) -> Screen {
+    pub fn add_bar(&mut self, writes_lines: bool, total_bytes: Option<u64>) {
         let mixed = writes_lines && io::stdout().is_terminal();
         if self.is_quiet || mixed || !io::stderr().is_terminal() {
-            return self;
+            return;
         }
         let bar =
             ProgressBar::with_draw_target(total_bytes, ProgressDrawTarget::stderr_with_hz(10));
@@ -41,7 +41,6 @@ impl Screen {
         };
         let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
         self.bar = Some(bar.with_style(style).with_message("0 lines"));
-        self
     }
 
     /// Prints a summary: as JSON if that is asked for, or else to a terminal, unless the user asks for quiet.

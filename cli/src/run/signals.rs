@@ -4,9 +4,8 @@
 //! Some programs send a signal twice. `timeout`, for example, sends it to the process and to its
 //! group. A second signal therefore counts only after a moment.
 
-use crate::failure::Failure;
+use crate::failure::{End, Failure, locked};
 use crate::run::monitor::Monitor;
-use crate::run::shared::locked;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -46,7 +45,7 @@ impl Watch {
             for signal in &mut signals {
                 let mut watching = locked(&watching);
                 match watching.first {
-                    None if watching.last.is_none() => monitor.signal(signal),
+                    None if watching.last.is_none() => monitor.end_early(End::Signal(signal)),
                     Some((_, first)) if first.elapsed() < MOMENT => continue,
                     _ => watching.die(signal),
                 }

@@ -1,26 +1,14 @@
 //! The counts of a run.
 
+use crate::lines::chunk::Counts;
 use crate::state::seen::Seen;
 
 #[derive(Clone, Default)]
 pub struct Tally {
-    pub lines: u64,
-    /// Bytes of the lines, after decompression.
-    pub bytes: u64,
-    /// Lines that were added, found or removed.
-    pub yes: u64,
+    /// The sum of the chunks that were written.
+    pub counts: Counts,
     /// Lines that were seen again and are remembered from then on.
     pub refreshed: u64,
-    /// Lines that were selected, whether they were written or only counted.
-    pub selected: u64,
-    /// Lines that should be URLs and are not.
-    pub not_urls: u64,
-    /// Lines that do not have the field by which lines are compared.
-    pub without_field: u64,
-    /// Inputs that could not be read completely.
-    pub unreadable: u64,
-    /// Lines that were left out, because they are too long. They are not counted elsewhere.
-    pub too_long: u64,
     /// Inputs that could be opened.
     pub opened: u64,
     pub doubt: Doubt,
@@ -46,12 +34,12 @@ pub struct Changes {
 impl Tally {
     /// Whether the inputs have lines that were not processed.
     pub fn lacks_lines(&self) -> bool {
-        self.unreadable > 0 || self.too_long > 0
+        self.counts.unreadable > 0 || self.counts.too_long > 0
     }
 
     /// What was done to the filter, and written.
     pub fn changes(&self) -> Changes {
-        Changes { lines: self.yes, refreshed: self.refreshed }
+        Changes { lines: self.counts.yes, refreshed: self.refreshed }
     }
 }
 

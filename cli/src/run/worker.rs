@@ -1,9 +1,9 @@
 //! A worker thread: asks the filter about the lines of one chunk after the other.
 
 use crate::failure::Failure;
-use crate::lines::chunk::Chunk;
+use crate::lines::chunk::{Chunk, Fault};
 use crate::lines::rules::Keys;
-use crate::run::shared::{Operation, Shared, Task};
+use crate::run::shared::Shared;
 use crate::run::turns::PARTS;
 use crate::state::seen::Seen;
 use crossbeam_channel::{Receiver, Sender};
@@ -19,7 +19,6 @@ pub struct Worker<'a> {
     recent: Recent,
     /// The number of the tick in which they were met.
     tick: u64,
-    answers: Vec<bool>,
     /// The hashes grouped by part, each group in line order, and the number of each hash's line.
     sorted: Vec<Prehashed>,
     lines: Vec<u32>,
@@ -31,12 +30,11 @@ impl<'a> Worker<'a> {
     pub fn new(shared: &'a Shared) -> Self {
         Worker {
             shared,
-            keys: Keys::new(shared.task.rules, *shared.task.operation.hasher()),
+            keys: Keys::new(shared.plan.rules, *shared.filter.hasher()),
             hashes: Vec::new(),
             asked: Vec::new(),
             recent: Recent::new(),
             tick: 0,
-            answers: Vec::new(),
             sorted: Vec::new(),
             lines: Vec::new(),
             ends: [0; PARTS + 1],
@@ -55,53 +53,38 @@ impl<'a> Worker<'a> {
 
     /// Determines the answer for each line of a chunk, and sorts the lines by it.
     fn process(&mut self, chunk: &mut Chunk) {
-        let Shared { task, sets_aside, writes, .. } = self.shared;
-        let Task { operation, select, limit, .. } = &**task;
+        let Shared { plan, filter, .. } = self.shared;
         self.pass_time();
         let Worker { keys, hashes, asked, recent, .. } = self;
         hashes.clear();
         asked.clear();
-        let adds = matches!(operation, Operation::Add(_));
-        let (mut not_urls, mut without_field) = (0, 0);
+        let adds = self.shared.adds();
+        let mut counts = chunk.counts;
+        (counts.lines, counts.bytes) = (chunk.lines() as u64, chunk.bytes());
         for (number, line) in chunk.iter().enumerate() {
             let key = keys.key(line);
-            not_urls += u64::from(!key.is_expected);
-            without_field += u64::from(!key.has_field);
-            if !(adds && recent.met(key.hash.0)) {
+            counts.not_urls += u64::from(!key.is_expected);
+            counts.without_field += u64::from(!key.has_field);
+            if !(adds.is_some() && recent.met(key.hash.0)) {
                 hashes.push(key.hash);
                 asked.push(number as u32);
             }
         }
         keys.shrink();
-        (chunk.not_urls, chunk.without_field) = (not_urls, without_field);
-        match operation {
-            Operation::Add(seen) if self.add(seen, chunk) => {}
-            Operation::Add(seen) => {
-                let advice = match seen.stats().max_bytes {
-                    Some(..usize::MAX) => "raise --max-memory",
-                    _ => "make more memory available",
-                };
-                chunk.failure = Some(Failure::new(format!(
-                    "out of memory for the lines seen; use a higher --rate, or {advice}"
-                )));
-            }
-            Operation::Find(lookups) => match lookups.find(&self.hashes) {
-                Ok(answers) => self.answers = answers,
-                Err(failure) => {
-                    chunk.failure = Some(failure);
-                    return;
-                }
-            },
-            Operation::Remove(seen) => self.answers = seen.remove_many(&self.hashes),
+        let answered = match (adds, self.shared.changes()) {
+            (Some(seen), _) => self.add(seen, chunk),
+            (None, Some(seen)) => Ok(seen.remove_many(&self.hashes)),
+            (None, None) => filter.find(&self.hashes),
+        };
+        match answered {
+            Ok(answers) => chunk.answers = answers,
+            Err(failure) => return chunk.fault = Some(Fault::Failed(failure)),
         }
-        let yes = self.answers.iter().filter(|answer| **answer).count() as u64;
-        chunk.yes = yes;
-        chunk.selected_lines = if *select { yes } else { chunk.lines() as u64 - yes };
-        if *writes {
-            chunk.sort_out(&self.answers, *select, *sets_aside);
-        }
-        if limit.is_some() {
-            chunk.answers.clone_from(&self.answers);
+        counts.yes = chunk.answers.iter().filter(|answer| **answer).count() as u64;
+        counts.selected = if plan.select { counts.yes } else { counts.lines - counts.yes };
+        chunk.counts = counts;
+        if plan.writes() {
+            chunk.sort_out(plan.select, plan.is_lossless);
         }
     }
 
@@ -114,21 +97,20 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Adds the lines of a chunk, part by part, in its turns. Returns `false` if there was not
-    /// enough memory for all of them.
-    fn add(&mut self, seen: &Seen, chunk: &Chunk) -> bool {
-        // Lines that the filter is not asked about are not new.
-        self.answers.clear();
-        self.answers.resize(chunk.lines(), false);
+    /// Adds the lines of a chunk, part by part, in its turns, and returns which are new.
+    fn add(&mut self, seen: &Seen, chunk: &Chunk) -> Result<Vec<bool>, Failure> {
         self.sort(seen);
-        let Worker { shared, answers, sorted, lines, ends, .. } = self;
+        let Worker { shared, sorted, lines, ends, .. } = self;
+        // Lines that the filter is not asked about are not new.
+        let mut answers = vec![false; chunk.lines()];
+        let refreshes = shared.plan.refreshes();
         let mut all = true;
         for part in 0..PARTS {
             let range = ends[part]..ends[part + 1];
             let (hashes, lines) = (&sorted[range.clone()], &lines[range]);
-            shared.so_far.turns.visit(part, chunk.number, || {
+            shared.turns.visit(part, chunk.number, || {
                 let mut added = Vec::new();
-                let results = match shared.task.refreshes {
+                let results = match refreshes {
                     true => seen.insert_or_refresh_many(hashes),
                     false => seen.insert_if_absent_many(hashes),
                 };
@@ -146,7 +128,16 @@ impl<'a> Worker<'a> {
                 added
             });
         }
-        all
+        if all {
+            return Ok(answers);
+        }
+        let advice = match seen.stats().max_bytes {
+            Some(..usize::MAX) => "raise --max-memory",
+            _ => "make more memory available",
+        };
+        Err(Failure::new(format_args!(
+            "out of memory for the lines seen; use a higher --rate, or {advice}"
+        )))
     }
 
     /// Groups the hashes by part with a counting sort, which keeps lines of one part in order.

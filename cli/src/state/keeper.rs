@@ -5,22 +5,16 @@ use crate::arguments::common::{Making, Waiting};
 use crate::failure::{Failure, without_numbers};
 use crate::paths::is_folder;
 use crate::state::comparison::LineHash;
-use crate::state::seen::{Seen, ahead, window_of};
-use koel::disk::Claim;
-use koel::files::replace_state;
-use koel::{Piece, Prehashed, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo, Stats};
-use std::cell::Cell;
+use crate::state::seen::{Seen, check_window};
+use koel::disk::{Claim, DiskError, Replacement};
+use koel::{
+    Piece, Prehashed, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo, Stats,
+    UnreadChanges,
+};
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Why a state was not saved.
-pub enum NotSaved {
-    /// The caller wanted it so.
-    GivenUp,
-    Failed(Failure),
-}
 
 /// The file of a state that this process has claimed, so that no other process replaces it.
 pub struct Keeper {
@@ -36,10 +30,7 @@ impl Keeper {
         let claim = Claim::lay(path, Duration::from_secs_f64(waiting.wait))
             .map_err(|error| Failure::new(without_numbers(error)))?;
         if path.metadata().is_ok_and(|file| file.is_file() && file.permissions().readonly()) {
-            return Err(Failure::new(format!(
-                "{}: it is read-only; make it writable, or use a copy",
-                path.display()
-            )));
+            return Err(Failure::about(path, "it is read-only; make it writable, or use a copy"));
         }
         Ok(Keeper { path: path.to_path_buf(), claim, is_new: false })
     }
@@ -49,16 +40,20 @@ impl Keeper {
         self.claim.claimed()
     }
 
-    /// Loads the state, or creates it if it does not exist. Also returns what the options ask for in
-    /// vain.
-    pub fn load_or_make(&mut self, making: &Making) -> Result<(Seen, Option<String>), Failure> {
-        let loaded = load_if_there(&self.path, making, |path: &Path| Seen::load(path))?;
-        if !self.path.exists() {
-            // A state that cannot be saved is reported before any line is written.
-            self.save(&loaded.0)?;
-            self.is_new = true;
+    /// Loads the state, or creates it if it does not exist.
+    pub fn load_or_make(
+        &mut self,
+        making: &Making,
+        notes: &mut Vec<String>,
+    ) -> Result<Seen, Failure> {
+        if let Some(seen) = find(&self.path, |path| Seen::load(path))? {
+            return making.accept(seen, &self.path, notes);
         }
-        Ok(loaded)
+        let seen = making.build(0)?;
+        // A state that cannot be saved is reported before any line is written.
+        self.save(&seen)?;
+        self.is_new = true;
+        Ok(seen)
     }
 
     /// Removes the state again if this process has created it, because the run cannot begin.
@@ -77,40 +72,80 @@ impl Keeper {
         }
     }
 
-    /// Saves the state while lines go on. `goes_on` is called all the time, and `last` once, when the filter is copied
-    /// and before the state is replaced. Returns the number of items in the state, and what [`Self::save`] does.
+    /// Saves the state while lines go on, unless `goes_on` or `last` gives up. `goes_on` is called all the time, and
+    /// `last` once, when the filter is copied and before the state is replaced. Returns the number of items in the
+    /// state, and what [`Self::save`] does.
     pub fn save_beside(
         &self,
         seen: &Seen,
-        mut goes_on: impl FnMut() -> bool,
-        last: impl FnOnce() -> Result<(), NotSaved>,
-    ) -> Result<(usize, bool), NotSaved> {
-        let why = Cell::new(None);
-        let stop = |not_saved| {
-            why.set(Some(not_saved));
-            io::Error::other("the save has ended")
+        goes_on: impl Fn() -> bool,
+        last: impl FnOnce() -> bool,
+    ) -> Result<Option<(usize, bool)>, Failure> {
+        let failed = |error| cannot_use(&self.path, &error);
+        let mut file = Replacement::begin(&self.path).map_err(|error| failed(error.into()))?;
+        let items = match seen.write_to(Interruptible { file: &mut file, goes_on: &goes_on }) {
+            Err(_) if !goes_on() => return Ok(None),
+            copied => copied.map_err(failed)?.items,
         };
-        let ask = || if goes_on() { Ok(()) } else { Err(stop(NotSaved::GivenUp)) };
-        let replaced = replace_state(seen, &self.path, ask, || last().map_err(stop));
-        match (replaced, why.take()) {
-            (Ok(report), _) => Ok((report.items, true)),
-            (Err(error), _) if error.is_in_place() => Ok((seen.len(), false)),
-            (Err(_), Some(not_saved)) => Err(not_saved),
-            (Err(error), None) => Err(NotSaved::Failed(cannot_use(&self.path, &error))),
+        if !last() {
+            return Ok(None);
+        }
+        // As a save does: another program may have opened the state without regard to the claim.
+        if UnreadChanges::beside(&self.path).map_err(failed)?.bytes > 0 {
+            return Err(Failure::about(&self.path, BEGUN));
+        }
+        match file.finish() {
+            Err(error) if !error.is_in_place() => Err(failed(error.into())),
+            finished => Ok(Some((items, finished.is_ok()))),
         }
     }
+}
+
+/// A file that is written as long as a run goes on.
+struct Interruptible<'a, F> {
+    file: &'a mut Replacement,
+    goes_on: F,
+}
+
+impl<F: Fn() -> bool> Write for Interruptible<'_, F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !(self.goes_on)() {
+            return Err(io::Error::other("the run is to end"));
+        }
+        self.file.write_all(bytes).map_err(DiskError::into_io_error)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Loads a state, if it is there and this command can change it.
+fn find(
+    path: &Path,
+    load: impl FnOnce(&Path) -> Result<Seen, SnapshotError>,
+) -> Result<Option<Seen>, Failure> {
+    check_path(path)?;
+    check_grows(path)?;
+    let seen = match load(path) {
+        Err(error) if error.kind() == SnapshotErrorKind::NotFound => return Ok(None),
+        loaded => loaded.map_err(|error| cannot_use(path, &error))?,
+    };
+    check_window(&seen, path)?;
+    Ok(Some(seen))
 }
 
 /// Loads a state that has to be there, or the chunks of one.
 pub fn load(path: &Path) -> Result<Seen, Failure> {
     check_path(path)?;
-    check_grows(path)?;
-    let seen = match begins_with_piece(path) {
-        true => assembled(path)?,
-        false => Seen::load(path).map_err(|error| cannot_use(path, &error))?,
-    };
-    window_of(&seen, path)?;
-    Ok(seen)
+    if begins_with_piece(path) {
+        let seen = assembled(path)?;
+        check_window(&seen, path)?;
+        return Ok(seen);
+    }
+    let no_state = || Failure::about(path, NO_STATE);
+    find(path, |path| Seen::load(path))?.ok_or_else(no_state)
 }
 
 fn begins_with_piece(path: &Path) -> bool {
@@ -141,41 +176,23 @@ fn assembled(path: &Path) -> Result<Seen, Failure> {
         } else {
             continue;
         };
-        return Err(Failure::new(format!("{}: {why}", path.display())));
+        return Err(Failure::about(path, why));
     }
     loader.finish().map_err(refused)
 }
 
 /// Loads a state that is only read, without claiming it, and without newer changes that are beside it. If it does not
-/// exist, builds an empty filter. Also returns what should be known about that.
-pub fn load_to_read(path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
-    check_path(path)?;
-    let load = |path: &Path| SnapshotFile::open_hashed_by(path)?.load();
-    let (seen, note) = load_if_there(path, making, load)?;
-    let missing = || Some(format!("{}: {NO_STATE} (this run does without)", path.display()));
-    let note = if path.exists() { note } else { missing() };
-    Ok((seen, note))
-}
-
-/// Loads a state. If it does not exist, builds an empty filter. Also returns what the options ask for in
-/// vain.
-fn load_if_there(
+/// exist, builds an empty filter.
+pub fn load_to_read(
     path: &Path,
     making: &Making,
-    load: impl FnOnce(&Path) -> Result<Seen, SnapshotError>,
-) -> Result<(Seen, Option<String>), Failure> {
-    check_grows(path)?;
-    match load(path) {
-        Ok(seen) => {
-            let notes = making.ignored(&seen).into_iter().chain(ahead(&seen));
-            let notes: Vec<String> = notes.collect();
-            let note =
-                (!notes.is_empty()).then(|| format!("{}: {}", path.display(), notes.join("; ")));
-            Ok((making.accept(seen, path)?, note))
-        }
-        Err(error) if error.kind() == SnapshotErrorKind::NotFound => Ok((making.build(0)?, None)),
-        Err(error) => Err(cannot_use(path, &error)),
+    notes: &mut Vec<String>,
+) -> Result<Seen, Failure> {
+    if let Some(seen) = find(path, |path| SnapshotFile::open_hashed_by(path)?.load())? {
+        return making.accept(seen, path, notes);
     }
+    notes.push(format!("{}: {NO_STATE} (this run does without)", path.display()));
+    making.build(0)
 }
 
 /// A state of no more shards, about a megabyte, is checked at once.
@@ -192,49 +209,49 @@ pub fn open(path: &Path) -> Result<SnapshotFile<LineHash>, Failure> {
     Ok(file)
 }
 
-/// A state that is only asked.
-#[allow(clippy::large_enum_variant, reason = "there is one, in a box")]
-pub enum Lookups {
-    /// Any number of lines is looked up in the file: the first one in a shard reads and checks it, as a load does, so a
+/// The filter of a run.
+#[allow(clippy::large_enum_variant, reason = "there is one")]
+pub enum Filter {
+    /// A state that is only asked. Any number of lines is looked up in the file: the first one in a shard reads and checks it, as a load does, so a
     /// load saves little, and its memory would be this process's alone.
     InFile(SnapshotFile<LineHash>, PathBuf),
-    /// What is in the file of a state that forgets may be forgotten by now.
     Loaded(Seen),
 }
 
-impl Lookups {
+impl Filter {
+    /// Opens a state that is only asked. One that forgets is loaded, because what is in its file may be forgotten by now.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let file = open(path)?;
         if file.info().remembers.is_none() {
-            return Ok(Lookups::InFile(file, path.to_path_buf()));
+            return Ok(Filter::InFile(file, path.to_path_buf()));
         }
         let seen = file.load().map_err(|error| cannot_use(path, &error))?;
         seen.keep_up();
-        Ok(Lookups::Loaded(seen))
+        Ok(Filter::Loaded(seen))
     }
 
     pub fn hasher(&self) -> &LineHash {
         match self {
-            Lookups::InFile(file, _) => file.hasher(),
-            Lookups::Loaded(seen) => seen.hasher(),
+            Filter::InFile(file, _) => file.hasher(),
+            Filter::Loaded(seen) => seen.hasher(),
         }
     }
 
     /// Looks up the lines with these hashes.
     pub fn find(&self, hashes: &[Prehashed]) -> Result<Vec<bool>, Failure> {
         match self {
-            Lookups::InFile(file, path) => {
+            Filter::InFile(file, path) => {
                 file.contains_many(hashes).map_err(|error| cannot_use(path, &error))
             }
-            Lookups::Loaded(seen) => Ok(seen.contains_many(hashes)),
+            Filter::Loaded(seen) => Ok(seen.contains_many(hashes)),
         }
     }
 
     /// The figures of the state. Its size is what it takes here, and its rate is an estimate if it is not loaded.
     pub fn stats(&self) -> Stats {
         match self {
-            Lookups::Loaded(seen) => seen.stats(),
-            Lookups::InFile(file, _) => {
+            Filter::Loaded(seen) => seen.stats(),
+            Filter::InFile(file, _) => {
                 let mut stats = file.info().stats.clone();
                 stats.size_in_bytes = file.size_in_bytes();
                 stats
@@ -242,6 +259,9 @@ impl Lookups {
         }
     }
 }
+
+/// What is said of a state that another program has opened after this one has taken in all changes.
+const BEGUN: &str = "newer changes are in a journal that another program has begun; try again";
 
 /// What to do about a state that is not there.
 pub const NO_STATE: &str = "no such state; koel add or koel dedup --state creates one";
@@ -257,10 +277,7 @@ pub fn check_path(path: &Path) -> Result<(), Failure> {
         Ok(file) if !file.is_file() => "not a regular file",
         _ => return Ok(()),
     };
-    Err(Failure::new(format!(
-        "{}: it is {what}, and a state must be a regular file",
-        path.display()
-    )))
+    Err(Failure::about(path, format_args!("it is {what}, and a state must be a regular file")))
 }
 
 /// Checks that a file does not hold a filter of fixed size, which another program may have saved, by what it says of
@@ -269,18 +286,21 @@ pub fn check_grows(path: &Path) -> Result<(), Failure> {
     if SnapshotInfo::read(path).map_or(true, |info| info.stats.grows) {
         return Ok(());
     }
-    Err(Failure::new(format!(
-        "{}: it holds a filter of fixed size, which koel query and koel info can read; to change it, \
+    Err(Failure::about(
+        path,
+        "it holds a filter of fixed size, which koel query and koel info can read; to change it, \
          use a state saved by dedup or add",
-        path.display()
-    )))
+    ))
 }
 
 /// Returns an error of loading or saving a state, with advice. The texts of the library address programs.
 pub fn cannot_use(path: &Path, error: &SnapshotError) -> Failure {
     let is_empty = path.metadata().is_ok_and(|file| file.len() == 0);
     let path = path.display();
-    let text = without_numbers(error);
+    let text = match error.path() {
+        Some(_) => without_numbers(error),
+        None => format!("{path}: {}", without_numbers(error)),
+    };
     Failure::new(match error.kind() {
         SnapshotErrorKind::NotFound => format!("{path}: {NO_STATE}"),
         SnapshotErrorKind::NotAFile => {
@@ -290,12 +310,7 @@ pub fn cannot_use(path: &Path, error: &SnapshotError) -> Failure {
             "{path}: it was not saved by this command, and its items were hashed in another way than \
              lines are; use a state saved by dedup or add"
         ),
-        // Another program has begun it just now.
-        SnapshotErrorKind::HasJournal => {
-            format!(
-                "{path}: newer changes are in a journal that another program has begun; try again"
-            )
-        }
+        SnapshotErrorKind::HasJournal => format!("{path}: {BEGUN}"),
         SnapshotErrorKind::NotASnapshot if is_empty => {
             format!("{path}: it is empty; remove it, and dedup makes one")
         }

@@ -67,15 +67,6 @@ impl Making {
         self.builder(0)?.plan().map_err(cannot_build)
     }
 
-    /// Returns what these options ask for that an existing state decides.
-    pub fn ignored(&self, seen: &Seen) -> Option<String> {
-        let is_ignored = self.rate.is_some_and(|asked| stores_more_than(seen, asked))
-            || self.capacity.is_some_and(|asked| asked != seen.capacity() as u64);
-        is_ignored.then(|| {
-            "--rate and --capacity are for new states, and this one keeps those that it was made with".into()
-        })
-    }
-
     /// Returns a note if a filter has grown so much that its rate is higher than these options allow.
     pub fn exceeded(&self, stats: &koel::Stats) -> Option<String> {
         let most =
@@ -89,10 +80,16 @@ impl Making {
         ))
     }
 
-    /// Checks that an existing state is what these options ask for, and sets its memory limit.
-    pub fn accept(&self, seen: Seen, path: &Path) -> Result<Seen, Failure> {
+    /// Checks that an existing state is what these options ask for, and sets its memory limit. Notes what they ask for
+    /// in vain.
+    pub fn accept(
+        &self,
+        seen: Seen,
+        path: &Path,
+        notes: &mut Vec<String>,
+    ) -> Result<Seen, Failure> {
         let (is, asked) = (seen.hasher().comparison(), self.comparison());
-        let window = window_of(&seen, path)?;
+        let window = seen.window();
         let Forgetting { forget_after, refresh } = self.forgetting;
         let period = forget_after.map(Window::of_seconds);
         let rate = seen.false_positive_rate_at_capacity();
@@ -110,9 +107,18 @@ impl Making {
             "it was made for a higher rate, which cannot be lowered; omit --rate".into()
         } else {
             limit_memory(&seen, self.max_memory, path)?;
+            if self.rate.is_some_and(|asked| stores_more_than(&seen, asked))
+                || self.capacity.is_some_and(|asked| asked != seen.capacity() as u64)
+            {
+                notes.push(format!(
+                    "{}: --rate and --capacity are for new states, and this one keeps those that it was made with",
+                    path.display()
+                ));
+            }
+            notes.extend(ahead(&seen).map(|ahead| format!("{}: {ahead}", path.display())));
             return Ok(seen);
         };
-        Err(Failure::new(format!("{}: {why}, or use another state", path.display())))
+        Err(Failure::about(path, format_args!("{why}, or use another state")))
     }
 }
 
@@ -164,20 +170,22 @@ pub fn limit_memory(seen: &Seen, max_memory: Option<u64>, path: &Path) -> Result
     Ok(())
 }
 
-/// Returns for how long a state remembers lines, if not for ever, or an error if this command cannot know.
-pub fn window_of(seen: &Seen, path: &Path) -> Result<Option<Window>, Failure> {
-    let Some(ticks) = seen.remembers() else { return Ok(None) };
-    seen.window().map(Some).ok_or_else(|| {
-        Failure::new(format!(
-            "{}: it remembers items for {ticks} ticks, which another program counts, so this command does not \
-             know when to forget a line; koel query and koel info can read it",
-            path.display()
-        ))
-    })
+/// Checks that this command can know for how long a state remembers lines.
+pub fn check_window(seen: &Seen, path: &Path) -> Result<(), Failure> {
+    match (seen.remembers(), seen.window()) {
+        (Some(ticks), None) => Err(Failure::about(
+            path,
+            format_args!(
+                "it remembers items for {ticks} ticks, which another program counts, so this command does not \
+             know when to forget a line; koel query and koel info can read it"
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Says by how much the time of a filter is ahead of the system's clock, if it is.
-pub fn ahead(filter: &Seen) -> Option<String> {
+fn ahead(filter: &Seen) -> Option<String> {
     let window = filter.window()?;
     let (began, now) = (window.began(filter.present_tick()?), Window::now());
     let ahead = began.checked_sub(now).filter(|ahead| *ahead > 0)?;

@@ -41,7 +41,7 @@
 //! written since the last save are new again, and the user is told. A run has a shared lock on its output, and nothing
 //! is cut off from a locked file.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, locked};
 use crate::lines::chunk::Chunk;
 use crate::lines::cutter::{Cut, Cutter};
 use crate::lines::input::OpenInput;
@@ -62,7 +62,7 @@ use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::UNIX_EPOCH;
 
 /// Number of bytes before the noted length by which an output is recognised.
@@ -144,18 +144,13 @@ impl Noting {
         Some(Noting { path: note_of(&state), state, output, at })
     }
 
-    fn at(&self) -> MutexGuard<'_, At> {
-        // A panic ends the run, and what is noted stays right.
-        self.at.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn failed(&self, error: &io::Error) -> Failure {
         Failure::of(format!("{}: cannot note what is written", self.path.display()), error)
     }
 
     /// Notes the length of the output before the first line is written.
     pub fn begin(&self) -> Result<(), Failure> {
-        let mut at = self.at();
+        let mut at = locked(&self.at);
         if at.file.is_some() {
             return Ok(());
         }
@@ -191,17 +186,17 @@ impl Noting {
 
     /// Takes note, in memory, of where the last write has ended.
     pub fn wrote(&self, end: u64) {
-        self.at().written = end;
+        locked(&self.at).written = end;
     }
 
     /// Returns the length of the output up to which the filter has all lines.
     pub fn written(&self) -> u64 {
-        self.at().written
+        locked(&self.at).written
     }
 
     /// Notes that the state on the disk has all lines before this length.
     pub fn saved(&self, length: u64) -> Result<(), Failure> {
-        let mut at = self.at();
+        let mut at = locked(&self.at);
         let At { note, file: Some(file), .. } = &mut *at else { return Ok(()) };
         match self.append(note, file, length) {
             // Somebody has made the output shorter, so the older note stays.
@@ -212,14 +207,14 @@ impl Noting {
 
     /// Removes the note, because the state has everything.
     pub fn end(&self) {
-        if self.at().file.take().is_some() {
+        if locked(&self.at).file.take().is_some() {
             let _ = fs::remove_file(&self.path);
         }
     }
 
     /// Returns the output, if lines of it are noted.
     pub fn output(&self) -> Option<PathBuf> {
-        let at = self.at();
+        let at = locked(&self.at);
         at.file.as_ref().map(|_| PathBuf::from(&at.note.output))
     }
 }
@@ -350,8 +345,8 @@ impl Note {
     }
 }
 
-/// Puts the lines into a state that a killed run has written. Also returns what the user should know about that.
-pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
+/// Puts the lines into a state that a killed run has written. Notes what the user should know about that.
+pub fn take_in(keeper: &Keeper, notes: &mut Vec<String>) -> Result<(), Failure> {
     let (state, path) = (keeper.real_path(), note_of(&keeper.real_path()));
     let remove = || match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::about(&path, &error)),
@@ -365,7 +360,7 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
         ))
     };
     let note = Note::read(&path).map_err(unreadable)?.filter(|_| state.exists());
-    let Some((note, about)) = note else { return remove().map(|()| None) };
+    let Some((note, about)) = note else { return remove() };
     check_owner(&about, &state).map_err(|error| Failure::about(&path, &error))?;
     let seen = load(&keeper.path)?;
     if seen.hasher().seed() != note.seed {
@@ -381,15 +376,15 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
         Failure::of(format!("{}: {what}", output.display()), &error)
     })?;
     let Some(lines) = taken_in else {
-        remove()?;
-        return Ok(Some(format!(
+        notes.push(format!(
             "{}: it is not the file any more to which a killed run has written; the lines that were not saved as seen \
              by then are new again",
             output.display()
-        )));
+        ));
+        return remove();
     };
     if lines == 0 {
-        return remove().map(|()| None);
+        return remove();
     }
     if keeper.save(&seen)? {
         remove()?;
@@ -403,7 +398,8 @@ pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
         ),
         false => String::new(),
     };
-    Ok(Some(format!("{state}: took in {lines} lines of a run that was killed{more}")))
+    notes.push(format!("{state}: took in {lines} lines of a run that was killed{more}"));
+    Ok(())
 }
 
 /// Returns the output of a run that is going on, or was killed, and the number of its bytes that the state does not

@@ -311,11 +311,39 @@ fn the_command_takes_in_what_the_library_has_left() {
         let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
         assert!(filter.contains(&b"two"[..]));
         drop(filter);
-        // The state is gone, and they are left.
+        // The state is gone, and a journal without changes is left, which is in nobody's way.
         fs::remove_file(place.path("seen.koel")).unwrap();
         place.ok("add seen.koel", b"x\n");
+        assert_eq!(place.names().len(), 2);
+        let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
+        assert!(filter.contains(&b"x"[..]) && !filter.contains(&b"two"[..]));
+        filter.close().unwrap();
         assert_eq!(place.names(), ["seen.koel"]);
     }
+}
+
+#[test]
+fn a_state_is_not_replaced_while_only_a_journal_has_its_changes() {
+    let place = Place::new();
+    let mut run = place.start("dedup --state seen.koel --checkpoint 0.01");
+    run.passes(b"first\n");
+    // As a program does that takes no notice of the claim.
+    fs::remove_file(place.path(".seen.koel.koel-claim")).unwrap();
+    let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
+    filter.insert(&b"other"[..]).unwrap();
+    let before = place.read("seen.koel");
+    run.passes(b"second\n");
+    std::thread::sleep(Duration::from_millis(300));
+    drop(run.stdin.take());
+    let (status, said) = run.wait();
+    assert_eq!(status.code(), Some(2), "{said}");
+    let why = "seen.koel: newer changes are in a journal that another program has begun; try again";
+    for end in [" (will be tried again)\n", "; 1 line could not be saved as seen"] {
+        assert!(said.contains(&format!("{why}{end}")), "{said}");
+    }
+    assert!(place.read("seen.koel") == before);
+    filter.close().unwrap();
+    assert_same(&place.known("seen.koel", b"other\n"), b"other\n", "what is known");
 }
 
 #[test]

@@ -138,7 +138,7 @@ def main():
         kinds["Redis with koel's module, in memory"] = lambda folder: Redis(folder, "no")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray.init(include_dashboard=False, log_to_driver=False, object_store_memory=1 << 30)
-    most, calls, rounds = (2_000, 10, 1) if options.quick else (1_000_000, 1_000, 5)
+    most, calls, rounds = (2_000, 10, 1) if options.quick else (1_000_000, 1_000, 3)
     found = {}
     for _ in range(rounds):
         for size in SIZES:

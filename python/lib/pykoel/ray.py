@@ -21,6 +21,13 @@ An error of an actor, such as that of a full disk, raises `InDoubt` as well, and
 as a KeyboardInterrupt, leaves the whole batch in doubt, but for a TypeError or a ValueError about the items: nothing was
 asked then.
 
+When a task dies
+----------------
+
+Ray runs a task that died again, three times by default and without end in ``ray.data``. What the first run has added, the
+second one takes for seen. Give tasks that add items ``max_retries=0``, or have them keep their answers elsewhere.
+``examples/dedup_ray.py`` in the sources of pykoel does this for a dataset.
+
 Where the files are
 -------------------
 

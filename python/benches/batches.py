@@ -3,8 +3,8 @@ actor of Ray, and beside Redis with koel's module.
 
     python benches/batches.py [--redis FOLDER --module FILE] [--out FILE] [--quick]
 
-All processes are on this machine, and one client asks. It needs Ray, and for Redis redis-py, the folder of the server and
-the module (redis/README.md builds both).
+All processes are on this machine, and one client asks. It needs Ray, and for Redis redis-py (without hiredis), the folder
+of redis-server (`redis/get-servers`) and the module (`cargo build --release -p koel-redis`).
 """
 
 import argparse

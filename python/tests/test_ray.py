@@ -5,6 +5,7 @@ the tests are skipped; `KOEL_RAY_REQUIRED=yes` makes that an error.
 """
 
 import contextlib
+import json
 import os
 import random
 import runpy
@@ -258,13 +259,14 @@ def test_what_was_answered_survives_kills(tmp_path):
 def test_the_example_keeps_one_record_of_each(tmp_path):
     (tmp_path / "in").mkdir()
     for file in range(4):
-        lines = (f'{{"url": "https://a.example/{number}", "file": {file}}}\n' for number in range(file * 1_000, file * 1_000 + 3_000))
-        (tmp_path / "in" / f"{file}.jsonl").write_text("".join(lines))
+        lines = (json.dumps({"url": f"https://a.example/{number}", "file": file}) for number in range(3_000 + file * 1_000))
+        (tmp_path / "in" / f"{file}.jsonl").write_text("\n".join(lines))
     command = [sys.executable, str(EXAMPLE), "in", "out", "--field", "url", "--seen", "seen"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines()[-1] == "6000 values were new."
-    urls = [line.split('"')[3].replace("\\", "") for file in (tmp_path / "out").iterdir() for line in file.read_text().splitlines()]
+    lines = [line for file in (tmp_path / "out").iterdir() for line in file.read_text().splitlines()]
+    urls = [json.loads(line)["url"] for line in lines]
     assert sorted(urls) == sorted(f"https://a.example/{number}" for number in range(6_000))
     assert files(tmp_path / "seen") == ["0-of-2.koel", "1-of-2.koel"]
 

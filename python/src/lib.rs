@@ -2,6 +2,7 @@
 //!
 //! * [`filter`] is the class `Filter`: a filter of its own, or a file that is only read.
 //! * [`bulk`] asks it about many items.
+//! * [`partitions`] divides the hashes of many items, for filters in several processes.
 //! * [`open`] checks the arguments of a filter, and loads or builds it. [`plan`] is what a new one is built from.
 //! * [`process`] counts forks, and closes the filters that a program has left open.
 //! * [`own`] is a filter that can be changed, in memory or with its file. [`reader`] is one that is asked in its file.
@@ -28,6 +29,7 @@ mod filter;
 mod items;
 mod open;
 mod own;
+mod partitions;
 mod plan;
 mod process;
 mod reader;
@@ -41,5 +43,7 @@ fn _pykoel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(filter::_restored, module)?)?;
     module.add_function(wrap_pyfunction!(filter::_reopened, module)?)?;
+    module.add_function(wrap_pyfunction!(partitions::_split, module)?)?;
+    module.add_function(wrap_pyfunction!(partitions::_join, module)?)?;
     process::register(module)
 }

@@ -14,6 +14,7 @@ from typing import assert_type
 
 import numpy
 from pykoel import Filter, Stats
+from pykoel.partitions import Batch, InDoubt, Partitions, answer
 
 with Filter("seen.koel", rate=1e-6, remembers=timedelta(days=7), refresh=True, sync=timedelta(seconds=5)) as seen:
     assert_type(seen, Filter)
@@ -52,6 +53,11 @@ with Filter("seen.koel", rate=1e-6, remembers=timedelta(days=7), refresh=True, s
 Filter("each", sync=0).close()
 Filter("by the system", sync=None).close()
 assert_type(Filter("seen.koel", readonly=True).readonly, bool)
+
+batch = Partitions(2, seed=1).split(urls)
+assert_type(batch, Batch)
+answers = {number: answer(seen.add_many, hashes) for number, hashes in batch.hashes.items()}
+assert_type(InDoubt(batch.join(answers)).answers, list[bool | None])
 
 
 def take(some: Sequence[str], more: Collection[bytes], any: Iterable[str], either: list[str] | set[bytes]) -> None:

@@ -1,7 +1,7 @@
 """The native part of pykoel. Import from :mod:`pykoel`."""
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from os import PathLike
 from pathlib import Path
@@ -26,7 +26,7 @@ class _Collection(Protocol):
 # A buffer of uint64, such as `array.array("Q")`, is a buffer of hashes.
 _Items: TypeAlias = Iterator[_Item] | _Collection | array[int] | memoryview[int]
 
-__all__ = ["Filter", "__version__", "_reopened", "_restored"]
+__all__ = ["Filter", "__version__", "_join", "_reopened", "_restored", "_split"]
 
 __version__: str
 
@@ -156,3 +156,5 @@ class Filter:
 
 def _restored(data: bytes, refresh: bool) -> Filter: ...
 def _reopened(path: _Path) -> Filter: ...
+def _split(items: _Items, seed: int, count: int) -> tuple[list[bytes], bytes]: ...
+def _join(partition_of: bytes, answers: Mapping[int, bytes]) -> list[bool | None]: ...

@@ -165,7 +165,7 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
     /// };
     /// DurableFilter::open_or_make(&path, DurableOptions::default(), make(1_000))?.close()?;
     /// let seen = DurableFilter::open_or_make(&path, DurableOptions::default(), make(500_000))?;
-    /// assert!(seen.capacity() < 500_000);
+    /// assert!(seen.stats().capacity < 500_000);
     /// # drop(seen);
     /// # std::fs::remove_dir_all(&folder)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

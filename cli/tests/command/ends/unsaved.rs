@@ -327,13 +327,14 @@ fn a_state_is_not_replaced_while_only_a_journal_has_its_changes() {
     let place = Place::new();
     let mut run = place.start("dedup --state seen.koel --checkpoint 0.01");
     run.passes(b"first\n");
+    wait_until("that it is saved", || place.known("seen.koel", b"first\n") == b"first\n");
     // As a program does that takes no notice of the claim.
     fs::remove_file(place.path(".seen.koel.koel-claim")).unwrap();
     let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
     filter.insert(&b"other"[..]).unwrap();
     let before = place.read("seen.koel");
     run.passes(b"second\n");
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(500));
     drop(run.stdin.take());
     let (status, said) = run.wait();
     assert_eq!(status.code(), Some(2), "{said}");

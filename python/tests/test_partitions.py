@@ -1,5 +1,6 @@
 """Batches that are divided among partitions, and answers that are put back in order."""
 
+import pickle
 import random
 from array import array
 
@@ -69,6 +70,7 @@ def test_items_of_a_partition_without_answers_are_in_doubt():
     assert len(doubt.indices) == len(batch.hashes[1]) // 8 and all(joined[index] is None for index in doubt.indices)
     assert str(doubt) == f"{len(doubt.indices)} of 100 items are in doubt: their partitions did not answer"
     assert batch.join({}) == [None] * 100
+    assert pickle.loads(pickle.dumps(doubt)).answers == joined
 
 
 def test_a_wrong_number_of_answers_is_refused():

@@ -222,7 +222,7 @@ class Model:
             self.answers += 1
 
 
-def test_what_was_answered_survives_kills(tmp_path):
+def test_what_was_answered_survives_kills(tmp_path, capsys):
     seed = int(os.environ.get("KOEL_SEED") or random.randrange(10**9))
     print(f"KOEL_SEED={seed}")
     shared = SharedFilter(tmp_path, 2, rate=1e-8)
@@ -253,7 +253,8 @@ def test_what_was_answered_survives_kills(tmp_path):
             model.check(whole.contains_many(model.items))
     calls, answers, doubts = (sum(getattr(model, what) for model in models) for what in ["calls", "answers", "doubts"])
     assert kills >= SECONDS / 20 and doubts
-    print(f"checked: {kills} kills, {calls} calls, {answers} answers, {doubts} items in doubt")
+    with capsys.disabled():
+        print(f"\nchecked: {kills} kills, {calls} calls, {answers} answers, {doubts} items in doubt")
 
 
 def test_the_example_keeps_one_record_of_each(tmp_path):

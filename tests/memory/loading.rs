@@ -172,10 +172,10 @@ fn false_claims_of_pieces(filter: &Filter) {
 /// Returns a file with the smallest possible shards, so that the bookkeeping is largest.
 fn small_shards() -> Vec<u8> {
     let mut file = FilterFile::cut(&bytes_of(&LAYOUTS[4].filter_with(1_000, HASH)));
-    file.header[word::BUCKETS] = 512;
-    file.header[word::NEAR] = 2;
-    file.header[word::ROOTS] = 8_000;
-    let mut block = vec![0; file::BLOCK_HEAD + 512 + file::TIME];
+    file.header[word::BUCKETS] = 4_096;
+    file.header[word::NEAR] = 512;
+    file.header[word::ROOTS] = 1_000;
+    let mut block = vec![0; file::BLOCK_HEAD + 4_096 + file::TIME];
     block[9] = 1;
     block[word::ITEMS] = 1;
     file.blocks = vec![block; 1_000];

@@ -408,7 +408,10 @@ mod tests {
             };
             let small = [(0.125, 1.0), (0.25, 1.0), (0.5, 1.0)];
             let large = [(16.0, 2.0), (64.0, 2.0), (1_024.0, 2.0)];
-            for (mib, percent) in small.into_iter().chain(least).chain(large) {
+            // Up to what an address space of 32 bits holds.
+            let addressable = |(mib, _): &(f64, f64)| *mib * 2.0 < (isize::MAX >> 21) as f64;
+            let sizes = small.into_iter().chain(least).chain(large);
+            for (mib, percent) in sizes.filter(addressable) {
                 for step in 0..1_000 {
                     // Wide buckets are twice as large.
                     let mib = mib * form.lanes.words() as f64 * (f64::from(step) / 1_000.0).exp2();
@@ -424,6 +427,10 @@ mod tests {
         for form in &FORMS {
             for step in 0..1_000 {
                 let items = 1e5 * (f64::from(step) / 50.0).exp2();
+                // An address space of 32 bits holds no more.
+                if items > (isize::MAX >> 3) as f64 {
+                    break;
+                }
                 let geometry = form.geometry(items as usize).expect("a table");
                 let shards = geometry.shards() as f64;
                 let slots = f64::from(geometry.buckets()) * form.lanes.slots() as f64;

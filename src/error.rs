@@ -349,12 +349,23 @@ impl From<NoMemory> for UnionError {
     }
 }
 
+impl From<NoMemory> for io::Error {
+    fn from(NoMemory(_): NoMemory) -> Self {
+        io::ErrorKind::OutOfMemory.into()
+    }
+}
+
 /// Allocates `words` zeros.
 pub(crate) fn zeros(words: usize) -> Result<Vec<u64>, NoMemory> {
-    let mut zeros = Vec::new();
-    reserve(&mut zeros, words)?;
-    zeros.resize(words, 0);
-    Ok(zeros)
+    repeated(0, words)
+}
+
+/// Allocates a value `count` times.
+pub(crate) fn repeated<T: Clone>(value: T, count: usize) -> Result<Vec<T>, NoMemory> {
+    let mut values = Vec::new();
+    reserve(&mut values, count)?;
+    values.resize(count, value);
+    Ok(values)
 }
 
 /// Reserves memory for `more` values.

@@ -9,7 +9,7 @@ use crate::durable::error::{DurableError, DurableErrorKind};
 use crate::durable::filter::DurableFilter;
 use crate::durable::keeper::{Journaled, Stored, SyncPolicy, Threads};
 use crate::durable::mismatch::check;
-use crate::error::{BuildError, Full};
+use crate::error::{BuildError, Full, repeated};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::builder::{Builder, Settings};
 use crate::hash::{HashedBy, PersistentHasher};
@@ -18,10 +18,10 @@ use crate::journal::reader::Reader;
 use crate::journal::streams::{Change, STREAMS, Streams};
 use crate::journal::writer::Writer;
 use crate::layout::geometry::Mixed;
-use crate::snapshot::error::SnapshotErrorKind;
 use crate::snapshot::header::Part;
 use crate::snapshot::journals::journals_of;
 use crate::snapshot::load::SnapshotInfo;
+use crate::snapshot::{SnapshotError, SnapshotErrorKind};
 use crate::sync::Mutex;
 use std::fs;
 use std::io;
@@ -209,7 +209,8 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         let (hasher, filter) = (filter.hashed_by(), Arc::new(filter));
         let taken = take_in(filter.backend(), &hasher, &path, found)?;
         let lost = taken.lost;
-        let streams = Streams::new(|stream| Writer::new(&taken.journal, stream));
+        let streams = Streams::new(|stream| Writer::new(&taken.journal, stream))
+            .map_err(SnapshotError::from)?;
         let mark = claim.mark().map_err(failed("cannot inspect its lock file"))?;
         let journals = Journals::new(path.clone(), mark, taken);
         let stored = Arc::clone(&filter) as Arc<dyn Stored>;
@@ -318,7 +319,7 @@ fn replay(backend: &Backend, journal: &Reader) -> Result<u64, DurableError> {
     // In another order, the same items may take one shard more.
     let limit = backend.max_bytes();
     backend.set_max_bytes(usize::MAX);
-    let mut streams = vec![Replayed::default(); STREAMS];
+    let mut streams = repeated(Replayed::default(), STREAMS).map_err(SnapshotError::from)?;
     let lost = replay_all(backend, journal, &mut streams)
         .and_then(|()| journal.lost(streams.iter().map(|stream| stream.place)))
         .map_err(DurableError::journal("cannot read it", &journal.path))?;

@@ -131,7 +131,7 @@ impl Header {
 
 /// Returns whether a file has nothing but zeros.
 fn is_blank(file: &File) -> io::Result<bool> {
-    let (mut bytes, mut at) = (vec![0; 16 * PAGE_BYTES as usize], 0);
+    let (mut bytes, mut at) = ([0; PAGE_BYTES as usize], 0);
     loop {
         match file.read_at(&mut bytes, at)? {
             0 => return Ok(true),

@@ -1,6 +1,7 @@
 //! Reads a journal.
 
 use crate::disk::claim::flags_in_shared_folder;
+use crate::error::{repeated, reserve};
 use crate::journal::format::{
     CHUNK, Header, MAX_CHUNK, PAGE_BYTES, PAGE_RECORDS, change_of, sealed,
 };
@@ -41,7 +42,7 @@ impl Reader {
         let file = open_journal(path)?;
         let Some(header) = Header::read(&file)? else { return Ok(None) };
         let end = file.metadata()?.len() / PAGE_BYTES;
-        let (mut chunks, mut others) = (vec![Vec::new(); STREAMS], Vec::new());
+        let (mut chunks, mut others) = (repeated(Vec::new(), STREAMS)?, Vec::new());
         let mut page = 1;
         while page < end {
             let mut words = [0u64; 2];
@@ -49,11 +50,14 @@ impl Reader {
             let [word, seal] = words.map(u64::from_le);
             let after = page + (1 << (word >> 8 & 0xFF).min(MAX_CHUNK.into()));
             if seal == sealed(header.key, page * PAGE_RECORDS as u64, word, CHUNK) && after <= end {
-                chunks[word as u8 as usize].push((word >> 16, page..after));
+                let of_stream = &mut chunks[word as u8 as usize];
+                reserve(of_stream, 1)?;
+                of_stream.push((word >> 16, page..after));
                 page = after;
                 continue;
             }
             if seal != 0 {
+                reserve(&mut others, 1)?;
                 others.push(page);
             }
             page += 1;
@@ -63,11 +67,13 @@ impl Reader {
             let (mut of_stream, mut is_whole) = (Vec::new(), true);
             for (expected, (number, pages)) in (0..).zip(chunks) {
                 is_whole &= number == expected;
-                if is_whole { &mut of_stream } else { &mut others }.extend(pages);
+                let pages_so_far = if is_whole { &mut of_stream } else { &mut others };
+                reserve(pages_so_far, (pages.end - pages.start) as usize)?;
+                pages_so_far.extend(pages);
             }
-            of_stream
+            Ok(of_stream)
         };
-        let streams = chunks.into_iter().map(in_order).collect();
+        let streams = chunks.into_iter().map(in_order).collect::<io::Result<_>>()?;
         Ok(Some(Reader { path: path.to_path_buf(), header, file, streams, others }))
     }
 

@@ -32,10 +32,12 @@
 //! has seen a change also sees that the lock was taken before it, or that it was released after the record: the words
 //! of the filter are stored `Release` and loaded `Acquire`.
 
+use crate::error::{NoMemory, reserve};
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::locked::{Locked, LockedGuard};
+use arrayvec::ArrayVec;
 
 /// The number of streams: many more than threads, so that two threads seldom need the same one.
 pub(crate) const STREAMS: usize = if SMALL { 2 } else { 256 };
@@ -117,11 +119,13 @@ impl<W: Sink> Held<'_, W> {
 }
 
 impl<W: Sink> Streams<W> {
-    pub(crate) fn new(mut writer: impl FnMut(usize) -> W) -> Self {
+    pub(crate) fn new(mut writer: impl FnMut(usize) -> W) -> Result<Self, NoMemory> {
         let stream = |number| Stream(Locked::new(Writers { current: writer(number), next: None }));
-        let all: Vec<_> = (0..STREAMS).map(stream).collect();
+        let mut all = Vec::new();
+        reserve(&mut all, STREAMS)?;
+        all.extend((0..STREAMS).map(stream));
         let Ok(all) = all.try_into() else { unreachable!("there are as many") };
-        Streams { all, cut: AtomicU64::new(0) }
+        Ok(Streams { all, cut: AtomicU64::new(0) })
     }
 
     /// The stream of a hash.
@@ -149,7 +153,7 @@ impl<W: Sink> Streams<W> {
     }
 
     /// Locks all streams, in their order.
-    pub(crate) fn hold_all(&self) -> Vec<Held<'_, W>> {
+    pub(crate) fn hold_all(&self) -> ArrayVec<Held<'_, W>, STREAMS> {
         (0..STREAMS).map(|number| self.hold(number)).collect()
     }
 
@@ -171,7 +175,8 @@ impl<W: Sink> Streams<W> {
         copy: impl FnOnce() -> Option<Mixed>,
     ) {
         let last = most.map_or(STREAMS - 1, |end| Self::index_of(Mixed(end.0 - 1)));
-        let held: Vec<_> = (Self::index_of(first)..=last).map(|number| self.hold(number)).collect();
+        let numbers = Self::index_of(first)..=last;
+        let held: ArrayVec<_, STREAMS> = numbers.map(|number| self.hold(number)).collect();
         let end = copy();
         // Relaxed: the writers that have to see it wait for the locks that are held here.
         self.cut.store(end.map_or(ALL, |end| end.0), Ordering::Relaxed);

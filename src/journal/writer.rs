@@ -129,11 +129,12 @@ fn allocated(file: &File, first: u64, count: u64) -> io::Result<Mapping> {
     let (at, length) = (first * PAGE_BYTES, count * PAGE_BYTES);
     if !allocate(file, at, length)? {
         // Written zeros are allocated, too.
-        let zeros = vec![0; (STEP_UNIT * PAGE_BYTES) as usize];
+        static ZEROS: [u8; (STEP_UNIT * PAGE_BYTES) as usize] =
+            [0; (STEP_UNIT * PAGE_BYTES) as usize];
         let header = if first == 0 { Header::BYTES } else { 0 };
-        file.write_all_at(&zeros[header..], at + header as u64)?;
+        file.write_all_at(&ZEROS[header..], at + header as u64)?;
         (1..count / STEP_UNIT)
-            .try_for_each(|it| file.write_all_at(&zeros, at + it * zeros.len() as u64))?;
+            .try_for_each(|it| file.write_all_at(&ZEROS, at + it * ZEROS.len() as u64))?;
         // Some systems find out only then that there is no space.
         file.sync_all()?;
     }

@@ -13,12 +13,14 @@ mod runner;
 mod asked;
 #[cfg(feature = "rayon")]
 mod batches;
+#[cfg(all(unix, feature = "durable"))]
+mod failing;
 mod loading;
 #[cfg(target_os = "linux")]
 mod shrinking;
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// The bytes that are allocated now.
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -31,6 +33,19 @@ static MAX_AT_ONCE: AtomicUsize = AtomicUsize::new(if cfg!(target_pointer_width 
 } else {
     usize::MAX >> 1
 });
+
+/// How many requests of at least [`FAILING_FROM`] bytes are granted before one is refused. There is no such limit if this
+/// is `usize::MAX`.
+static UNTIL_FAILURE: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Whether all later ones are refused, too.
+static FAILS_ON: AtomicBool = AtomicBool::new(false);
+
+/// The number of requests that were refused by [`UNTIL_FAILURE`].
+static FAILURES: AtomicUsize = AtomicUsize::new(0);
+
+/// A smaller request is not refused. Where one is, the process may end, as with Rust's own collections.
+const FAILING_FROM: usize = 2_048;
 
 /// Returns how many bytes are allocated.
 fn now() -> usize {
@@ -54,12 +69,26 @@ struct Counting;
 
 /// Counts bytes that are allocated. Returns `false` if they are too many.
 fn grant(bytes: usize) -> bool {
-    let is_granted = bytes <= MAX_AT_ONCE.load(Relaxed);
+    let is_granted = bytes <= MAX_AT_ONCE.load(Relaxed) && !fails_now(bytes);
     if is_granted {
         let now = NOW.fetch_add(bytes, Relaxed) + bytes;
         MOST.fetch_max(now, Relaxed);
     }
     is_granted
+}
+
+/// Whether this request is one that [`UNTIL_FAILURE`] refuses.
+fn fails_now(bytes: usize) -> bool {
+    let left = UNTIL_FAILURE.load(Relaxed);
+    if bytes < FAILING_FROM || left == usize::MAX {
+        return false;
+    }
+    if left == 0 {
+        FAILURES.fetch_add(1, Relaxed);
+    }
+    let stays = left == 0 && FAILS_ON.load(Relaxed);
+    UNTIL_FAILURE.store(if stays { 0 } else { left.wrapping_sub(1) }, Relaxed);
+    left == 0
 }
 
 // SAFETY: all requests go to the system's allocator, or are refused with null. The counters do not influence its
@@ -115,6 +144,8 @@ fn main() {
     tests.extend(asked::TESTS);
     #[cfg(feature = "rayon")]
     tests.extend(batches::TESTS);
+    #[cfg(all(unix, feature = "durable"))]
+    tests.extend(failing::TESTS);
     tests.extend(loading::TESTS);
     runner::run(runner::wanted(tests));
 }

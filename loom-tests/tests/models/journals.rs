@@ -68,7 +68,7 @@ impl World for Journaled {
     fn of_shards(_: usize) -> Self {
         assert_eq!(STREAMS, 2);
         let journals = [words(), words(), words()];
-        let streams = Streams::new(|_| Recorder(Arc::clone(&journals[0])));
+        let streams = Streams::new(|_| Recorder(Arc::clone(&journals[0]))).expect("memory");
         let copied = [false; 3].map(AtomicBool::new);
         Journaled { filter: words(), journals, streams, copied, state: AtomicUsize::new(0) }
     }

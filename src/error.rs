@@ -10,18 +10,13 @@ use std::sync::Arc;
 
 /// The error returned when there is no room for an item. Nothing was changed.
 ///
-/// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and usually a few
-/// percent more. It also refuses further copies of a single item once they fill the slots of the item's two buckets,
-/// even if there is room for other items. [`insert`](crate::ConcurrentCuckooFilter::insert) adds a copy each time: use
-/// [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) where a `HashSet` would be used. A refusal
-/// takes some microseconds, much longer than an insert, because the filter first examines the items that it could move,
-/// in some hundred buckets.
+/// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and usually a few percent
+/// more. [`FullKind`] has the reasons of a filter of fixed size, and [a growing filter](
+/// crate::ConcurrentCuckooFilter#when-it-returns-full) has few. Other items may still fit.
 ///
-/// A filter that [grows](crate::ConcurrentCuckooFilter#growth) makes room by splitting the item's shard, and [refuses
-/// few items](crate::ConcurrentCuckooFilter#when-it-returns-full).
-///
-/// Other items may still fit. While other threads write, an insert may be refused although there was room at every
-/// moment, because the search for room examines one bucket after the other.
+/// A refusal takes some microseconds, much longer than an insert, because the filter first examines the items that it
+/// could move, in some hundred buckets. While other threads write, an insert may be refused although there was room at
+/// every moment, because the search for room examines one bucket after the other.
 ///
 /// ```
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -56,9 +51,10 @@ pub enum FullKind {
     LimitReached,
     /// The system has no memory for a growing filter to grow, or the shard has been split as often as one can be.
     NoMemory,
-    /// The filter already has the maximum number of copies of the item: as many as its two buckets have slots (4 to 16)
-    /// or, in a filter that grows, [about half as many](crate::ConcurrentCuckooFilter#when-it-returns-full). An item
-    /// that the filter cannot distinguish from this one counts as a copy. Other items fit.
+    /// The filter already has the maximum number of copies of the item: as many as its two buckets have slots, which is 4
+    /// to 16, or about half as many in a filter that grows. An item that the filter cannot distinguish from this one counts
+    /// as a copy. Other items fit. [`insert`](crate::ConcurrentCuckooFilter::insert) adds a copy each time: use
+    /// [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) where a `HashSet` would be used.
     TooManyCopies,
     /// There is no room near the item's buckets. A filter of fixed size is then practically full, or copies of a few
     /// items fill these buckets. In a filter that grows, it is [one of three

@@ -115,7 +115,7 @@ macro_rules! at_once {
 /// tick had already passed.
 impl Backend {
     /// Looks once for the item. Returns `None` if it may have been moving.
-    #[inline(always)] // a call takes a fifth of the time
+    #[inline(always)] // a call is a large part of a lookup in the cache
     pub(crate) fn look(&self, hash: Mixed) -> Option<bool> {
         // Apart, because a loop over lookups would run out of registers for all four.
         #[inline(never)]

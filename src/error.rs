@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// The error returned when there is no room for an item. Nothing was changed.
 ///
 /// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and usually a few percent
-/// more. [`FullKind`] has the reasons of a filter of fixed size, and [a growing filter](
-/// crate::ConcurrentCuckooFilter#when-it-returns-full) has few. Other items may still fit.
+/// more. [`FullKind`] has its reasons to refuse an item; a growing filter has
+/// [few](crate::ConcurrentCuckooFilter#when-it-returns-full). Other items may still fit.
 ///
 /// A refusal takes some microseconds, much longer than an insert, because the filter first examines the items that it
 /// could move, in some hundred buckets. While other threads write, an insert may be refused although there was room at

@@ -104,9 +104,9 @@
 //!
 //! # Inside
 //!
-//! The [guide](guide) also has pages for those who read the sources: the [design](guide::design), and why a lookup
-//! without a lock stays right while [items move](mod@guide::kick), [expire](mod@guide::sweep), and
-//! [shards are split](mod@guide::split).
+//! The [guide] also has pages for those who read the sources: the [design](guide::design), and why a lookup without a
+//! lock stays right while [items move](mod@guide::kick), [expire](mod@guide::sweep), and [shards are
+//! split](mod@guide::split).
 
 #![deny(unsafe_code)]
 #![warn(unreachable_pub)]

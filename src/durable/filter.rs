@@ -26,8 +26,8 @@ use std::sync::Arc;
 ///
 /// It is opened with its file. Every change is on record when the call that made it returns, and is there again when
 /// the filter is opened the next time: what was added is found, what was removed is gone, and what expired has expired.
-/// All operations take `&self`, so threads share one filter by reference or in an [`Arc`]. [The guide](
-/// crate::guide::durable) has how it works, and what to know about its files.
+/// All operations take `&self`, so threads share one filter by reference or in an [`Arc`]. How it works, and what to know
+/// about its files: [the guide](crate::guide::durable).
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, DurableFilter, StableHash};

@@ -264,8 +264,8 @@ impl<S: PersistentHasher> SnapshotFile<S> {
 ///
 /// A server that answers requests cannot keep a stream open for each dump, so it sends a filter in pieces. Each is made
 /// when it is asked for by a *cursor*, checked when it arrives, and of a size that the caller chooses. Nothing is kept
-/// between two pieces, except for the cursor, and the filter can be changed and grow meanwhile. [`format`](
-/// mod@crate::guide::format) describes the pieces: a file is the piece that has all of a filter.
+/// between two pieces, except for the cursor, and the filter can be changed and grow meanwhile. A file is the piece that
+/// has all of a filter: [`format`](mod@crate::guide::format).
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash};

@@ -10,25 +10,10 @@
 //! # Rules
 //!
 //! * A write to a bucket needs the lock of its stripe; the [`Locks`] argument is the proof.
-//! * Filling or emptying a single lane is one store and needs no version change. (In a wide bucket,
-//!   filling stores the second word first, and emptying is a move; see [`kick`].)
-//! * Before a fingerprint is erased while a copy of it stays in the item's other bucket, readers that have
-//!   already begun are invalidated. Otherwise, a reader that read the other bucket before that copy arrived
-//!   would see neither copy.
-//! * A miss is valid only if nothing moved while both words were read. A hit needs one word in a narrow bucket of a
-//!   fixed filter; in a wide bucket, and in a shard that may be split, it is valid under the same condition as a miss.
+//! * When a change of a word has to change a version, and when a hit or a miss is valid: the page on
+//!   [kicks](mod@crate::guide::kick). The orderings: [`stripe`](crate::table::stripe).
 //! * A lock is handed out only while the shard still owns the items that the caller asks about; see
 //!   [`Lease::check`]. A shard of a fixed filter always owns them.
-//!
-//! # Orderings
-//!
-//! Words are stored `Release` and loaded `Acquire`; the stripe's lock orders writers among themselves. A
-//! reader that saw a word without the item therefore also sees the version of the move that took it away (the
-//! table is in [`stripe`](crate::table::stripe)). A thread that finds an item also sees everything that its
-//! inserter did before. If an insert happens-before a lookup through any other synchronisation, the lookup
-//! finds the item: a later load of the same word cannot return an earlier store. A store that took the item
-//! away again was a move, the removal of one of several copies, its expiry in a tick, or a `clear`, and each of
-//! these invalidates readers first.
 
 pub(crate) mod kick;
 pub(crate) mod lookup;

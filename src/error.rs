@@ -345,7 +345,6 @@ impl From<NoMemory> for UnionError {
     }
 }
 
-/// Allocates `words` zeros.
 pub(crate) fn zeros(words: usize) -> Result<Vec<u64>, NoMemory> {
     let mut zeros = Vec::new();
     reserve(&mut zeros, words)?;
@@ -353,7 +352,6 @@ pub(crate) fn zeros(words: usize) -> Result<Vec<u64>, NoMemory> {
     Ok(zeros)
 }
 
-/// Reserves memory for `more` values.
 pub(crate) fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<(), NoMemory> {
     values.try_reserve(more).map_err(|_| NoMemory::for_values::<T>(more))
 }

@@ -109,7 +109,6 @@ impl<T> AppendList<T> {
         self.make_newest(&new.value);
     }
 
-    /// Makes a value of this list the newest.
     fn make_newest(&self, value: &T) {
         // Release: pairs with `newest`.
         self.newest.store(std::ptr::from_ref(value).cast_mut(), Ordering::Release);

@@ -168,6 +168,5 @@ pub(crate) trait Shards<'a>: Copy + Send + Sync {
     /// Returns parts into which a batch of writes may be sorted so that no shard's items are in two parts.
     fn parts(self) -> Parts;
 
-    /// Returns the present number of buckets.
     fn bucket_count(self) -> usize;
 }

@@ -216,7 +216,6 @@ impl Drop for Unfinished {
     }
 }
 
-/// Returns the metadata of the old file, if there is one.
 fn old(target: &Path) -> Result<Option<Metadata>, DiskError> {
     match if_there(fs::metadata(target)).map_err(DiskError::io(CANNOT_INSPECT))? {
         Some(old) if !old.is_file() => Err(DiskError::not_a_file()),

@@ -68,7 +68,6 @@ pub(crate) struct TakenIn {
     pub lost: u64,
 }
 
-/// The journals of a state.
 pub(crate) struct Journals {
     state: PathBuf,
     claim: Mark,
@@ -97,7 +96,6 @@ impl Journals {
         Ok(self.claim.check().map_err(|error| error.of_file(&self.state))?)
     }
 
-    /// Returns the path of the state.
     pub(crate) fn state(&self) -> &Path {
         &self.state
     }

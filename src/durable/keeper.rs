@@ -25,7 +25,6 @@ use std::time::{Duration, Instant};
 pub enum SyncPolicy {
     /// Before a call that has changed something returns. Threads that wait at the same time share a sync.
     Each,
-    /// At this interval.
     Every(Duration),
     /// When the system writes them.
     Never,

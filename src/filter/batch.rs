@@ -239,7 +239,6 @@ batches! {
         shards, hash => ask(shards, hash, Shard::refresh);
 }
 
-/// Looks up all items with these hashes.
 #[cfg_attr(loom, inline)]
 fn look_up(backend: &Backend, hashes: &[Prehashed], found: &mut [bool]) {
     on_shards!(backend, shards => have(shards, hashes, found));

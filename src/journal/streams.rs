@@ -124,7 +124,6 @@ impl<W: Sink> Streams<W> {
         Streams { all, cut: AtomicU64::new(0) }
     }
 
-    /// The stream of a hash.
     #[inline]
     pub(crate) fn index_of(hash: Mixed) -> usize {
         hash.scaled(STREAMS).0

@@ -146,7 +146,6 @@ struct Chunk {
     mapping: Arc<Mapping>,
     /// Where it begins in the mapping.
     words: u32,
-    /// Number of its records.
     records: u32,
 }
 

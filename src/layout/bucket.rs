@@ -65,7 +65,6 @@ impl Fingerprint {
     }
 }
 
-/// The words of a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words {
     pub heads: u64,
@@ -91,7 +90,6 @@ pub(crate) struct Lanes {
     pub(super) unstamped: u64,
     /// The lowest bit of every lane that is not part of a stamp, in a first word.
     pub(super) units: u64,
-    /// The bits of all stamps.
     pub(super) stamps: u64,
 }
 
@@ -144,7 +142,6 @@ impl Lanes {
         self.is_wide
     }
 
-    /// The number of words in a bucket.
     #[inline]
     pub(crate) const fn words(self) -> usize {
         1 + self.is_wide as usize
@@ -273,7 +270,6 @@ impl Lanes {
         words.chunks(self.last_head().min(128) as usize & !1).map(count).sum()
     }
 
-    /// Returns the sum of all lanes of a word.
     #[inline]
     pub(crate) fn sum(self, word: u64) -> u64 {
         let (mut sum, mut rest) = (0, word);
@@ -342,7 +338,6 @@ impl Lanes {
         word & !(self.ones * self.last_head())
     }
 
-    /// Returns the value of `lane` in a word.
     #[inline]
     pub(crate) fn value(self, word: u64, lane: Lane) -> u64 {
         let lane_mask = u64::MAX >> (64 - self.bits);
@@ -529,7 +524,6 @@ impl Iterator for LaneSet {
     }
 }
 
-/// The lanes of all layouts.
 #[cfg(test)]
 pub(crate) fn all_lanes() -> impl Iterator<Item = Lanes> {
     let narrow = [8, 9, 10, 12, 16, 21, 32].map(Lanes::of_bits);

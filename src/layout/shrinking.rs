@@ -67,7 +67,6 @@ pub(crate) struct Shrinking {
     lanes: Lanes,
     /// The number of bits in the suffix, including the `1`.
     suffix: u8,
-    /// The number of bits in the stamp.
     stamp: u8,
     /// The shift that turns the top bits of a position into a suffix.
     to_suffix: u8,
@@ -81,7 +80,6 @@ pub(crate) struct Shrinking {
     unit: NonZeroU32,
     /// The lowest bit of each suffix.
     units: u64,
-    /// The bits of all stamps.
     stamps: u64,
 }
 

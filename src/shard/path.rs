@@ -102,7 +102,6 @@ struct Node {
     bucket: Bucket,
     /// The index of the node whose item would move here; a root's is the other root.
     parent: u16,
-    /// That item's lane.
     lane: Lane,
     /// The number of items that would have to move to free a lane here; zero for a root.
     moves: u8,

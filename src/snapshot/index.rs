@@ -298,7 +298,6 @@ impl Totals {
         is_balanced(self.roots, self.deepest, self.shards)
     }
 
-    /// Returns the number of items of the filter.
     pub(crate) fn all_items(&self) -> usize {
         self.items.try_into().unwrap_or(0)
     }

@@ -25,7 +25,6 @@ pub(crate) fn journals_begin(state: &OsStr) -> OsString {
     start
 }
 
-/// Returns the journals beside a state.
 pub(crate) fn journals_of(state: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(name) = state.file_name() else { return Ok(Vec::new()) };
     let (folder, start) = (folder_of(state), journals_begin(name));
@@ -47,7 +46,6 @@ pub(crate) fn journals_of(state: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Returns the number at the end of a journal's name.
 #[cfg(all(unix, feature = "durable"))]
 pub(crate) fn number_in_name(journal: &Path) -> u64 {
     let number = journal.extension().and_then(OsStr::to_str);

@@ -95,7 +95,6 @@ impl Outline {
     }
 }
 
-/// Loads a file.
 pub(crate) fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), SnapshotError> {
     // A model has no table that bytes can be read into.
     let outline = Outline::read(&file)?.filter(|_| !cfg!(any(loom, shuttle)));
@@ -104,7 +103,6 @@ pub(crate) fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), Snap
     Ok((load_all(&file, outline)?, hasher))
 }
 
-/// Loads the shards of a file with this outline.
 fn load_all(file: &File, outline: Outline) -> Result<Backend, SnapshotError> {
     let Outline { header, mut entries, totals, length, .. } = outline;
     let layout = &header.layout;

@@ -365,7 +365,6 @@ impl Source<'_> {
     }
 }
 
-/// The memory of all shards.
 enum Memory {
     /// All shards of this table.
     Table(Table),

@@ -205,7 +205,6 @@ pub(crate) fn file_bytes(backend: &Backend) -> u64 {
     file_bytes_with(&backend.layout(), backend.shards())
 }
 
-/// Returns the number of bytes of a file of this number of shards.
 pub(crate) fn file_bytes_with(layout: &Layout, shards: usize) -> u64 {
     first_byte(layout, shards) + bytes_after(layout) + shards as u64 * shard_bytes(layout)
 }
@@ -215,7 +214,6 @@ fn bytes_after(layout: &Layout) -> u64 {
     8 * (mark(layout).len() + END_WORDS) as u64
 }
 
-/// Returns the number of bytes that a part has for each shard.
 fn shard_bytes(layout: &Layout) -> u64 {
     8 * (layout.geometry.words() + ENTRY_WORDS) as u64
 }

@@ -87,7 +87,6 @@ impl Lock {
 }
 
 impl<'a> LockGuard<'a> {
-    /// Returns the lock that is held.
     pub(crate) fn lock(&self) -> &'a Lock {
         self.lock
     }

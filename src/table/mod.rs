@@ -46,7 +46,6 @@ pub(crate) type ShardWords = [AtomicU64; GROWING_BUCKETS as usize];
 /// The versions of such a shard.
 pub(crate) type ShardVersions = [AtomicU64; (GROWING_BUCKETS / STRIPE_BUCKETS) as usize];
 
-/// Reads a word.
 #[inline]
 pub(crate) fn load(word: &AtomicU64) -> u64 {
     word.load(Ordering::Acquire)
@@ -107,13 +106,11 @@ impl Table {
         Self::bytes(&self.geometry) + self.ticking().map_or(0, size_of_val)
     }
 
-    /// Returns the stripe that guards a bucket.
     #[inline]
     pub(crate) fn stripe_of(bucket: usize) -> usize {
         bucket / STRIPE_BUCKETS as usize
     }
 
-    /// Whether its buckets are wide.
     #[inline]
     pub(crate) fn is_wide(&self) -> bool {
         self.geometry.lanes().is_wide()

@@ -91,7 +91,6 @@ impl Clock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Goal {
     Next,
-    /// The tick with this number.
     Number(u64),
 }
 
@@ -137,7 +136,6 @@ impl Ticking {
         &self.clock
     }
 
-    /// Returns the time, and its moment.
     pub(crate) fn time(&self) -> (Time, Moment) {
         let progress = self.progress.lock();
         let now = self.clock.own_time();

@@ -119,7 +119,6 @@ pub(crate) struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// The number of buckets.
     fn buckets(&self) -> usize {
         self.words.len() / self.lanes.words()
     }
@@ -142,7 +141,6 @@ impl Incoming<'_> {
         Bucket((stripe * STRIPE_BUCKETS as usize + in_stripe) as u32)
     }
 
-    /// Returns the words of a bucket.
     #[inline]
     fn words_of(&self, bucket: Bucket) -> Words {
         let bucket = bucket.0 as usize;

@@ -1,12 +1,8 @@
 //! The memory of a growing filter: a list of tables of equal shards, each of which has a [`Site`].
 //!
-//! A table is freed only with the filter, so a shard, once found, is always still there. Shards split one
-//! after another, so the filter needs a few new ones at a time: a new table adds a 32nd of the present
-//! shards. More would lie idle. From 16 MiB on, a table fills whole huge pages, at least one: with small
-//! pages, lookups in a batch would take twice as long.
-//!
-//! Where a limit leaves room for fewer shards, a table may be smaller, but never less than a 64th of the
-//! present shards.
+//! A table is freed only with the filter, so a shard, once found, is always still there. Shards split one after another,
+//! so the filter needs a few new ones at a time: a new table adds a 32nd of the present shards, or a 64th at least where a
+//! limit leaves room for fewer. More would lie idle. From 16 MiB on, a table fills whole huge pages, at least one.
 //!
 //! A shard that a join leaves without items gives its memory back to the system, where it stands: its words read as
 //! zero from then on. What is left of it is a two-hundredth, its site and its stripes. The next split takes the first
@@ -64,8 +60,7 @@ pub(crate) struct Spare<'a> {
 }
 
 impl Arena {
-    /// Makes the first table, with all shards in use. The error is the number of bytes that could not be
-    /// allocated.
+    /// Makes the first table, with all shards in use. The error is the number of bytes that could not be allocated.
     pub(crate) fn new(geometry: Geometry) -> Result<Self, usize> {
         let table = Table::new(geometry.clone())?;
         Self::restore(geometry.shards(), table, geometry.shards())
@@ -145,7 +140,6 @@ impl Arena {
         self.numbered(start).take_while(|(number, _)| *number < self.ever_used.get() as usize)
     }
 
-    /// Returns all sites from number `start` on.
     fn numbered(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
         let mut before = 0;
         let tables = self.sites.all().map(move |sites| {

@@ -2,8 +2,8 @@
 //!
 //! # Which journal belongs to a state?
 //!
-//! Each state has a random number, in its header. (A file that was only saved has none: then it is the checksum in its
-//! end.) A journal names the state on which its changes are to be replayed, and the state before that one.
+//! Each state has a number: a random one in its header or, in a file that was only saved, the checksum in its end. A
+//! journal names the state on which its changes are to be replayed, and the state before that one.
 //!
 //! A state *S* has a journal *J*. A checkpoint replaces them by a state *T* and a journal *K*:
 //!
@@ -29,11 +29,11 @@
 //! | C5 or C6 | T, with K | J |
 //! | C7 | T, with K; after a power failure, perhaps J | |
 //!
-//! So there is one journal that names the state, and the other one, if it is there, is either of the state before or of
-//! the one after, and is removed. A journal of any other state is refused: nobody knows what its changes are of.
+//! So one journal names the state. The other journal, if it is there, is of the state before or of the state after, and is
+//! removed. A journal of any other state is refused.
 //!
-//! A checkpoint that fails before C4 removes K. If that fails, or C5 or C7, the next checkpoint begins with that step. (So
-//! there are never three journals. And until C5 has succeeded, both get all changes.)
+//! A checkpoint that fails before C4 removes K. If that fails, or C5 or C7, the next checkpoint begins with that step, so
+//! there are never three journals. Until C5 has succeeded, both journals get all changes.
 //!
 //! To [open](super::open) a state whose journal has changes, they are replayed, and then C1 to C7 follow, before the
 //! first change.

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 pub enum SyncPolicy {
     /// Before a call that has changed something returns. Threads that wait at the same time share a sync.
     Each,
+    /// At this interval.
     Every(Duration),
     /// When the system writes them.
     Never,
@@ -250,12 +251,12 @@ impl Threads {
     }
 }
 
-/// The number of forks that led to this process, since an ancestor opened the first filter. Relaxed: it changes only in
-/// a child, before the child runs anything else but what other libraries do at a fork.
+/// Fork generation of this process, since an ancestor opened the first filter: a handler adds one in each child. Relaxed
+/// suffices, because the handler runs before the child's own code.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns [`FORKS`], which each child counts from then on. (A child that is made without `fork` of the C library,
-/// by a system call, is not told from its parent.)
+/// Returns [`FORKS`], which each child counts from then on. A child that a system call made, and not `fork` of the C
+/// library, is not told from its parent.
 fn forks() -> io::Result<u64> {
     extern "C" fn forked() {
         FORKS.fetch_add(1, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Loads a file into a filter, on all cores, straight into the table where the buckets stay.
 //!
 //! The length of the file tells how many shards it has, so a damaged or hostile file cannot claim more than that. If the
-//! system refuses the memory for the table, the load fails before it reads a shard. (Where a system promises more than it
-//! has, it may kill the process instead, as shards are read.)
+//! system refuses the memory for the table, the load fails before it reads a shard. Where a system promises more than it
+//! has, it may kill the process as shards are read.
 
 use crate::backend::Backend;
 use crate::disk::DiskError;
@@ -219,10 +219,10 @@ fn in_turns(
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SnapshotInfo {
-    /// The figures of the filter. Its size is the length of the file, which is about the memory that the filter takes.
-    /// (In a filter that forgets, some items may have expired while it was saved.) If it grows, its present
-    /// false-positive rate is an estimate by its size, which may be a third off while it has few shards, and the depth
-    /// of its directory is not known: it is 0.
+    /// The figures of the filter. Its size is the length of the file, which is about the memory that the filter takes. In a
+    /// filter that forgets, some items may have expired while it was saved. In a filter that grows, the present
+    /// false-positive rate is an estimate by the size, which may be a third off while there are few shards, and the depth
+    /// of the directory is 0, as it is not known.
     pub stats: Stats,
     /// The [name](crate::PersistentHasher::NAME) of the filter's hasher.
     pub hasher: String,

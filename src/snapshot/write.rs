@@ -1,20 +1,11 @@
 //! Writes a part of a filter.
 //!
-//! A [`Saving`] gives the bytes of a part, one after the other, and its caller writes them:
+//! A [`Saving`] gives the bytes of a part, one after the other, and its caller writes them: the header; of each shard, its
+//! words, as soon as it was copied; the index and the end. So only one shard is in memory twice.
 //!
-//! ```text
-//! write the header
-//! as long as there is a next range of hashes:
-//!     copy the shard there
-//!     write its words
-//! write the index and the end
-//! ```
-//!
-//! So only one shard is in memory twice. In a growing filter, shards may be split meanwhile. Those in the file still make
-//! up every root, because the backend copies the shards in the order of the hashes that lead to them.
-//!
-//! Between two parts, shards may also be joined. If the next part would then begin inside a shard, there is no such
-//! part, and the dump has to begin again.
+//! In a growing filter, shards may be split meanwhile. Those in the file still make up every root, because the backend
+//! copies the shards in the order of the hashes that lead to them. Between two parts, shards may also be joined. If the
+//! next part would then begin inside a shard, there is no such part, and the dump has to begin again.
 
 use crate::backend::Backend;
 use crate::error::{reserve, zeros};

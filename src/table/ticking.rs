@@ -1,8 +1,7 @@
-//! How a tick passes through a filter: the order in which its segments are swept, and the threads that do the
-//! work.
+//! How a tick passes through a filter: the order in which its segments are swept, and the threads that do the work.
 //!
-//! A tick is one pass over all segments, which erases expired lanes: see [`sweep`](mod@crate::guide::sweep). The work
-//! is handed out in portions to the threads that ask for it.
+//! What a tick does, and why: [`sweep`](mod@crate::guide::sweep). The work is handed out in portions to the threads that
+//! ask for it.
 //!
 //! ```text
 //!              1 begin                                     2 hand out
@@ -45,9 +44,8 @@ const PORTION: usize = if SMALL { 2 } else { 64 };
 pub(crate) struct Time {
     /// The number of the tick, or one with the same stamp.
     pub tick: u64,
-    /// The number of ticks since some fixed moment, by the callers' numbers. (A tick that made up for more
-    /// ticks than items are remembered for may count as fewer, but never as fewer than items are remembered
-    /// for.)
+    /// The number of ticks since some fixed moment, by the callers' numbers. A tick that made up for more ticks than items
+    /// are remembered for may count as fewer, but never as fewer than items are remembered for.
     pub elapsed: u64,
     /// The caller's number of the tick.
     pub number: Option<u64>,

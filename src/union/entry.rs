@@ -2,9 +2,9 @@
 //!
 //! The suffix of an entry may have lost bits (see [`shrinking`](crate::layout::shrinking)), so the entry may
 //! stand for any of several items. A lane *covers* the entry if it agrees with it in all bits that neither
-//! has lost, and has lost at least as many bits: the entry is here already. (A lane that has lost fewer bits
-//! may still look like the entry above its own last `1`, if the bits of its item happen to be a `1` and zeros
-//! where the entry ends.)
+//! has lost, and has lost at least as many bits: the entry is here already. A lane that has lost fewer bits does not
+//! cover the entry, though it may look like it above the lane's own last `1`, if the bits of the lane's item happen to
+//! be a `1` and zeros where the entry ends.
 //!
 //! A lane that agrees with the entry but has lost fewer bits is *finer*. It is probably a lane of the same
 //! item, inserted when its filter was larger. The entry matches all items that this lane matched, and

@@ -170,9 +170,8 @@ impl Hasher for RandomHasher {
 /// Two details to watch:
 ///
 /// * The standard library's `DefaultHasher` does not promise to keep its algorithm.
-/// * Integers are hashed in the machine's byte order, unless the hasher implements `write_u32` and
-///   its siblings. The example below does not, so its files are refused on machines with the other
-///   byte order.
+/// * Integers are hashed in the machine's byte order, unless the hasher implements `write_u32` and its siblings. The
+///   example below does not, so its files are refused on machines with the other byte order.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, PersistentHasher};
@@ -270,8 +269,7 @@ pub trait PersistentHasher: BuildHasher + Sized {
     /// Returns everything in which two hashers of this type can differ.
     ///
     /// The seed is written to the file. To keep a secret key out of it, return something by which
-    /// [`from_seed`](Self::from_seed) finds the key, such as its number. The probe detects a wrong
-    /// key.
+    /// [`from_seed`](Self::from_seed) finds the key, such as its number. The probe detects a wrong key.
     fn seed(&self) -> u128;
 
     /// Returns the hasher with this seed, or `None` if there is none.
@@ -328,9 +326,8 @@ pub trait PersistentHasher: BuildHasher + Sized {
 ///
 /// # What is hashed
 ///
-/// A `str`, a `String`, and a slice, `Vec` or array of `u8` are hashed as their bytes are: with one
-/// call of XXH3, so programs in other languages find the same items. This is what `koel dedup` does
-/// with lines, too.
+/// A `str`, a `String`, and a slice, `Vec` or array of `u8` are hashed as their bytes are: with one call of XXH3, so
+/// programs in other languages find the same items. This is what `koel dedup` does with lines, too.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -349,18 +346,16 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// their sign extended; a `u128` or `i128` is one of 128 bits. Strings and bytes inside other items are one piece each:
 /// the length that Rust writes before bytes, and the byte 255 that it writes after a string, are left out.
 ///
-/// Rust does not promise that the types of the standard library will always write the same pieces.
-/// Today:
+/// Rust does not promise that the types of the standard library will always write the same pieces. Today:
 ///
 /// * A tuple writes what its fields write.
 /// * Slices of longer integers and of `usize`, and IP addresses, are written as they are laid out in memory. They hash
 ///   differently on machines with the other byte order, or with shorter words.
 ///
-/// Every file holds the hash of a probe (a `str`, integers, a slice of `u8`, an `Option` and a
-/// `char`). A file is refused if a later version of Rust hashes the probe differently. A change in
-/// the hash of any other type goes unnoticed, even if the type is your own, derives `Hash` and gets
-/// another field. Items that were inserted before are then no longer found. If that may happen,
-/// insert bytes, or a tuple of plain fields, instead of your type.
+/// Every file holds the hash of a probe (a `str`, integers, a slice of `u8`, an `Option` and a `char`). A file is
+/// refused if a later version of Rust hashes the probe differently. A change in the hash of any other type goes
+/// unnoticed, even if the type is your own, derives `Hash` and gets another field. Items that were inserted before are
+/// then no longer found. If that may happen, insert bytes, or a tuple of plain fields, instead of your type.
 ///
 /// This hasher is called `XXH3-64` in files.
 ///

@@ -171,9 +171,8 @@ fn open(path: &Path) -> io::Result<File> {
     writable.or_else(|error| options.open(path).or(Err(error)))
 }
 
-/// Returns `true` if a file has the contents of a claim: a process id, or nothing, because its owner was
-/// killed or the disk was full, or zeros, which some file systems leave after a power failure. Leaves the file at its
-/// beginning.
+/// Returns `true` if a file has the contents of a claim: a process id, or nothing, because its owner was killed or the
+/// disk was full, or zeros, which some file systems leave after a power failure. Leaves the file at its beginning.
 fn is_claim(mut file: &File) -> bool {
     let mut text = Vec::new();
     let read = file.take(MOST + 1).read_to_end(&mut text);

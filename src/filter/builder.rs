@@ -261,8 +261,7 @@ impl<S> Builder<S> {
 
     /// Makes the filter forget an item once this time has passed since it was inserted or last
     /// [refreshed](ConcurrentCuckooFilter::refresh), by the system's clock: never earlier, and up to one tick and a
-    /// second later. A tick is a fourteenth of the time,
-    /// rounded up to whole seconds.
+    /// second later. A tick is a fourteenth of the time, rounded up to whole seconds.
     ///
     /// The filter [remembers](Self::remembers) items for up to 14 ticks, which make up a [`Window`]. Call
     /// [`keep_up`](ConcurrentCuckooFilter::keep_up) before each insert, refresh or lookup: it lets the ticks pass that

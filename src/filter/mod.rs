@@ -22,11 +22,10 @@ use std::panic::RefUnwindSafe;
 
 /// A concurrent cuckoo filter: an approximate set that many threads fill, query and empty at once.
 ///
-/// It answers "was this item inserted?" with *no*, which is always right, or with *yes*, which is
-/// wrong for a small fraction of the items that were not inserted. That fraction, the
-/// false-positive rate, is chosen when the filter is built. The filter takes 8 to 38 bits an item,
-/// depending on the rate and not on the size of the items. All operations take `&self`, so share
-/// the filter by reference or in an [`Arc`](std::sync::Arc).
+/// It answers "was this item inserted?" with *no*, which is always right, or with *yes*, which is wrong for a small
+/// fraction of the items that were not inserted. That fraction, the false-positive rate, is chosen when the filter is
+/// built. The filter takes 8 to 38 bits an item, depending on the rate and not on the size of the items. All operations
+/// take `&self`, so share the filter by reference or in an [`Arc`](std::sync::Arc).
 ///
 /// ```
 /// use koel::ConcurrentCuckooFilter;
@@ -192,8 +191,7 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Returns the figures of the filter: its contents, layout, memory and false-positive rates.
     ///
-    /// Print them for a readable summary. This counts the items like [`len`](Self::len), and reads none of
-    /// them.
+    /// Print them for a readable summary. This counts the items like [`len`](Self::len), and reads none of them.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);

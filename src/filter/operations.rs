@@ -140,8 +140,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// In a filter that has grown beyond its [expected growth](crate::Builder::expected_growth), this returns `false`
     /// for an item whose fingerprint [has no bits left](crate::guide::growth#beyond-the-expected-growth), and leaves it.
     ///
-    /// [Remove only what you inserted](Self#remove-only-what-you-inserted). Otherwise another item
-    /// may be lost.
+    /// [Remove only what you inserted](Self#remove-only-what-you-inserted). Otherwise another item may be lost.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

@@ -492,8 +492,7 @@ impl LaneSet {
         LaneSet { tops: self.tops | other.tops, bits: self.bits }
     }
 
-    /// Returns whether a bucket with these lanes empty has more room than one with the `other`
-    /// lanes empty.
+    /// Returns whether a bucket with these lanes empty has more room than one with the `other` lanes empty.
     ///
     /// The comparison begins with the highest lanes. It is exact for buckets that were filled from the lowest lane up,
     /// without removals, and a good guess for others, at a quarter of the cost of counting.

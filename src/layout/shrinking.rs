@@ -309,8 +309,7 @@ impl Shrinking {
         (held(heads[0], tails[0]) | held(heads[1], tails[1])) & self.lanes.tops() != 0
     }
 
-    /// Returns the taken lanes of a second word whose suffix agrees with that of the item, and perhaps
-    /// empty ones.
+    /// Returns the taken lanes of a second word whose suffix agrees with that of the item, and perhaps empty ones.
     #[inline]
     pub(crate) fn matching_tail(&self, word: u64, fp: Fingerprint) -> LaneSet {
         let (_, alike) = self.compared(word, fp.tail(), 0);

@@ -183,8 +183,7 @@ pub(crate) trait Lease<'a>: Copy + Deref<Target = RawShard<'a, Self::Width>> {
         self.table.stripes.version(self.stripe(bucket))
     }
 
-    /// Checks that the shard still owns the item. It stays so for as long as the caller holds a lock of the
-    /// shard.
+    /// Checks that the shard still owns the item. It stays so for as long as the caller holds a lock of the shard.
     fn check(self) -> Result<(), Self::Lapsed>;
 
     /// Returns the filter's clock and ticks, if it forgets. A caller that holds a lock of the shard reads a time no
@@ -197,8 +196,7 @@ pub(crate) trait Lease<'a>: Copy + Deref<Target = RawShard<'a, Self::Width>> {
     /// zero.)
     fn either_matches(self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool;
 
-    /// Returns the lanes of a first word that match an item with this fingerprint: in a wide bucket, by its
-    /// head alone.
+    /// Returns the lanes of a first word that match an item with this fingerprint: in a wide bucket, by its head alone.
     fn matching_heads(self, heads: u64, fp: Fingerprint) -> LaneSet;
 
     /// Returns the lanes of a second word that match it by its tail. Empty lanes may be among them.

@@ -104,8 +104,7 @@ struct Node {
     moves: u8,
 }
 
-/// Finds a path with at most one move that makes room for `place`. Four searches of five end here, without a
-/// list.
+/// Finds a path with at most one move that makes room for `place`. Four searches of five end here, without a list.
 #[inline]
 pub(crate) fn find_near<'a, L: Lease<'a>>(shard: Shard<L>, place: Place) -> Option<Path<1>> {
     let lanes = shard.lanes();

@@ -217,8 +217,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         true
     }
 
-    /// Returns the age in ticks of the lane that [`remove`](Self::remove) would empty, or `None` if there is
-    /// none.
+    /// Returns the age in ticks of the lane that [`remove`](Self::remove) would empty, or `None` if there is none.
     pub(crate) fn age(self, place: Place) -> Result<Option<u64>, L::Lapsed> {
         if !self.contains(place)? {
             return Ok(None);

@@ -13,8 +13,7 @@ use crate::sync::{AtomicBool, Backoff, Mutex, Ordering, nap};
 /// overtake a waiter. It never panics, and its queue allocates only what `parking_lot` keeps for waiting threads.
 pub(crate) struct Lock {
     held: AtomicBool,
-    /// The queue of threads that found `held` true several times. The first holds this mutex while
-    /// it polls.
+    /// The queue of threads that found `held` true several times. The first holds this mutex while it polls.
     queue: Mutex<()>,
 }
 

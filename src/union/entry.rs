@@ -11,9 +11,8 @@
 //! replaces it. So an item that both filters had is here once, and the lane causes as many false positives as
 //! the entry alone would. As with a match of a new item, the lane may be that of another item.
 //!
-//! An entry without such a lane is put into either bucket. A merge holds all locks of the shard, so a path is
-//! never stale once it is found. Versions invalidate lookups during the moves, as in a
-//! [kick](mod@crate::guide::kick).
+//! An entry without such a lane is put into either bucket. A merge holds all locks of the shard, so a path is never
+//! stale once it is found. Versions invalidate lookups during the moves, as in a [kick](mod@crate::guide::kick).
 
 use crate::layout::bucket::{Fingerprint, Lanes, Words};
 use crate::layout::geometry::Place;

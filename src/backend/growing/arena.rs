@@ -31,8 +31,7 @@ const MIN_PART: usize = 64;
 /// The sites of a table's shards, each of which shares the table.
 type Sites = Box<[Site]>;
 
-/// The overhead of a table in bytes: the [`Table`] itself, the two counts of its [`Arc`], and the place of
-/// its sites.
+/// The overhead of a table in bytes: the [`Table`] itself, the two counts of its [`Arc`], and the place of its sites.
 const OVERHEAD: usize =
     AppendList::<Sites>::BYTES_OF_EACH + size_of::<Table>() + 2 * size_of::<usize>();
 
@@ -66,8 +65,7 @@ impl Arena {
         Self::restore(geometry.shards(), table, geometry.shards())
     }
 
-    /// Uses this table as the first, with its first `shards` shards in use, in a filter that began with
-    /// `roots` shards.
+    /// Uses this table as the first, with its first `shards` shards in use, in a filter that began with `roots` shards.
     pub(crate) fn restore(roots: usize, table: Table, shards: usize) -> Result<Self, usize> {
         let geometry = table.geometry.with_shards(roots);
         let bytes = Gauge::new();
@@ -99,10 +97,9 @@ impl Arena {
     /// Returns the site of an entry that was made from one of these sites.
     #[inline]
     pub(crate) fn at(&self, pointer: Entry) -> &Site {
-        // SAFETY: a filter has one directory and these tables. The directory has pointers only to their
-        // sites, and never hands out `NONE`. Sites stay where they are until the tables are dropped, which
-        // are borrowed here. A site is complete before a pointer to it is stored with `Release`, and pointers
-        // are read with `Acquire`.
+        // SAFETY: a filter has one directory and these tables. The directory has pointers only to their sites, and
+        // never hands out `NONE`. Sites stay where they are until the tables are dropped, which are borrowed here. A
+        // site is complete before a pointer to it is stored with `Release`, and pointers are read with `Acquire`.
         #[allow(unsafe_code)]
         unsafe {
             &*pointer.address()

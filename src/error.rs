@@ -140,7 +140,6 @@ impl<K> Error<K> {
         Error(Box::new(Parts { kind, text: text.into(), path, offset, least_rate, cause }))
     }
 
-    /// The same error of another kind.
     pub(crate) fn with_kind<L>(self, kind: L) -> Error<L> {
         let Parts { text, path, offset, least_rate, cause, .. } = *self.0;
         Error(Box::new(Parts { kind, text, path, offset, least_rate, cause }))

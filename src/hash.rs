@@ -225,8 +225,8 @@ impl Hasher for RandomHasher {
 ///
 /// # A hasher of another crate
 ///
-/// Neither this trait nor such a hasher is yours, so wrap the hasher in a type that is. Its crate has to promise that
-/// its hashes stay the same. (`BuildHasherDefault<DefaultHasher>` stands for it here, and promises nothing.)
+/// Neither this trait nor such a hasher is yours, so wrap the hasher in a type of your own. Its crate has to promise that
+/// its hashes stay the same. Here, `BuildHasherDefault<DefaultHasher>` stands for the hasher, and promises nothing.
 ///
 /// ```
 /// use koel::PersistentHasher;
@@ -286,15 +286,13 @@ pub trait PersistentHasher: BuildHasher + Sized {
 ///
 /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000);
 /// let seen = builder.hasher(StableHash::random()).build()?;
-/// # let folder = std::env::temp_dir().join(format!("koel-doc-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder)?;
-/// # let path = folder.join("seen.koel");
+/// # let path = std::env::temp_dir().join(format!("koel-doc-{}", std::process::id()));
 /// seen.insert("https://a.example/").expect("room for a thousand");
 /// seen.save(&path)?;
 ///
 /// let seen = ConcurrentCuckooFilter::<StableHash>::load(&path)?;
 /// assert!(seen.contains("https://a.example/"));
-/// # std::fs::remove_dir_all(&folder)?;
+/// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -340,11 +338,9 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 ///
-/// Any other item's [`Hash`] implementation writes bytes in one or more pieces. The first piece is
-/// hashed with the seed. Every further piece is hashed with the previous hash as its seed:
-/// `XXH3(last, … XXH3(second, XXH3(first, seed)))`. An integer is one little-endian piece of 64 bits, signed ones with
-/// their sign extended; a `u128` or `i128` is one of 128 bits. Strings and bytes inside other items are one piece each:
-/// the length that Rust writes before bytes, and the byte 255 that it writes after a string, are left out.
+/// Any other item's [`Hash`] implementation writes bytes in one or more pieces, [each hashed with the hash before as its
+/// seed](mod@crate::guide::format#the-hasher). Strings and bytes inside other items are one piece each: the length that
+/// Rust writes before bytes, and the byte 255 that it writes after a string, are left out.
 ///
 /// Rust does not promise that the types of the standard library will always write the same pieces. Today:
 ///

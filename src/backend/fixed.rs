@@ -142,7 +142,6 @@ impl Fixed {
     }
 }
 
-/// The shards, for operations on items.
 #[derive(Clone, Copy)]
 pub(crate) struct FixedShards<'a, const WIDE: bool>(pub &'a Fixed);
 

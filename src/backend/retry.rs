@@ -149,7 +149,6 @@ pub(crate) trait Shards<'a>: Copy + Send + Sync {
     /// Looks once for the item of this spot. Returns `None` if it may have been moving.
     fn look_at(self, spot: Self::Spot) -> Option<bool>;
 
-    /// Looks once for an item.
     #[inline(always)]
     fn look(self, hash: Mixed) -> Option<bool> {
         self.look_at(self.spot(hash))

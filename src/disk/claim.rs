@@ -45,7 +45,6 @@ pub struct Claim {
     state: PathBuf,
     path: PathBuf,
     file: File,
-    /// The process that made the claim.
     process: u32,
 }
 

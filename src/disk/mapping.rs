@@ -27,7 +27,6 @@ impl Mapping {
     }
 }
 
-/// To read a file.
 impl Mapping {
     /// Maps the first `length` bytes of a file, or copies them into memory where the system does not map it. Only load
     /// their words: the memory is read-only.
@@ -57,7 +56,6 @@ impl Mapping {
     }
 }
 
-/// To write to a file.
 #[cfg(feature = "durable")]
 impl Mapping {
     /// Maps bytes that are allocated in a file, which is open for reading and writing.

@@ -26,16 +26,14 @@ const UNFINISHED: &str = ".koel-saving";
 /// ```
 /// use koel::disk::Replacement;
 ///
-/// # let folder = std::env::temp_dir().join(format!("koel-replace-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder)?;
-/// # let path = folder.join("numbers");
+/// # let path = std::env::temp_dir().join(format!("koel-replace-{}", std::process::id()));
 /// let mut new = Replacement::begin(&path)?;
 /// new.write_all(b"1, 2")?;
 /// new.write_all(b", 3")?;
 /// assert!(!path.exists());
 /// new.finish()?;
 /// assert_eq!(std::fs::read(&path)?, b"1, 2, 3");
-/// # std::fs::remove_dir_all(&folder)?;
+/// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -127,7 +127,6 @@ impl Journals {
         self.checkpoint.lock()
     }
 
-    /// Syncs the journals that are written to.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let files = self.files.lock();
         let written = [Some(Arc::clone(&files.current)), files.next.clone()];

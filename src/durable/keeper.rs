@@ -87,7 +87,6 @@ struct Progress {
     /// The number of the last sync that has ended.
     ended: u64,
     failed: Option<DurableError>,
-    /// Whether the threads have to end.
     is_over: bool,
 }
 
@@ -209,7 +208,6 @@ impl Journaled {
     }
 }
 
-/// The threads of a durable filter.
 #[derive(Default)]
 pub(super) struct Threads(Vec<JoinHandle<()>>);
 

@@ -330,7 +330,6 @@ fn replay(backend: &Backend, journal: &Reader) -> Result<u64, DurableError> {
     Ok(lost)
 }
 
-/// The progress of the replay of a stream.
 #[derive(Clone, Default)]
 struct Replayed {
     /// The end of its replayed changes.

@@ -292,7 +292,6 @@ fn perform<'a, S: Shards<'a>, O: Operation>(
     }
 }
 
-/// Processes a batch in its order.
 #[inline]
 fn in_order<'a, S: Shards<'a>, O: Operation>(
     shards: S,

@@ -57,9 +57,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};
     ///
-    /// # let folder = std::env::temp_dir().join(format!("koel-save-{}", std::process::id()));
-    /// # std::fs::create_dir_all(&folder)?;
-    /// # let path = folder.join("seen.koel");
+    /// # let path = std::env::temp_dir().join(format!("koel-save-{}", std::process::id()));
     /// let seen = ConcurrentCuckooFilter::builder()
     ///     .capacity(1_000_000)
     ///     .hasher(StableHash::random())
@@ -68,7 +66,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// let report = seen.save(&path)?;
     /// assert_eq!(report.items, 1);
     /// assert_eq!(report.bytes, std::fs::metadata(&path)?.len());
-    /// # std::fs::remove_dir_all(&folder)?;
+    /// # std::fs::remove_file(&path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> Result<SaveReport, SnapshotError>
@@ -151,9 +149,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
     ///
-    /// # let folder = std::env::temp_dir().join(format!("koel-load-{}", std::process::id()));
-    /// # std::fs::create_dir_all(&folder)?;
-    /// # let path = folder.join("seen.koel");
+    /// # let path = std::env::temp_dir().join(format!("koel-load-{}", std::process::id()));
     /// // The beginning of a program that goes on where it was.
     /// let seen = match ConcurrentCuckooFilter::<StableHash>::load(&path) {
     ///     Ok(seen) => seen,
@@ -165,7 +161,6 @@ impl<S> ConcurrentCuckooFilter<S> {
     ///     Err(error) => return Err(error.into()), // do not forget what was seen because of it
     /// };
     /// assert!(seen.is_empty());
-    /// # std::fs::remove_dir_all(&folder)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError>

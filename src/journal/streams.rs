@@ -91,7 +91,6 @@ struct Writers<W> {
     next: Option<Box<W>>,
 }
 
-/// The lock of a stream.
 pub(crate) struct Held<'a, W> {
     cut: u64,
     writers: LockedGuard<'a, Writers<W>>,

@@ -297,7 +297,6 @@ impl Lanes {
         }
     }
 
-    /// Calls `act` with each bucket.
     pub(crate) fn for_each(self, words: &[u64], mut act: impl FnMut(Words)) {
         match self.is_wide {
             false => words.iter().for_each(|&heads| act(Words { heads, tails: 0 })),
@@ -308,7 +307,6 @@ impl Lanes {
         }
     }
 
-    /// Replaces each bucket by the result of `by`.
     #[inline]
     pub(crate) fn replace_each(self, words: &mut [u64], mut by: impl FnMut(Words) -> Words) {
         if self.is_wide {
@@ -403,7 +401,6 @@ impl Lanes {
         word & !(mask << lane.shift) | value << lane.shift
     }
 
-    /// Returns the bucket with `lane` empty.
     #[inline]
     pub(crate) fn without_whole(self, Words { heads, tails }: Words, lane: Lane) -> Words {
         Words { heads: self.without(heads, lane), tails: self.without(tails, lane) }
@@ -480,7 +477,6 @@ impl LaneSet {
         LaneSet { tops: self.tops & other.tops, bits: self.bits }
     }
 
-    /// Returns the set restricted to this lane.
     #[inline]
     pub(crate) fn only(self, lane: Lane) -> Self {
         LaneSet { tops: self.tops & 1 << (lane.shift + self.bits - 1), bits: self.bits }

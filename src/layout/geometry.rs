@@ -65,7 +65,6 @@ pub(crate) struct Geometry {
     head_values: u64,
     /// The number of buckets in each shard, which is even.
     buckets: u32,
-    /// The number of buckets in all shards.
     total: u64,
     /// Whether the other bucket is a distance away, and not the rest of a sum.
     by_distance: bool,
@@ -279,7 +278,6 @@ pub(crate) fn scale(fraction: u64, count: u64) -> (u64, u64) {
     ((product >> 64) as u64, product as u64)
 }
 
-/// Folds the product with a constant.
 #[inline(always)]
 fn folded(hash: u64) -> u64 {
     let product = u128::from(hash) * u128::from(MULTIPLIER);

@@ -9,13 +9,6 @@
 //! ```
 //!
 //! This is pure arithmetic on copies of numbers. Nothing here touches memory that threads share.
-//!
-//! * [`bucket`] cuts a 64-bit word into lanes, and finds, reads and writes fingerprints in it;
-//! * [`stamps`] handles the age tags of lanes, in filters that forget;
-//! * [`geometry`] maps a hash to its shard, its two buckets and its fingerprint;
-//! * [`shrinking`] does the same for growing filters, whose fingerprints lose a bit at each split;
-//! * [`roots`] finds the shard of a hash in a growing filter;
-//! * [`sizing`] chooses the bits of a lane and the number of buckets for a capacity and a rate.
 
 pub(crate) mod bucket;
 pub(crate) mod geometry;

@@ -156,7 +156,6 @@ impl Parts {
         self.roots.count << self.level >> self.together
     }
 
-    /// Returns the number of the part that contains a hash.
     #[inline]
     pub(crate) fn of(self, hash: Mixed) -> usize {
         self.roots.position(hash).range(self.level) >> self.together

@@ -106,7 +106,6 @@ impl Add for Share {
     }
 }
 
-/// The lanes that match an item.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Matches {
     pub lanes: usize,
@@ -220,7 +219,6 @@ impl Shrinking {
         !are_enough && agreeing <= (slots - 1) * of_a_copy
     }
 
-    /// Returns the anchor of an item, from random bits.
     #[inline]
     fn anchor(&self, random: u32, is_wide: bool) -> u32 {
         match is_wide {

@@ -38,7 +38,6 @@ impl Moment {
         Moment(word)
     }
 
-    /// The time at which this tick has passed.
     pub(crate) fn of_tick(tick: u64) -> Self {
         Moment(tick << 2)
     }

@@ -1,11 +1,7 @@
 //! A shard: one complete cuckoo table inside a [`Table`].
 //!
 //! [`raw`] has the words, the stripes and the locks of a shard. This file has its [`Lease`]: whether the shard still
-//! owns the items that an operation asks about, and what its lanes mean. The operations are in other files:
-//!
-//! * [`lookup`] finds and counts one item, [`write`](mod@write) inserts, removes and refreshes one;
-//! * [`kick`] moves other items out of the way along a path that [`path`] found;
-//! * [`sweep`](mod@sweep) erases expired items.
+//! owns the items that an operation asks about, and what its lanes mean.
 //!
 //! # Rules
 //!

@@ -88,7 +88,6 @@ impl<const MAX: usize> Path<MAX> {
         self.end
     }
 
-    /// Returns all buckets of the path, in its order.
     pub(crate) fn buckets(&self) -> impl Iterator<Item = Bucket> {
         self.steps.iter().map(|step| step.bucket).chain([self.end])
     }

@@ -223,7 +223,6 @@ impl<'a, W: Into<bool> + Copy> RawShard<'a, W> {
 
     // Ticks.
 
-    /// Marks all stripes as swept in this tick.
     pub(crate) fn mark_swept(self, locked: &AllLocks<'_>, now: Moment) {
         self.own_stripes().for_each(|stripe| self.table.stripes.set_swept(locked, stripe, now));
     }

@@ -59,14 +59,12 @@ pub(crate) fn number_in_name(journal: &Path) -> u64 {
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash, UnreadChanges};
 ///
-/// # let folder = std::env::temp_dir().join(format!("koel-unread-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder)?;
-/// # let path = folder.join("seen.koel");
+/// # let path = std::env::temp_dir().join(format!("koel-unread-{}", std::process::id()));
 /// let builder = ConcurrentCuckooFilter::builder().capacity(100).hasher(StableHash::random());
 /// builder.build()?.save(&path)?;
 /// let unread = UnreadChanges::beside(&path)?;
 /// assert_eq!((unread.journal, unread.bytes), (None, 0));
-/// # std::fs::remove_dir_all(&folder)?;
+/// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]

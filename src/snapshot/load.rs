@@ -203,9 +203,7 @@ fn in_turns(
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotInfo, StableHash};
 ///
-/// # let folder = std::env::temp_dir().join(format!("koel-info-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder)?;
-/// # let path = folder.join("seen.koel");
+/// # let path = std::env::temp_dir().join(format!("koel-info-{}", std::process::id()));
 /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000);
 /// let seen = builder.hasher(StableHash::random()).growing().max_bytes(1 << 30).build()?;
 /// seen.insert("an item").expect("memory");
@@ -213,7 +211,7 @@ fn in_turns(
 /// let info = SnapshotInfo::read(&path)?;
 /// assert_eq!((info.stats.items, info.stats.capacity, info.stats.grows), (1, 1_000, true));
 /// assert_eq!((&*info.hasher, info.stats.max_bytes), ("XXH3-64", Some(1 << 30)));
-/// # std::fs::remove_dir_all(&folder)?;
+/// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -302,7 +300,6 @@ impl SnapshotInfo {
     }
 }
 
-/// Opens a file, and reads its outline.
 fn outlined(path: &Path) -> Result<(File, Outline), SnapshotError> {
     let file = File::open(path).map_err(SnapshotError::opening)?;
     let outline = Outline::read(&file)?;

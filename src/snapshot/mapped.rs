@@ -40,9 +40,7 @@ use std::sync::atomic;
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotFile, StableHash};
 ///
-/// # let folder = std::env::temp_dir().join(format!("koel-lookup-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder)?;
-/// # let path = folder.join("seen.koel");
+/// # let path = std::env::temp_dir().join(format!("koel-lookup-{}", std::process::id()));
 /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::random());
 /// let seen = builder.growing().build()?;
 /// seen.insert("an item").expect("memory");
@@ -50,7 +48,7 @@ use std::sync::atomic;
 /// let file = SnapshotFile::open(&path)?;
 /// assert!(file.contains("an item")? && !file.contains("another")?);
 /// assert_eq!(file.info().stats.items, 1);
-/// # std::fs::remove_dir_all(&folder)?;
+/// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -146,16 +144,14 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// ```
     /// use koel::{ConcurrentCuckooFilter, SnapshotFile, StableHash};
     ///
-    /// # let folder = std::env::temp_dir().join(format!("koel-soon-{}", std::process::id()));
-    /// # std::fs::create_dir_all(&folder)?;
-    /// # let path = folder.join("seen.koel");
+    /// # let path = std::env::temp_dir().join(format!("koel-soon-{}", std::process::id()));
     /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::random());
     /// builder.build()?.save(&path)?;
     /// let file = SnapshotFile::open(&path)?;
     /// assert_eq!(file.contains_at_once("an item"), None);
     /// assert!(!file.contains("an item")?);
     /// assert_eq!(file.contains_at_once("an item"), Some(false));
-    /// # std::fs::remove_dir_all(&folder)?;
+    /// # std::fs::remove_file(&path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -252,7 +248,6 @@ impl<S> fmt::Debug for SnapshotFile<S> {
 }
 
 impl Mapped {
-    /// Opens a file, and reads its outline.
     fn outlined(path: &Path) -> Result<(File, Outline, UnreadChanges), SnapshotError> {
         // To open a pipe would wait for its other end.
         if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
@@ -300,7 +295,6 @@ impl Mapped {
         )
     }
 
-    /// Checks a shard unless it has been checked.
     #[inline]
     fn check_once(&self, shard: usize) -> Result<(), SnapshotError> {
         if self.is_checked(shard) { Ok(()) } else { self.check_shard(shard, &mut Vec::new()) }

@@ -318,7 +318,6 @@ impl Begun {
     }
 }
 
-/// A stream of words.
 struct Source<'a> {
     reader: &'a mut dyn Read,
     /// The number of bytes that have been read.
@@ -366,7 +365,6 @@ impl Source<'_> {
 enum Memory {
     /// All shards of this table.
     Table(Table),
-    /// All shards of these tables that are in use.
     Tables(Box<Arena>),
 }
 
@@ -514,7 +512,6 @@ fn take<'a>(tables: &'a Arena, layout: &Layout) -> Option<&'a Site> {
     below.or_else(|_| tables.take_next(above)).ok()
 }
 
-/// Copies a filter.
 pub(crate) fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
     let _no_joins = backend.keep_shards();
     copied(backend, || ())

@@ -60,7 +60,6 @@ pub(crate) struct Saving<'a> {
     totals: Totals,
     /// The backend's cursor of the next shard.
     next: Option<u64>,
-    /// The maximum number of shards.
     most: u64,
     /// The shard that was copied last, and its figures.
     words: Vec<u64>,

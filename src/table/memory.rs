@@ -84,7 +84,6 @@ mod pages {
     }
 }
 
-/// The size of a huge page.
 pub(crate) const HUGE: usize = 2 << 20;
 
 pub(crate) use words::{TableWords, words_alone, zeroed};

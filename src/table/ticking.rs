@@ -96,7 +96,6 @@ pub(crate) struct Ticking {
     /// Set under the lock of `progress`, or while no other thread has the filter.
     clock: Clock,
     progress: Mutex<Progress>,
-    /// The number of ticks for which items are remembered.
     remembers: u8,
 }
 
@@ -106,7 +105,6 @@ impl RefUnwindSafe for Ticking {}
 struct Progress {
     /// The first segment that has not been handed out in this tick.
     next: usize,
-    /// The number of threads that work on a portion.
     at_work: usize,
     /// The caller's number of the present tick, if ticks have numbers.
     number: Option<u64>,
@@ -242,7 +240,6 @@ impl Ticking {
     }
 }
 
-/// A thread that works on a portion.
 struct AtWork<'a> {
     ticking: &'a Ticking,
     /// The first segment of the portion, to which the pass returns if the work ends in a panic.

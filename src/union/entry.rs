@@ -24,7 +24,6 @@ use crate::shard::{Lease, Shard};
 use crate::table::ticking::{Ticking, Time};
 use arrayvec::ArrayVec;
 
-/// The outcome of merging an entry.
 pub(crate) enum Merged {
     /// A lane covers it.
     Covered,
@@ -110,10 +109,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 }
 
-/// The ages of the entries in a copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Ages<'a> {
-    /// The clock of this filter.
     here: &'a Ticking,
     /// By how many ticks the other filter's `elapsed` was ahead when the union began.
     ahead: u64,

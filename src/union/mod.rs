@@ -170,7 +170,6 @@ impl Incoming<'_> {
         None
     }
 
-    /// Takes the next entry out.
     #[inline]
     fn take_next(&mut self) {
         if let Some((bucket, words, lane)) = self.next() {
@@ -228,7 +227,6 @@ pub(crate) struct Union {
 }
 
 impl Union {
-    /// Merges all shards of another filter.
     fn merge_shards(&mut self, backend: &Backend, other: &Backend) -> Result<(), UnionError> {
         let layout = other.layout();
         let lanes = layout.lanes();

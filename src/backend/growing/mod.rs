@@ -337,7 +337,6 @@ impl Growing {
     }
 }
 
-/// The shards, for operations on items.
 #[derive(Clone, Copy)]
 pub(crate) struct GrowingShards<'a, const WIDE: bool>(pub &'a Growing);
 

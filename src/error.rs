@@ -122,10 +122,10 @@ impl std::error::Error for Full {}
 /// assert_eq!(builder.build().unwrap_err().kind(), BuildErrorKind::RateTooSmall);
 /// ```
 #[derive(Clone)]
-pub struct Error<K>(Box<Parts<K>>);
+pub struct Error<K>(Box<Details<K>>);
 
 #[derive(Clone)]
-struct Parts<K> {
+struct Details<K> {
     kind: K,
     text: Cow<'static, str>,
     path: Option<PathBuf>,
@@ -137,12 +137,12 @@ struct Parts<K> {
 impl<K> Error<K> {
     pub(crate) fn new(kind: K, text: impl Into<Cow<'static, str>>) -> Self {
         let (path, offset, least_rate, cause) = (None, None, None, None);
-        Error(Box::new(Parts { kind, text: text.into(), path, offset, least_rate, cause }))
+        Error(Box::new(Details { kind, text: text.into(), path, offset, least_rate, cause }))
     }
 
     pub(crate) fn with_kind<L>(self, kind: L) -> Error<L> {
-        let Parts { text, path, offset, least_rate, cause, .. } = *self.0;
-        Error(Box::new(Parts { kind, text, path, offset, least_rate, cause }))
+        let Details { text, path, offset, least_rate, cause, .. } = *self.0;
+        Error(Box::new(Details { kind, text, path, offset, least_rate, cause }))
     }
 
     /// The same error, of the file at this path.

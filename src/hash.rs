@@ -162,12 +162,9 @@ impl Hasher for RandomHasher {
 /// A hasher that a file can name, and that can be restored from the file. Only a filter with such a hasher can be
 /// saved.
 ///
-/// koel comes with [`StableHash`]. To save filters that use another hasher, implement this trait
-/// for it. The hasher must then produce the same hashes in all processes, on all machines and in
-/// all versions of your program that share the file. Loading checks that the hasher's name and the
-/// hash of a probe are the same as when the file was saved. Nothing more can be checked.
-///
-/// Two details to watch:
+/// koel comes with [`StableHash`]. To save filters that use another hasher, implement this trait for it. The hasher must
+/// then produce the same hashes in all processes, on all machines and in all versions of your program that share the file.
+/// Loading checks that the hasher's name and the hash of a probe are the same as when the file was saved, and no more.
 ///
 /// * The standard library's `DefaultHasher` does not promise to keep its algorithm.
 /// * Integers are hashed in the machine's byte order, unless the hasher implements `write_u32` and its siblings. The
@@ -324,8 +321,8 @@ pub trait PersistentHasher: BuildHasher + Sized {
 ///
 /// # What is hashed
 ///
-/// A `str`, a `String`, and a slice, `Vec` or array of `u8` are hashed as their bytes are: with one call of XXH3, so
-/// programs in other languages find the same items. This is what `koel dedup` does with lines, too.
+/// Text and bytes are hashed with one call of XXH3, so programs in other languages find the same items. `koel dedup`
+/// hashes lines in this way.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -348,7 +345,7 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// * Slices of longer integers and of `usize`, and IP addresses, are written as they are laid out in memory. They hash
 ///   differently on machines with the other byte order, or with shorter words.
 ///
-/// Every file holds the hash of a probe (a `str`, integers, a slice of `u8`, an `Option` and a `char`). A file is
+/// Every file holds the hash of a probe: a `str`, integers, a slice of `u8`, an `Option` and a `char`. A file is
 /// refused if a later version of Rust hashes the probe differently. A change in the hash of any other type goes
 /// unnoticed, even if the type is your own, derives `Hash` and gets another field. Items that were inserted before are
 /// then no longer found. If that may happen, insert bytes, or a tuple of plain fields, instead of your type.

@@ -26,8 +26,8 @@ use std::thread;
 /// The maximum number of words that a thread reads at once, unless a shard has more.
 const TURN: usize = (1 << 20) / size_of::<u64>();
 
-/// All threads together read at most this fraction of the file at once, or one shard each if that is more.
-const PARTS: usize = 16;
+/// All threads together read a file in at least this many rounds, unless a round has only a shard for each thread.
+const MIN_ROUNDS: usize = 16;
 
 /// The number of bytes of a file that justify another thread.
 const BYTES_FOR_A_THREAD: u64 = 4 << 20;
@@ -111,7 +111,7 @@ fn load_all(file: &File, outline: Outline) -> Result<Backend, SnapshotError> {
     read_at(file, &mut between, 8 * HEADER_WORDS as u64)?;
     header.check_zeros(&between)?;
     let mut table = table_of(layout, entries.len())?;
-    in_turns(file, length, &header, &reader, table.words_alone(), &mut entries)?;
+    in_turns(file, length, &header, &reader, table.words_mut(), &mut entries)?;
     let shards = Gathered::new(layout, Some(table), entries)?;
     Ok(shards.finish(header.layout, &reader, totals.time)?)
 }
@@ -151,7 +151,7 @@ fn in_turns(
     let each = header.layout.geometry.words();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let others = (length / BYTES_FOR_A_THREAD).min(cores as u64 - 1);
-    let in_a_turn = (TURN / each).min(entries.len() / PARTS / (others as usize + 1)).max(1);
+    let in_a_turn = (TURN / each).min(entries.len() / MIN_ROUNDS / (others as usize + 1)).max(1);
     // Where shards are empty, the table is not written, so that it takes no memory.
     let empty = reader.convert(&mut zeros(each)?).sum;
     // The shards that no thread has taken yet.

@@ -86,7 +86,7 @@ mod pages {
 
 pub(crate) const HUGE: usize = 2 << 20;
 
-pub(crate) use words::{TableWords, words_alone, zeroed};
+pub(crate) use words::{TableWords, words_mut, zeroed};
 
 /// The words of a table.
 #[cfg(any(loom, shuttle))]
@@ -100,7 +100,7 @@ mod words {
     }
 
     /// The words of a checker are not in one place.
-    pub(crate) fn words_alone(_: &mut TableWords) -> &mut [u64] {
+    pub(crate) fn words_mut(_: &mut TableWords) -> &mut [u64] {
         &mut []
     }
 }
@@ -205,7 +205,7 @@ mod words {
     }
 
     /// The words, of which no other thread has a share.
-    pub(crate) fn words_alone(words: &mut TableWords) -> &mut [u64] {
+    pub(crate) fn words_mut(words: &mut TableWords) -> &mut [u64] {
         let count = words.len();
         // SAFETY: these words were allocated and zeroed at `start`, and nobody else has them while they are borrowed. An
         // atomic has the size and the values of its number, and its alignment or more.

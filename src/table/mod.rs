@@ -16,7 +16,7 @@ use crate::layout::bucket::Fingerprint;
 use crate::layout::geometry::{Geometry, STRIPE_BUCKETS, Spot};
 use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::sync::{AtomicU64, Ordering, read_owned};
-use crate::table::memory::{TableWords, give_back, prefetch, words_alone, zeroed};
+use crate::table::memory::{TableWords, give_back, prefetch, words_mut, zeroed};
 use crate::table::stripe::{Locks, SeenVersion, Stripes};
 use crate::table::ticking::Ticking;
 use std::ops::Range;
@@ -169,8 +169,8 @@ impl Table {
     // Words. The stripe of a word is that of its bucket.
 
     /// Returns all words of a table that no other thread has.
-    pub(crate) fn words_alone(&mut self) -> &mut [u64] {
-        words_alone(&mut self.words)
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        words_mut(&mut self.words)
     }
 
     #[inline]

@@ -17,7 +17,7 @@ use crate::table::memory::HUGE;
 use std::sync::Arc;
 
 /// A new table has one shard per this many present shards, and at least one.
-const PART: usize = 32;
+const GROWTH_DIVISOR: usize = 32;
 
 /// The size of the filter, in huge pages, from which on new tables fill huge pages.
 const FEW_HUGE_PAGES: usize = 8;
@@ -26,7 +26,7 @@ const FEW_HUGE_PAGES: usize = 8;
 const AT_ONCE: usize = 5 * HUGE;
 
 /// Under a limit, a new table has at least one shard per this many present shards.
-const MIN_PART: usize = 64;
+const MAX_GROWTH_DIVISOR: usize = 64;
 
 /// The sites of a table's shards, each of which shares the table.
 type Sites = Box<[Site]>;
@@ -153,7 +153,7 @@ impl Arena {
     /// Returns the shard that comes into use next. If all shards are in use, allocates a table of at most
     /// `bytes` bytes. One caller at a time.
     pub(crate) fn next_unused(&self, bytes: usize) -> Result<Spare<'_>, FullKind> {
-        self.next_with(bytes, |shards| shards.div_ceil(MIN_PART), Table::needed_soon)
+        self.next_with(bytes, |shards| shards.div_ceil(MAX_GROWTH_DIVISOR), Table::needed_soon)
     }
 
     /// Takes that shard into use. From now on, iterations over all shards include it.
@@ -270,7 +270,7 @@ impl Arena {
     /// Returns the number of shards of a new table, beside `shards` present ones. If these take a few huge
     /// pages or more, the new table fills whole huge pages.
     fn wanted(geometry: &Geometry, shards: usize) -> usize {
-        let wanted = (shards / PART).max(1);
+        let wanted = (shards / GROWTH_DIVISOR).max(1);
         let in_a_huge_page = HUGE / (8 * geometry.words());
         match shards >= FEW_HUGE_PAGES * in_a_huge_page && in_a_huge_page > 0 {
             true => wanted.next_multiple_of(in_a_huge_page),

@@ -34,8 +34,8 @@ use crate::stats::Stats;
 use crate::sync::RwLockReadGuard;
 use crate::table::ticking::Ticking;
 
-/// Where a filter keeps its items. (The variant is in a word of its own, which takes fewer instructions to test than
-/// the unused bits of a field.)
+/// Where a filter keeps its items. The variant is in a word of its own, which takes fewer instructions to test than
+/// the unused bits of a field.
 #[repr(u32)]
 #[allow(clippy::large_enum_variant, reason = "a filter is made once and stays where it is")]
 pub(crate) enum Backend {

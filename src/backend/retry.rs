@@ -48,8 +48,8 @@ pub(crate) enum Room {
     Found,
 }
 
-/// Adds an item that an attempt has not added. Returns whether it was added. (A [`kick`] moves no item if one of the two
-/// buckets has room by now, as after a split.)
+/// Adds an item that an attempt has not added. Returns whether it was added. A [`kick`] moves no item if one of the two
+/// buckets has room by now, as after a split.
 #[inline(never)]
 pub(crate) fn settle<'a, S: Shards<'a>>(
     shards: S,

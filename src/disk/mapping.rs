@@ -18,8 +18,8 @@ impl Mapping {
         // SAFETY: the mapping begins at a page, has this length, and lives as long as the result. This process accesses
         // it only as atomics. Another process that writes to the file changes the words at any moment, which atomics
         // allow. Read-only memory is mapped on 64-bit targets only, where a relaxed load of an aligned word never
-        // writes, and its words are only loaded. (If another process makes the file shorter, the system kills this one
-        // when it accesses a word that is gone, as with any mapping.)
+        // writes, and its words are only loaded. If another process makes the file shorter, the system kills this one
+        // when it accesses a word that is gone, as with any mapping.
         #[allow(unsafe_code)]
         unsafe {
             std::slice::from_raw_parts(self.raw.as_mut_ptr().cast(), self.raw.len() / 8)

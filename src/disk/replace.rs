@@ -87,8 +87,8 @@ impl Replacement {
     ///
     /// # Errors
     ///
-    /// Returns an error if the system does, or if the file would be longer than this process may write one. (The system
-    /// would end the process with a signal.)
+    /// Returns an error if the system does, or if the file would be longer than this process may write one, for
+    /// which the system would end the process with a signal.
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         self.written += bytes.len() as u64;
         let written = check_limit(self.written).and_then(|()| self.new.file.write_all(bytes));

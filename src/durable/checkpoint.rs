@@ -112,8 +112,8 @@ impl Journals {
     }
 
     /// Returns whether it is time for a checkpoint: if the journal is half as long as the state, or if the last
-    /// checkpoint has something left to do. (So the journal is about as long as the state when the checkpoint ends,
-    /// unless the state is small.)
+    /// checkpoint has something left to do. So the journal is about as long as the state when the checkpoint ends,
+    /// unless the state is small.
     pub(crate) fn call_for_checkpoint(&self) -> bool {
         let state = fs::metadata(&self.state).map_or(0, |about| about.len());
         let alone = self.checkpoint.try_lock();

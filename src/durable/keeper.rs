@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// When changes are made to survive a power failure. (They always survive the end of the process.)
+/// When changes are made to survive a power failure. They always survive the end of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyncPolicy {

@@ -30,7 +30,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// takes in its place.
     ///
     /// In a table beyond the caches, an operation mostly waits for memory. A caller that knows its next item early lets
-    /// that wait pass beside other work. (Batches do this by themselves: [`contains_many`](Self::contains_many).)
+    /// that wait pass beside other work. Batches do this by themselves: [`contains_many`](Self::contains_many).
     ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);

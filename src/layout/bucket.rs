@@ -266,7 +266,7 @@ impl Lanes {
     pub(crate) fn count_taken(self, words: &[u64]) -> usize {
         let ones = |words: Words| self.taken(words.heads).tops >> (self.bits - 1);
         let count = |words| self.sum(self.fold(words, ones, u64::wrapping_add)) as usize;
-        // At most as many words as a lane can count. (The 2-bit lanes of a test count to 3.)
+        // At most as many words as a lane can count. The 2-bit lanes of a test count to 3.
         words.chunks(self.last_head().min(128) as usize & !1).map(count).sum()
     }
 

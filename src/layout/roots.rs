@@ -3,7 +3,7 @@
 //! The hashes are first divided equally into *roots*, the shards that a filter begins with. The
 //! [position](Position) of a hash in its root chooses one of the shards that the root was split into. At
 //! level `n`, a root consists of `2^n` equal ranges of positions. The ranges of all roots are numbered in the order of
-//! their hashes. (A fixed filter has nothing but roots.)
+//! their hashes. A fixed filter has nothing but roots.
 //!
 //! # Why the shards of a root have unequal shares
 //!
@@ -89,7 +89,7 @@ impl Roots {
     }
 }
 
-/// Returns the position of a fraction of a root. (Models have no use for unequal shares.)
+/// Returns the position of a fraction of a root. Models have no use for unequal shares.
 ///
 /// The position never decreases from one fraction to the next: the added term changes by at most a third of a unit,
 /// or by one unit after rounding down.

@@ -201,9 +201,9 @@ impl Shrinking {
     /// It takes as many copies as a bucket has lanes. Two buckets hold twice as many, but an item with that many copies
     /// would fill both of its buckets, and leave other items of these buckets nowhere to move. With one bucket's worth
     /// of copies per item, buckets that such items connect like the edges of a tree have the room of a whole bucket
-    /// left. (Anchors of less than six bits lead to so few alternates that three such items often share both buckets.
+    /// left. Anchors of less than six bits lead to so few alternates that three such items often share both buckets.
     /// In buckets of more than four lanes, four or five copies are enough there, if they have so many bits that no
-    /// other items are mistaken for copies.)
+    /// other items are mistaken for copies.
     ///
     /// A matching lane may belong to another item, especially if it has lost bits. So the filter adds up
     /// in how many bits the lanes agree with the item. It has enough copies if that is more than in `slots - 1` copies
@@ -270,7 +270,7 @@ impl Shrinking {
     }
 
     /// Returns the lanes of a narrow bucket that match an item of this shard. `fp` is the fingerprint that the item
-    /// would have if it were new. (In a wide bucket, the first word has the anchors, which are compared as they are.)
+    /// would have if it were new. In a wide bucket, the first word has the anchors, which are compared as they are.
     #[inline]
     pub(crate) fn matching(&self, word: u64, fp: Fingerprint) -> LaneSet {
         debug_assert!(!self.lanes.is_wide());

@@ -188,8 +188,8 @@ pub(crate) trait Lease<'a>: Copy + Deref<Target = RawShard<'a, Self::Width>> {
 
     // What the lanes mean.
 
-    /// Whether a lane of two buckets matches an item with this fingerprint. (The second words of narrow buckets are
-    /// zero.)
+    /// Whether a lane of two buckets matches an item with this fingerprint. The second words of narrow buckets are
+    /// zero.
     fn either_matches(self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool;
 
     /// Returns the lanes of a first word that match an item with this fingerprint: in a wide bucket, by its head alone.

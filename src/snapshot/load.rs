@@ -80,7 +80,7 @@ impl Outline {
         read_at(file, &mut words[1..], at)?;
         let mut totals = Totals::new(&header.layout.geometry, 0);
         let entries = totals.read(&header, &mut words, at)?;
-        // A piece that is read as a file has to hold all of its filter. (A file that does not is damaged.)
+        // A piece that is read as a file has to hold all of its filter. A file that does not is damaged.
         if !totals.is_complete() {
             return Err(SnapshotError::only_a_piece());
         }

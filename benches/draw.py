@@ -56,6 +56,7 @@ def style(peer):
 
 def axes(axis, title, x, y, log=(False, False), named=None, steps=(1, 2, 5)):
     """Labels two axes, which are logarithmic or not; `named` are the ticks of x, with their names."""
+    x, y = (name + ", log scale" * bool(is_log and name) for name, is_log in zip((x, y), log))
     axis.set(title=title, xlabel=x, ylabel=y, xscale="log" if log[0] else "linear", yscale="log" if log[1] else "linear")
     axis.grid(axis="y")
     for which in [axis.xaxis, axis.yaxis][0 if log[0] else 1 : 2 if log[1] else 1]:
@@ -193,8 +194,8 @@ def windows(rows, folder):
 def bars(path, title, blocks, about="", legend=None, log=False):
     """Draws blocks of rows: (title, titles of columns, rows, the greatest value that is drawn or None).
 
-    A row is a name and its cells, a cell has bars, and a bar is (value, least, most, label, colour). All cells of a column
-    have one scale. A bar without a value is its label.
+    A row is a name and its cells, a cell has bars, and a bar is (value, least, most, label, colour), or a dot on a
+    logarithmic scale. All cells of a column have one scale. A bar without a value is its label.
     """
     columns = max(len(block[1]) for block in blocks)
     heights = [sum(max(map(len, cells)) + 0.35 for _, cells in rows) for _, _, rows, _ in blocks]
@@ -224,7 +225,11 @@ def bars(path, title, blocks, about="", legend=None, log=False):
                     at, end = y + line + 0.5, least
                     if value:
                         end = min(value, most)
-                        panel.barh(at, end - least, left=least, height=0.8, color=colour)
+                        if log:
+                            # The length of a bar would depend on where the scale begins.
+                            panel.plot(value, at, "o", color=colour, markersize=6)
+                        else:
+                            panel.barh(at, end - least, left=least, height=0.8, color=colour)
                         if value > most:
                             panel.text(end * 0.93, at, "//", color="white", ha="center", va="center", weight="bold")
                         elif low:
@@ -233,7 +238,7 @@ def bars(path, title, blocks, about="", legend=None, log=False):
                             )
                             end = max(end, min(high, most))
                     panel.annotate(
-                        label, (end, at), (4, 0), textcoords="offset points", va="center", color=FAINT if value is None else INK
+                        label, (end, at), (7 if log else 4, 0), textcoords="offset points", va="center", color=FAINT if value is None else INK
                     )
                 y += lines + 0.35
             panel.set_xticks([], minor=False)

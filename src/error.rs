@@ -10,18 +10,13 @@ use std::sync::Arc;
 
 /// The error returned when there is no room for an item. Nothing was changed.
 ///
-/// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and usually a few
-/// percent more. It also refuses further copies of a single item once they fill the slots of the item's two buckets,
-/// even if there is room for other items. [`insert`](crate::ConcurrentCuckooFilter::insert) adds a copy each time: use
-/// [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) where a `HashSet` would be used. A refusal
-/// takes some microseconds, much longer than an insert, because the filter first examines the items that it could move,
-/// in some hundred buckets.
+/// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and usually a few percent
+/// more. [`FullKind`] has its reasons to refuse an item; a growing filter has
+/// [few](crate::ConcurrentCuckooFilter#when-it-returns-full). Other items may still fit.
 ///
-/// A filter that [grows](crate::ConcurrentCuckooFilter#growth) makes room by splitting the item's shard, and [refuses
-/// few items](crate::ConcurrentCuckooFilter#when-it-returns-full).
-///
-/// Other items may still fit. While other threads write, an insert may be refused although there was room at every
-/// moment, because the search for room examines one bucket after the other.
+/// A refusal takes some microseconds, much longer than an insert, because the filter first examines the items that it
+/// could move, in some hundred buckets. While other threads write, an insert may be refused although there was room at
+/// every moment, because the search for room examines one bucket after the other.
 ///
 /// ```
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -56,9 +51,10 @@ pub enum FullKind {
     LimitReached,
     /// The system has no memory for a growing filter to grow, or the shard has been split as often as one can be.
     NoMemory,
-    /// The filter already has the maximum number of copies of the item: as many as its two buckets have slots (4 to 16)
-    /// or, in a filter that grows, [about half as many](crate::ConcurrentCuckooFilter#when-it-returns-full). An item
-    /// that the filter cannot distinguish from this one counts as a copy. Other items fit.
+    /// The filter already has the maximum number of copies of the item: as many as its two buckets have slots, which is 4
+    /// to 16, or about half as many in a filter that grows. An item that the filter cannot distinguish from this one counts
+    /// as a copy. Other items fit. [`insert`](crate::ConcurrentCuckooFilter::insert) adds a copy each time: use
+    /// [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) where a `HashSet` would be used.
     TooManyCopies,
     /// There is no room near the item's buckets. A filter of fixed size is then practically full, or copies of a few
     /// items fill these buckets. In a filter that grows, it is [one of three
@@ -126,10 +122,10 @@ impl std::error::Error for Full {}
 /// assert_eq!(builder.build().unwrap_err().kind(), BuildErrorKind::RateTooSmall);
 /// ```
 #[derive(Clone)]
-pub struct Error<K>(Box<Parts<K>>);
+pub struct Error<K>(Box<Details<K>>);
 
 #[derive(Clone)]
-struct Parts<K> {
+struct Details<K> {
     kind: K,
     text: Cow<'static, str>,
     path: Option<PathBuf>,
@@ -141,13 +137,12 @@ struct Parts<K> {
 impl<K> Error<K> {
     pub(crate) fn new(kind: K, text: impl Into<Cow<'static, str>>) -> Self {
         let (path, offset, least_rate, cause) = (None, None, None, None);
-        Error(Box::new(Parts { kind, text: text.into(), path, offset, least_rate, cause }))
+        Error(Box::new(Details { kind, text: text.into(), path, offset, least_rate, cause }))
     }
 
-    /// The same error of another kind.
     pub(crate) fn with_kind<L>(self, kind: L) -> Error<L> {
-        let Parts { text, path, offset, least_rate, cause, .. } = *self.0;
-        Error(Box::new(Parts { kind, text, path, offset, least_rate, cause }))
+        let Details { text, path, offset, least_rate, cause, .. } = *self.0;
+        Error(Box::new(Details { kind, text, path, offset, least_rate, cause }))
     }
 
     /// The same error, of the file at this path.
@@ -355,7 +350,6 @@ impl From<NoMemory> for io::Error {
     }
 }
 
-/// Allocates `words` zeros.
 pub(crate) fn zeros(words: usize) -> Result<Vec<u64>, NoMemory> {
     repeated(0, words)
 }
@@ -368,7 +362,6 @@ pub(crate) fn repeated<T: Clone>(value: T, count: usize) -> Result<Vec<T>, NoMem
     Ok(values)
 }
 
-/// Reserves memory for `more` values.
 pub(crate) fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<(), NoMemory> {
     values.try_reserve(more).map_err(|_| NoMemory::for_values::<T>(more))
 }

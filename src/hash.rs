@@ -162,17 +162,13 @@ impl Hasher for RandomHasher {
 /// A hasher that a file can name, and that can be restored from the file. Only a filter with such a hasher can be
 /// saved.
 ///
-/// koel comes with [`StableHash`]. To save filters that use another hasher, implement this trait
-/// for it. The hasher must then produce the same hashes in all processes, on all machines and in
-/// all versions of your program that share the file. Loading checks that the hasher's name and the
-/// hash of a probe are the same as when the file was saved. Nothing more can be checked.
-///
-/// Two details to watch:
+/// koel comes with [`StableHash`]. To save filters that use another hasher, implement this trait for it. The hasher must
+/// then produce the same hashes in all processes, on all machines and in all versions of your program that share the file.
+/// Loading checks that the hasher's name and the hash of a probe are the same as when the file was saved, and no more.
 ///
 /// * The standard library's `DefaultHasher` does not promise to keep its algorithm.
-/// * Integers are hashed in the machine's byte order, unless the hasher implements `write_u32` and
-///   its siblings. The example below does not, so its files are refused on machines with the other
-///   byte order.
+/// * Integers are hashed in the machine's byte order, unless the hasher implements `write_u32` and its siblings. The
+///   example below does not, so its files are refused on machines with the other byte order.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, PersistentHasher};
@@ -226,8 +222,8 @@ impl Hasher for RandomHasher {
 ///
 /// # A hasher of another crate
 ///
-/// Neither this trait nor such a hasher is yours, so wrap the hasher in a type that is. Its crate has to promise that
-/// its hashes stay the same. (`BuildHasherDefault<DefaultHasher>` stands for it here, and promises nothing.)
+/// Neither this trait nor such a hasher is yours, so wrap the hasher in a type of your own. Its crate has to promise that
+/// its hashes stay the same. Here, `BuildHasherDefault<DefaultHasher>` stands for the hasher, and promises nothing.
 ///
 /// ```
 /// use koel::PersistentHasher;
@@ -270,8 +266,7 @@ pub trait PersistentHasher: BuildHasher + Sized {
     /// Returns everything in which two hashers of this type can differ.
     ///
     /// The seed is written to the file. To keep a secret key out of it, return something by which
-    /// [`from_seed`](Self::from_seed) finds the key, such as its number. The probe detects a wrong
-    /// key.
+    /// [`from_seed`](Self::from_seed) finds the key, such as its number. The probe detects a wrong key.
     fn seed(&self) -> u128;
 
     /// Returns the hasher with this seed, or `None` if there is none.
@@ -288,15 +283,13 @@ pub trait PersistentHasher: BuildHasher + Sized {
 ///
 /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000);
 /// let seen = builder.hasher(StableHash::random()).build()?;
-/// # let folder = std::env::temp_dir().join(format!("koel-doc-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder)?;
-/// # let path = folder.join("seen.koel");
+/// # let path = std::env::temp_dir().join(format!("koel-doc-{}", std::process::id()));
 /// seen.insert("https://a.example/").expect("room for a thousand");
 /// seen.save(&path)?;
 ///
 /// let seen = ConcurrentCuckooFilter::<StableHash>::load(&path)?;
 /// assert!(seen.contains("https://a.example/"));
-/// # std::fs::remove_dir_all(&folder)?;
+/// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -328,9 +321,8 @@ pub trait PersistentHasher: BuildHasher + Sized {
 ///
 /// # What is hashed
 ///
-/// A `str`, a `String`, and a slice, `Vec` or array of `u8` are hashed as their bytes are: with one
-/// call of XXH3, so programs in other languages find the same items. This is what `koel dedup` does
-/// with lines, too.
+/// Text and bytes are hashed with one call of XXH3, so programs in other languages find the same items. `koel dedup`
+/// hashes lines in this way.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -343,24 +335,20 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 ///
-/// Any other item's [`Hash`] implementation writes bytes in one or more pieces. The first piece is
-/// hashed with the seed. Every further piece is hashed with the previous hash as its seed:
-/// `XXH3(last, … XXH3(second, XXH3(first, seed)))`. An integer is one little-endian piece of 64 bits, signed ones with
-/// their sign extended; a `u128` or `i128` is one of 128 bits. Strings and bytes inside other items are one piece each:
-/// the length that Rust writes before bytes, and the byte 255 that it writes after a string, are left out.
+/// Any other item's [`Hash`] implementation writes bytes in one or more pieces, [each hashed with the hash before as its
+/// seed](mod@crate::guide::format#the-hasher). Strings and bytes inside other items are one piece each: the length that
+/// Rust writes before bytes, and the byte 255 that it writes after a string, are left out.
 ///
-/// Rust does not promise that the types of the standard library will always write the same pieces.
-/// Today:
+/// Rust does not promise that the types of the standard library will always write the same pieces. Today:
 ///
 /// * A tuple writes what its fields write.
 /// * Slices of longer integers and of `usize`, and IP addresses, are written as they are laid out in memory. They hash
 ///   differently on machines with the other byte order, or with shorter words.
 ///
-/// Every file holds the hash of a probe (a `str`, integers, a slice of `u8`, an `Option` and a
-/// `char`). A file is refused if a later version of Rust hashes the probe differently. A change in
-/// the hash of any other type goes unnoticed, even if the type is your own, derives `Hash` and gets
-/// another field. Items that were inserted before are then no longer found. If that may happen,
-/// insert bytes, or a tuple of plain fields, instead of your type.
+/// Every file holds the hash of a probe: a `str`, integers, a slice of `u8`, an `Option` and a `char`. A file is
+/// refused if a later version of Rust hashes the probe differently. A change in the hash of any other type goes
+/// unnoticed, even if the type is your own, derives `Hash` and gets another field. Items that were inserted before are
+/// then no longer found. If that may happen, insert bytes, or a tuple of plain fields, instead of your type.
 ///
 /// This hasher is called `XXH3-64` in files.
 ///

@@ -1,7 +1,7 @@
 //! Selects the atomics: the standard ones or a checker's.
 //!
-//! What the models check names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle` nowhere else. (Files,
-//! which no checker runs, use the standard ones.) Each of the three versions of this module (std, loom, shuttle)
+//! What the models check names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle` nowhere else. Files,
+//! which no checker runs, use the standard ones. Each of the three versions of this module (std, loom, shuttle)
 //! provides [`AtomicBool`], [`AtomicPtr`], [`AtomicU16`], [`AtomicU32`], [`AtomicU64`], a [`Mutex`] and an [`RwLock`]
 //! that cannot be poisoned, a [`Backoff`], [`nap`], and
 //!
@@ -14,8 +14,8 @@ pub(crate) use owned::*;
 
 /// A figure that no lookup's answer depends on. Checkers do not treat accesses to it as events.
 ///
-/// `get` acquires what preceded the `set` that it reads: a new shard is in its table before it is counted. (No model
-/// can show that, because checkers do not see the accesses.)
+/// `get` acquires what preceded the `set` that it reads: a new shard is in its table before it is counted. No model
+/// can show that, because checkers do not see the accesses.
 #[derive(Default)]
 pub(crate) struct Gauge(std::sync::atomic::AtomicU64);
 
@@ -109,7 +109,6 @@ impl<T> AppendList<T> {
         self.make_newest(&new.value);
     }
 
-    /// Makes a value of this list the newest.
     fn make_newest(&self, value: &T) {
         // Release: pairs with `newest`.
         self.newest.store(std::ptr::from_ref(value).cast_mut(), Ordering::Release);

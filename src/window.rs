@@ -13,8 +13,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-/// The most ticks of a window. With more than 14, a stamp takes more than four bits of
-/// each item.
+/// The most ticks of a window. With more than 14, a stamp takes more than four bits of each item.
 const TICKS: u64 = 14;
 
 /// Where the length of a tick begins in a number. A tick of a century is shorter than `1 << 28` seconds.

@@ -53,7 +53,6 @@ impl Fixed {
         self.table.is_wide()
     }
 
-    /// Returns the shard that owns this hash.
     pub(crate) fn shard_of(&self, hash: Mixed) -> Shard<Permanent<'_>> {
         Shard::new(&self.table, hash.scaled(self.table.geometry.shards()).0)
     }
@@ -143,7 +142,6 @@ impl Fixed {
     }
 }
 
-/// The shards, for operations on items.
 #[derive(Clone, Copy)]
 pub(crate) struct FixedShards<'a, const WIDE: bool>(pub &'a Fixed);
 

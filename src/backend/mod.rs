@@ -1,13 +1,8 @@
 //! Backends: where a filter keeps its items.
 //!
-//! A filter has one [`Backend`]: of fixed size or [growing], each with narrow or wide buckets. The kind is chosen when
-//! the filter is made. Each operation on items branches on kind and width once, so that there is code for each of the
-//! four. What concerns the filter as a whole branches on its kind alone.
-//!
-//! * [`retry`] has what follows when an operation on an item is not settled at once, for all backends;
-//! * [`ticks`] passes ticks through a filter that forgets;
-//! * [`fixed`] has one table of shards that are never split;
-//! * [`growing`] has a directory of shards, which are split when they are full.
+//! A filter has one [`Backend`]: [`fixed`], with one table, or [`growing`], with a directory of shards, each with narrow or
+//! wide buckets. Each operation on items branches on kind and width once, so that there is code for each of the four. What
+//! concerns the filter as a whole branches on its kind alone.
 //!
 //! # The path of an operation
 //!
@@ -39,8 +34,8 @@ use crate::stats::Stats;
 use crate::sync::RwLockReadGuard;
 use crate::table::ticking::Ticking;
 
-/// Where a filter keeps its items. (The variant is in a word of its own, which takes fewer instructions to test than
-/// the unused bits of a field.)
+/// Where a filter keeps its items. The variant is in a word of its own, which takes fewer instructions to test than
+/// the unused bits of a field.
 #[repr(u32)]
 #[allow(clippy::large_enum_variant, reason = "a filter is made once and stays where it is")]
 pub(crate) enum Backend {
@@ -115,7 +110,7 @@ macro_rules! at_once {
 /// tick had already passed.
 impl Backend {
     /// Looks once for the item. Returns `None` if it may have been moving.
-    #[inline(always)] // a call takes a fifth of the time
+    #[inline(always)] // a call is a large part of a lookup in the cache
     pub(crate) fn look(&self, hash: Mixed) -> Option<bool> {
         // Apart, because a loop over lookups would run out of registers for all four.
         #[inline(never)]
@@ -307,7 +302,6 @@ impl Backend {
         on_either!(self, backend => backend.ticking())
     }
 
-    /// Returns the present number of buckets.
     pub(crate) fn buckets(&self) -> usize {
         on_either!(self, backend => backend.buckets())
     }
@@ -334,7 +328,6 @@ impl Backend {
         self.buckets() * self.lanes().slots()
     }
 
-    /// Returns the number of shards.
     pub(crate) fn shards(&self) -> usize {
         self.buckets() / self.geometry().buckets() as usize
     }
@@ -352,10 +345,9 @@ impl Backend {
 
 /// The shards one by one.
 impl Backend {
-    /// Copies the buckets of the shard at the cursor `next`, which is 0 at first, and moves it to the shard that
-    /// follows. Returns the shard's depth and figures. Other threads may change the filter between two calls, but for joins of its shards; an item that stays
-    /// in the filter is in exactly one of the copies. (This holds for items. A void lane, which goes to both halves of
-    /// a split, may be in two.)
+    /// Copies the buckets of the shard at the cursor `next`, which is 0 at first, and moves it to the shard that follows.
+    /// Returns the shard's depth and figures. Other threads may change the filter between two calls, but for joins of its
+    /// shards: an item that stays in the filter is in exactly one of the copies, and a void lane in one or two.
     pub(crate) fn copy_shard(
         &self,
         next: &mut Option<u64>,

@@ -48,8 +48,8 @@ pub(crate) enum Room {
     Found,
 }
 
-/// Adds an item that an attempt has not added. Returns whether it was added. (A [`kick`] moves no item if one of the two
-/// buckets has room by now, as after a split.)
+/// Adds an item that an attempt has not added. Returns whether it was added. A [`kick`] moves no item if one of the two
+/// buckets has room by now, as after a split.
 #[inline(never)]
 pub(crate) fn settle<'a, S: Shards<'a>>(
     shards: S,
@@ -149,7 +149,6 @@ pub(crate) trait Shards<'a>: Copy + Send + Sync {
     /// Looks once for the item of this spot. Returns `None` if it may have been moving.
     fn look_at(self, spot: Self::Spot) -> Option<bool>;
 
-    /// Looks once for an item.
     #[inline(always)]
     fn look(self, hash: Mixed) -> Option<bool> {
         self.look_at(self.spot(hash))
@@ -168,6 +167,5 @@ pub(crate) trait Shards<'a>: Copy + Send + Sync {
     /// Returns parts into which a batch of writes may be sorted so that no shard's items are in two parts.
     fn parts(self) -> Parts;
 
-    /// Returns the present number of buckets.
     fn bucket_count(self) -> usize;
 }

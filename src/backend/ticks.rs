@@ -6,17 +6,22 @@
 //! # Growing filters
 //!
 //! The pass goes through all shards, including those that are made meanwhile. A lane that moves from a shard to a new
-//! one is met in one of the two. Either the pass went through the shard, under its locks, before the split; or it
-//! reaches the shard later, so it has not ended before the split, and reaches the new shard too. There it waits for the
-//! split to end, however early it arrives: a new shard is fully locked before it is counted, and until its items, its
-//! figures and the directory's entries are stored. Then it finds the new shard marked as swept, and leaves it alone:
-//! its items were swept before the split, and a union may have added others since, which are older than a tick that
+//! shard is met in one of the two:
+//!
+//! 1. The pass went through the old shard, under its locks, before the split.
+//! 2. The pass reaches the old shard later. Then it has not ended before the split, and reaches the new shard, too.
+//!
+//! At a new shard, the pass waits for the end of the split: the shard is fully locked before it is counted, and until its
+//! items, its figures and the directory's entries are stored. Then the pass finds the shard marked as swept, and leaves it
+//! alone: its items were swept before the split, and a union may have added others since, which are older than a tick that
 //! expired everything and stay nevertheless.
 //!
-//! A shard may also move to a place where the pass has been: a split takes the place of a shard that has been joined to
-//! another, and a join moves what the upper half has. So the pass also marks the stripes of unused shards, a thread
-//! that locks all stripes of a shard to move or add items sweeps those that the pass has not reached, and no tick
-//! begins during a split or a join.
+//! Lanes may also move to a shard where the pass has been: a split takes a shard into use that a join has emptied, and a
+//! join moves the items of the upper half. Three rules are for this:
+//!
+//! 1. The pass also marks the stripes of unused shards.
+//! 2. A thread that locks all stripes of a shard to move or add items sweeps those that the pass has not reached.
+//! 3. No tick begins during a split or a join.
 
 use crate::backend::{Backend, on_either};
 use crate::table::ticking::Goal;

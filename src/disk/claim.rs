@@ -1,17 +1,16 @@
 //! Exclusive use of a filter's file by one process at a time.
 //!
-//! A claim is a locked file next to the filter's, `.NAME.koel-claim`, which contains the process id.
-//! The system releases the lock when the process ends, however it ends. A claim file left by a
-//! killed process is therefore unlocked, and the next process takes it over. The system takes back the memory of a
-//! killed process before it releases the lock, so the next process may have to wait. It waits for any process that has
-//! the lock: the number in the file may be that of a process in another container, so it does not show whether the
-//! owner is ending.
+//! A claim is a locked file next to the filter's, `.NAME.koel-claim`, which contains the process id. The system releases
+//! the lock when the process ends, however it ends, so the next process takes over the claim file that a killed process
+//! left. The system takes back the memory of a killed process before it releases the lock, so the next process may have to
+//! wait. It waits for any process that has the lock: the number in the file may be that of a process in another container,
+//! so it does not show whether the owner is ending.
 //!
-//! Other users may write to the folder. Whatever else has the name of the claim, such as a link, is
-//! therefore in the way: it is neither followed nor changed.
+//! Other users may write to the folder. Whatever else has the name of the claim, such as a link, is therefore in the way:
+//! it is neither followed nor changed.
 //!
-//! A child that a process forks shares the lock until it closes the file, and the claim stays its parent's:
-//! when the child drops it, the file is not removed.
+//! A child that a process forks shares the lock until it closes the file, and the claim stays its parent's: when the child
+//! drops it, the file is not removed.
 
 use crate::disk::error::{DiskError, DiskErrorKind};
 use crate::disk::replace::{beside, folder_of, follow, id_of, is_at};
@@ -46,7 +45,6 @@ pub struct Claim {
     state: PathBuf,
     path: PathBuf,
     file: File,
-    /// The process that made the claim.
     process: u32,
 }
 
@@ -172,9 +170,8 @@ fn open(path: &Path) -> io::Result<File> {
     writable.or_else(|error| options.open(path).or(Err(error)))
 }
 
-/// Returns `true` if a file has the contents of a claim: a process id, or nothing, because its owner was
-/// killed or the disk was full, or zeros, which some file systems leave after a power failure. Leaves the file at its
-/// beginning.
+/// Returns `true` if a file has the contents of a claim: a process id, or nothing, because its owner was killed or the
+/// disk was full, or zeros, which some file systems leave after a power failure. Leaves the file at its beginning.
 fn is_claim(mut file: &File) -> bool {
     let mut text = Vec::new();
     let read = file.take(MOST + 1).read_to_end(&mut text);

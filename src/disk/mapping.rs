@@ -18,8 +18,8 @@ impl Mapping {
         // SAFETY: the mapping begins at a page, has this length, and lives as long as the result. This process accesses
         // it only as atomics. Another process that writes to the file changes the words at any moment, which atomics
         // allow. Read-only memory is mapped on 64-bit targets only, where a relaxed load of an aligned word never
-        // writes, and its words are only loaded. (If another process makes the file shorter, the system kills this one
-        // when it accesses a word that is gone, as with any mapping.)
+        // writes, and its words are only loaded. If another process makes the file shorter, the system kills this one
+        // when it accesses a word that is gone, as with any mapping.
         #[allow(unsafe_code)]
         unsafe {
             std::slice::from_raw_parts(self.raw.as_mut_ptr().cast(), self.raw.len() / 8)
@@ -27,7 +27,6 @@ impl Mapping {
     }
 }
 
-/// To read a file.
 impl Mapping {
     /// Maps the first `length` bytes of a file, or copies them into memory where the system does not map it. Only load
     /// their words: the memory is read-only.
@@ -57,7 +56,6 @@ impl Mapping {
     }
 }
 
-/// To write to a file.
 #[cfg(feature = "durable")]
 impl Mapping {
     /// Maps bytes that are allocated in a file, which is open for reading and writing.

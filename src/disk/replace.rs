@@ -1,15 +1,13 @@
 //! Replaces an old file with a new one: as a whole, or not at all.
 //!
-//! The new file is written next to the old one as an *unfinished file*, named `.NAME.koel-saving`.
-//! It is synced and renamed, and then the folder is synced. So the path leads to the old file or to
-//! the new one at every moment, and it leads to the old one until the new one is on disk. Where the system does not
-//! rename over the old file, the save fails, and the old file stays.
+//! The new file is written next to the old one as an *unfinished file*, named `.NAME.koel-saving`. It is synced and
+//! renamed, and then the folder is synced. Where the system does not rename over the old file, the save fails, and the old
+//! file stays.
 //!
-//! Only one save to a path runs at a time. Otherwise an earlier save could replace the file of a later one. The lock on
-//! the unfinished file ensures this. When a process is killed, the system releases its lock, unless a child that it
-//! forked is still alive. A later save that gets the lock therefore knows that the file was abandoned, and removes it.
-//! No save ever writes to a file that another save has created. On a file system without locks, a save fails before it
-//! writes anything.
+//! A lock on the unfinished file keeps an earlier save from replacing the file of a later one. When a process is killed,
+//! the system releases its lock, unless a child that it forked is still alive. A later save that gets the lock therefore
+//! knows that the file was abandoned, and removes it. No save ever writes to a file that another save has created. On a
+//! file system without locks, a save fails before it writes anything.
 
 use crate::disk::error::{DiskError, DiskErrorKind};
 use crate::disk::space::{allocate, check_limit};
@@ -28,16 +26,14 @@ const UNFINISHED: &str = ".koel-saving";
 /// ```
 /// use koel::disk::Replacement;
 ///
-/// # let folder = std::env::temp_dir().join(format!("koel-replace-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder)?;
-/// # let path = folder.join("numbers");
+/// # let path = std::env::temp_dir().join(format!("koel-replace-{}", std::process::id()));
 /// let mut new = Replacement::begin(&path)?;
 /// new.write_all(b"1, 2")?;
 /// new.write_all(b", 3")?;
 /// assert!(!path.exists());
 /// new.finish()?;
 /// assert_eq!(std::fs::read(&path)?, b"1, 2, 3");
-/// # std::fs::remove_dir_all(&folder)?;
+/// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -91,8 +87,8 @@ impl Replacement {
     ///
     /// # Errors
     ///
-    /// Returns an error if the system does, or if the file would be longer than this process may write one. (The system
-    /// would end the process with a signal.)
+    /// Returns an error if the system does, or if the file would be longer than this process may write one, for
+    /// which the system would end the process with a signal.
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         self.written += bytes.len() as u64;
         let written = check_limit(self.written).and_then(|()| self.new.file.write_all(bytes));
@@ -216,7 +212,6 @@ impl Drop for Unfinished {
     }
 }
 
-/// Returns the metadata of the old file, if there is one.
 fn old(target: &Path) -> Result<Option<Metadata>, DiskError> {
     match if_there(fs::metadata(target)).map_err(DiskError::io(CANNOT_INSPECT))? {
         Some(old) if !old.is_file() => Err(DiskError::not_a_file()),
@@ -275,13 +270,13 @@ fn try_lock(file: &File, path: &Path) -> Result<bool, DiskError> {
     }
 }
 
-/// Gives a file the owner, the group and the permissions of the old one, as far as the system
-/// allows.
+/// Gives a file the owner, the group and the permissions of the old one, as far as the system allows.
 ///
-/// No user gets a permission that they did not have. If the owner cannot be changed, the old owner
-/// may now be one of the others, who therefore get no more than the old owner had. If the group
-/// cannot be changed either, the file's group gets nothing, and the others, who may now include the
-/// old group, get no more than the old group had.
+/// No user gets a permission that they did not have:
+///
+/// 1. The owner cannot be changed. The old owner may now be among the others, who get no more than the old owner had.
+/// 2. The group cannot be changed either. The file's group gets nothing, and the others, who may now include the old group,
+///    get no more than the old group had.
 ///
 /// # Errors
 ///

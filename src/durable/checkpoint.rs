@@ -2,8 +2,8 @@
 //!
 //! # Which journal belongs to a state?
 //!
-//! Each state has a random number, in its header. (A file that was only saved has none: then it is the checksum in its
-//! end.) A journal names the state on which its changes are to be replayed, and the state before that one.
+//! Each state has a number: a random one in its header or, in a file that was only saved, the checksum in its end. A
+//! journal names the state on which its changes are to be replayed, and the state before that one.
 //!
 //! A state *S* has a journal *J*. A checkpoint replaces them by a state *T* and a journal *K*:
 //!
@@ -29,11 +29,11 @@
 //! | C5 or C6 | T, with K | J |
 //! | C7 | T, with K; after a power failure, perhaps J | |
 //!
-//! So there is one journal that names the state, and the other one, if it is there, is either of the state before or of
-//! the one after, and is removed. A journal of any other state is refused: nobody knows what its changes are of.
+//! So one journal names the state. The other journal, if it is there, is of the state before or of the state after, and is
+//! removed. A journal of any other state is refused.
 //!
-//! A checkpoint that fails before C4 removes K. If that fails, or C5 or C7, the next checkpoint begins with that step. (So
-//! there are never three journals. And until C5 has succeeded, both get all changes.)
+//! A checkpoint that fails before C4 removes K. If that fails, or C5 or C7, the next checkpoint begins with that step, so
+//! there are never three journals. Until C5 has succeeded, both journals get all changes.
 //!
 //! To [open](super::open) a state whose journal has changes, they are replayed, and then C1 to C7 follow, before the
 //! first change.
@@ -68,7 +68,6 @@ pub(crate) struct TakenIn {
     pub lost: u64,
 }
 
-/// The journals of a state.
 pub(crate) struct Journals {
     state: PathBuf,
     claim: Mark,
@@ -97,7 +96,6 @@ impl Journals {
         Ok(self.claim.check().map_err(|error| error.of_file(&self.state))?)
     }
 
-    /// Returns the path of the state.
     pub(crate) fn state(&self) -> &Path {
         &self.state
     }
@@ -114,8 +112,8 @@ impl Journals {
     }
 
     /// Returns whether it is time for a checkpoint: if the journal is half as long as the state, or if the last
-    /// checkpoint has something left to do. (So the journal is about as long as the state when the checkpoint ends,
-    /// unless the state is small.)
+    /// checkpoint has something left to do. So the journal is about as long as the state when the checkpoint ends,
+    /// unless the state is small.
     pub(crate) fn call_for_checkpoint(&self) -> bool {
         let state = fs::metadata(&self.state).map_or(0, |about| about.len());
         let alone = self.checkpoint.try_lock();
@@ -129,7 +127,6 @@ impl Journals {
         self.checkpoint.lock()
     }
 
-    /// Syncs the journals that are written to.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let files = self.files.lock();
         let written = [Some(Arc::clone(&files.current)), files.next.clone()];

@@ -103,7 +103,6 @@ impl DurableError {
         Self::new(DurableErrorKind::CopiedJournal, text).of_file(one)
     }
 
-    /// The error of a state that cannot be claimed.
     pub(super) fn of_claim(error: DiskError) -> Self {
         match error.kind() {
             DiskErrorKind::Busy => error.with_kind(DurableErrorKind::InUse),

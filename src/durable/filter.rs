@@ -26,7 +26,8 @@ use std::sync::Arc;
 ///
 /// It is opened with its file. Every change is on record when the call that made it returns, and is there again when
 /// the filter is opened the next time: what was added is found, what was removed is gone, and what expired has expired.
-/// All operations take `&self`, so threads share one filter by reference or in an [`Arc`].
+/// All operations take `&self`, so threads share one filter by reference or in an [`Arc`]. How it works, and what to know
+/// about its files: [the guide](crate::guide::durable).
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, DurableFilter, StableHash};
@@ -56,29 +57,22 @@ use std::sync::Arc;
 /// * **A power failure**: everything that was answered before the last sync. The [`SyncPolicy`](crate::SyncPolicy) says
 ///   when that is: every second, by default.
 ///
-/// A lookup that sees a change of its item waits until that is on record, so its answer survives the end of the
-/// process, too. (But not a power failure, before the change is synced.)
+/// A lookup that sees a change of its item waits until that is on record, so its answer survives as the change does.
 ///
 /// # Its files
 ///
 /// The file that is opened, the *state*, is as [`save`](ConcurrentCuckooFilter::save) writes it. Beside it is a
-/// *journal*, `seen.koel.journal.N`, with 16 bytes for each change since the state was written. When the journal has
-/// half the bytes of the state, and at least 32 MiB, a *checkpoint* writes a new state and begins a new journal. A
-/// thread of the filter's own does that while others go on: a change of an item waits while the shard of its item is
-/// copied, ticks and [`clear`](Self::clear) until all is written. To open a state whose journal has changes makes a
-/// checkpoint, too.
+/// *journal*, `seen.koel.journal.N`, with the changes since the state was written. When the journal is long, a
+/// [*checkpoint*](crate::guide::durable#how-it-works) writes a new state and begins a new journal, while other threads go
+/// on. Move the state and its journal together.
 ///
-/// Move the state and its journal together. A state without its journal is as old as the last checkpoint. As long as a
-/// journal beside it has changes, [`ConcurrentCuckooFilter::load`] refuses the state, and
-/// [`save`](ConcurrentCuckooFilter::save) does not replace it. A [`SnapshotFile`](crate::SnapshotFile) reads the state
-/// alone, and [tells](crate::SnapshotInfo::journal_bytes) how much it lacks. A journal with changes whose state is not
-/// beside it is refused. Only one process at a time may open a state. Another one
-/// [waits](crate::DurableOptions::wait) five seconds for it.
+/// Only one process at a time may open a state. All changes are made through this type, which does not lend the filter
+/// itself. [`try_clone`](Self::try_clone) makes a copy of it.
 ///
-/// # Which changes
+/// # Errors
 ///
-/// All changes are made through this type, which does not lend the filter itself. [`try_clone`](Self::try_clone) makes
-/// a copy of it.
+/// An operation returns an error if its change could not be recorded, or if there is no room for its item: nothing has
+/// changed then, and no tick has begun. Only after [`NotSynced`](crate::DurableErrorKind::NotSynced) the change is made.
 pub struct DurableFilter<S: PersistentHasher = StableHash> {
     pub(super) filter: Arc<ConcurrentCuckooFilter<S>>,
     pub(super) shared: Arc<Journaled>,
@@ -147,10 +141,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Adds a copy of the item, whether or not it is in the filter. To add it once, use
     /// [`insert_if_absent`](Self::insert_if_absent).
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if there is no room for the item, or if the change could not be recorded.
     #[doc(alias = "add")]
     pub fn insert<K: Key + ?Sized>(&self, item: &K) -> Result<(), DurableError> {
         let hash = self.mixed(item);
@@ -160,10 +150,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Adds the item if it is not in the filter yet, and returns `true` if it was new.
     ///
     /// If it was not, the call that added it may not have been synced yet.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if there is no room for the item, or if the change could not be recorded.
     #[inline]
     pub fn insert_if_absent<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         // In a child, a lookup may wait for a lock that a thread of the parent held.
@@ -178,10 +164,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     }
 
     /// Removes one copy of the item, and returns `true` if there was one.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the change could not be recorded.
     #[doc(alias = "delete")]
     pub fn remove<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         self.shared.check_process()?;
@@ -196,10 +178,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     }
 
     /// Lets the item expire as if it had been inserted now, and returns `true` if it is in the filter.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the change could not be recorded.
     pub fn refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         let hash = self.mixed(item);
         self.change(hash, |filter| {
@@ -209,10 +187,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     }
 
     /// Adds the item if it is not in the filter, or refreshes it, and returns `true` if it was new.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if there is no room for the item, or if the change could not be recorded.
     pub fn insert_or_refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         let hash = self.mixed(item);
         self.change(hash, |filter| {
@@ -223,11 +197,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     }
 
     /// Lets a tick pass, as [`ConcurrentCuckooFilter::tick`].
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the tick could not be recorded. It has not begun then, unless the error is
-    /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn tick(&self) -> Result<(), DurableError> {
         self.shared.check_process()?;
         let filter = &self.filter;
@@ -240,11 +209,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     }
 
     /// Lets ticks pass until the one with this number is the present one, as [`ConcurrentCuckooFilter::tick_to`].
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a tick could not be recorded. It has not begun then, unless the error is
-    /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn tick_to(&self, number: u64) -> Result<u64, DurableError> {
         self.shared.check_process()?;
         let filter = &self.filter;
@@ -270,10 +234,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Lets the ticks pass that are due by the system's clock, as [`ConcurrentCuckooFilter::keep_up`]. Call it before
     /// each insert or refresh, as there. Opening the filter does it once.
-    ///
-    /// # Errors
-    ///
-    /// As [`tick_to`](Self::tick_to).
     #[doc(alias = "expire")]
     pub fn keep_up(&self) -> Result<u64, DurableError> {
         match self.window().map(Window::number_now) {
@@ -290,11 +250,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     }
 
     /// Removes all items.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if this could not be recorded. Nothing has changed then, unless the error is
-    /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn clear(&self) -> Result<(), DurableError> {
         self.shared.check_process()?;
         self.of_all(Change::Cleared, Mixed(0), || {
@@ -344,7 +299,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Replaces the state by the present one, and the journal by an empty one.
     ///
-    /// The filter does so by itself when the journal has half the bytes of the state, and at least 32 MiB.
+    /// The filter does so by itself [when the journal is long](crate::guide::durable#how-it-works).
     ///
     /// # Errors
     ///
@@ -356,11 +311,11 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Ends the use of the filter, and leaves the state as its only file, with all changes.
     ///
-    /// Use it before one file is moved or copied, or to open the filter faster later. A filter that is only dropped has
+    /// Close a filter before its file is moved or copied, or to open it faster later. A filter that is only dropped has
     /// its changes in its journal.
     ///
-    /// Threads of a [scope](std::thread::scope) borrow the filter, so it can be closed after the scope. If threads
-    /// share it in an [`Arc`], the last of them gets it from [`Arc::into_inner`]:
+    /// Threads of a [scope](std::thread::scope) borrow the filter, so it can be closed after the scope. If threads share
+    /// it in an [`Arc`], the last of them gets it from [`Arc::into_inner`]:
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, DurableFilter, StableHash};
@@ -413,7 +368,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.shared.journals.state()
     }
 
-    /// Returns the size of the journal in bytes (of both during a checkpoint): of the chunks that are in use, each of 4 to 64 KiB.
+    /// Returns the size of the journal in bytes, and of both journals during a checkpoint: of the chunks that are in use,
+    /// each of 4 to 64 KiB.
     #[must_use]
     pub fn journal_bytes(&self) -> u64 {
         self.shared.journals.bytes()
@@ -423,7 +379,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// comes before them is damaged: they may be removals of items whose inserts are lost.
     ///
     /// A process that is killed leaves none. A power failure may leave some of what was not synced, and so may a disk
-    /// that fails. (What is gone without a trace is not counted.)
+    /// that fails. Changes that are gone without a trace are not counted.
     #[must_use]
     pub fn lost_changes(&self) -> u64 {
         self.lost
@@ -587,9 +543,9 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
 /// # Batches
 ///
-/// These answer as the methods of [`ConcurrentCuckooFilter`] with the same names. If a
-/// change cannot be recorded, it is not made, and neither are those that come after it; changes before it are made and
-/// recorded, in an order of the filter's own.
+/// These answer as the methods of [`ConcurrentCuckooFilter`] with the same names. If a change cannot be recorded, the
+/// batch returns an error. That change is not made, and neither are those that come after it; changes before it are made
+/// and recorded, in an order of the filter's own.
 impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns which items the filter contains, in their order.
     #[must_use]
@@ -602,10 +558,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Adds a copy of each item, whether or not it is in the filter. To add each once, use
     /// [`insert_if_absent_many`](Self::insert_if_absent_many).
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a change could not be recorded.
     pub fn insert_many<K: Key>(&self, items: &[K]) -> Result<Vec<Result<(), Full>>, DurableError> {
         self.batch(&batch::INSERT, Ok(()), &self.hashes(items), |answer| {
             answer.is_ok().then_some(Change::Added)
@@ -613,10 +565,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     }
 
     /// Adds each item that is not in the filter yet, and returns `true` for those that were new.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a change could not be recorded.
     pub fn insert_if_absent_many<K: Key>(
         &self,
         items: &[K],
@@ -627,10 +575,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     }
 
     /// Removes one copy of each item, and returns `true` where there was one.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a change could not be recorded.
     pub fn remove_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
         self.batch(&batch::REMOVE, false, &self.hashes(items), |removed| {
             removed.then_some(Change::Removed)
@@ -638,10 +582,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     }
 
     /// Lets each item expire as if it had been inserted now, and returns `true` for those that are in the filter.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a change could not be recorded.
     pub fn refresh_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
         self.batch(&batch::REFRESH, false, &self.hashes(items), |is_in| {
             is_in.then_some(Change::Refreshed)
@@ -649,10 +589,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     }
 
     /// Adds each item or refreshes it, and returns `true` for those that were new.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a change could not be recorded.
     pub fn insert_or_refresh_many<K: Key>(
         &self,
         items: &[K],

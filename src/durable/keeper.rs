@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// When changes are made to survive a power failure. (They always survive the end of the process.)
+/// When changes are made to survive a power failure. They always survive the end of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyncPolicy {
@@ -70,28 +70,27 @@ pub(super) struct Journaled {
     policy: SyncPolicy,
     /// The number of [`FORKS`] of the process that opened the filter.
     forks: u64,
-    progress: Mutex<Progress>,
+    syncs: Mutex<Syncs>,
     /// Notified when a sync has ended.
     done: Condvar,
     /// Notified when the threads have to end.
     end: Condvar,
     /// Whether a change has to wait for a sync, or to report one that has failed. Relaxed: it only says whether to look
-    /// at `progress`, and a thread that sees a failure late learns of it with its next change.
+    /// at `syncs`, and a thread that sees a failure late learns of it with its next change.
     asks: AtomicBool,
 }
 
 #[derive(Default)]
-struct Progress {
+struct Syncs {
     /// The number of the last sync that has begun.
     begun: u64,
     /// The number of the last sync that has ended.
     ended: u64,
     failed: Option<DurableError>,
-    /// Whether the threads have to end.
     is_over: bool,
 }
 
-impl Progress {
+impl Syncs {
     fn result(&self) -> Result<(), DurableError> {
         self.failed.clone().map_or(Ok(()), Err)
     }
@@ -112,7 +111,7 @@ impl Journaled {
             journals,
             policy,
             forks: forks()?,
-            progress: Mutex::default(),
+            syncs: Mutex::default(),
             done: Condvar::new(),
             end: Condvar::new(),
             asks: AtomicBool::new(policy == SyncPolicy::Each),
@@ -150,50 +149,50 @@ impl Journaled {
     #[cold]
     #[inline(never)]
     fn wait_for_sync(&self) -> Result<(), DurableError> {
-        let progress = self.progress.lock();
+        let syncs = self.syncs.lock();
         if self.policy != SyncPolicy::Each {
-            return progress.result();
+            return syncs.result();
         }
         // A sync that has begun may not include this thread's changes.
-        let next = progress.begun + 1;
-        drop(progress);
+        let next = syncs.begun + 1;
+        drop(syncs);
         self.sync(next)
     }
 
     /// Syncs the journals, unless sync number `wanted`, or a later one, has ended. After a
     /// sync that failed, the pages may be gone, so all later syncs fail, too.
     pub(super) fn sync(&self, wanted: u64) -> Result<(), DurableError> {
-        let mut progress = self.progress.lock();
+        let mut syncs = self.syncs.lock();
         loop {
-            progress.result()?;
-            if progress.ended >= wanted {
+            syncs.result()?;
+            if syncs.ended >= wanted {
                 return Ok(());
             }
             // One at a time, because of two, one might not see that the other failed.
-            if progress.ended == progress.begun {
+            if syncs.ended == syncs.begun {
                 break;
             }
-            self.done.wait(&mut progress);
+            self.done.wait(&mut syncs);
         }
-        progress.begun += 1;
-        drop(progress);
+        syncs.begun += 1;
+        drop(syncs);
         let result = self.journals.sync();
-        let mut progress = self.progress.lock();
+        let mut syncs = self.syncs.lock();
         if let Err(error) = result {
-            progress.failed = Some(DurableError::not_synced(error));
+            syncs.failed = Some(DurableError::not_synced(error));
             // With `Never`, only a call of `sync` reports it.
             self.asks.store(self.policy != SyncPolicy::Never, Ordering::Relaxed);
         }
-        progress.ended = progress.begun;
+        syncs.ended = syncs.begun;
         self.done.notify_all();
-        progress.result()
+        syncs.result()
     }
 
     /// Waits until the time has come, or the threads have to end. Returns whether they go on.
     fn pause(&self, until: Instant) -> bool {
-        let mut progress = self.progress.lock();
-        while !progress.is_over && !self.end.wait_until(&mut progress, until).timed_out() {}
-        !progress.is_over
+        let mut syncs = self.syncs.lock();
+        while !syncs.is_over && !self.end.wait_until(&mut syncs, until).timed_out() {}
+        !syncs.is_over
     }
 
     fn make_checkpoints(&self) {
@@ -209,7 +208,6 @@ impl Journaled {
     }
 }
 
-/// The threads of a durable filter.
 #[derive(Default)]
 pub(super) struct Threads(Vec<JoinHandle<()>>);
 
@@ -230,7 +228,7 @@ impl Threads {
     }
 
     pub(super) fn end(&mut self, shared: &Journaled) {
-        shared.progress.lock().is_over = true;
+        shared.syncs.lock().is_over = true;
         shared.end.notify_all();
         for thread in self.0.drain(..) {
             let _ = thread.join();
@@ -251,12 +249,12 @@ impl Threads {
     }
 }
 
-/// The number of forks that led to this process, since an ancestor opened the first filter. Relaxed: it changes only in
-/// a child, before the child runs anything else but what other libraries do at a fork.
+/// Fork generation of this process, since an ancestor opened the first filter: a handler adds one in each child. Relaxed
+/// suffices, because the handler runs before the child's own code.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns [`FORKS`], which each child counts from then on. (A child that is made without `fork` of the C library,
-/// by a system call, is not told from its parent.)
+/// Returns [`FORKS`], which each child counts from then on. A child that a system call made, and not `fork` of the C
+/// library, is not told from its parent.
 fn forks() -> io::Result<u64> {
     extern "C" fn forked() {
         FORKS.fetch_add(1, Ordering::Relaxed);

@@ -61,11 +61,9 @@ impl DurableOptions {
 
     /// Sets the longest time to wait for another process that has the state open.
     ///
-    /// A process that was killed has its state open until the system has taken back all of its memory, so a program
-    /// that is started again at once has to wait for it. While it waits, it cannot tell whether the other process ends
-    /// or goes on: the process may be one of another container. So the wait is short by default, because it delays the
-    /// error if the other process goes on, or if this process has the state open itself. With [`Duration::ZERO`], that
-    /// error comes at once.
+    /// A process that was killed has its state open until the system has taken back all of its memory, so a program that is
+    /// started again at once has to wait. The wait also delays the error if the other process goes on, or if this process
+    /// has the state open itself, so it is short by default. With [`Duration::ZERO`], the error comes at once.
     pub fn wait(self, most: Duration) -> Self {
         DurableOptions { wait: most, ..self }
     }
@@ -78,20 +76,18 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
     /// Opens the filter with this state, syncs its changes every second, and waits up to five seconds for another
     /// process that has the state open. If there is no state, builds a filter, and saves it.
     ///
-    /// If there is a state, its filter keeps what it was made with. What the builder has set, and the filter does not
-    /// have, is then an error. What was not set does not matter.
+    /// If there is a state, its filter keeps what it was made with. What was not set does not matter. What was set is an
+    /// error if the filter does not have it:
     ///
-    /// * [`growing`](Builder::growing) and [`expected_growth`](Builder::expected_growth) are refused if the filter has
-    ///   a fixed size, or was made for less growth.
-    /// * [`remembers`](Builder::remembers) is refused if the filter remembers items for another number of ticks, or for
-    ///   ever.
-    /// * [`forgets_after`](Builder::forgets_after) is refused if the filter forgets after another time, never, or not
-    ///   by the system's clock.
-    /// * [`false_positive_rate`](Builder::false_positive_rate) is refused if the filter was made for a higher rate.
-    /// * [`capacity`](Builder::capacity) is refused if the filter has a fixed size, and a smaller capacity.
-    /// * [`max_bytes`](Builder::max_bytes) replaces the limit of a filter that grows, as
-    ///   [`set_max_bytes`](Self::set_max_bytes) does. It is refused if the filter has a fixed size.
-    /// * [`hasher`](Builder::hasher) has to be of the same type. The filter keeps its own keys.
+    /// | setting | refused if the filter |
+    /// |---|---|
+    /// | [`growing`](Builder::growing), [`expected_growth`](Builder::expected_growth) | has a fixed size, or was made for less growth |
+    /// | [`remembers`](Builder::remembers) | remembers items for another number of ticks, or for ever |
+    /// | [`forgets_after`](Builder::forgets_after) | forgets after another time, never, or not by the system's clock |
+    /// | [`false_positive_rate`](Builder::false_positive_rate) | was made for a higher rate |
+    /// | [`capacity`](Builder::capacity) | has a fixed size, and a smaller capacity |
+    /// | [`max_bytes`](Builder::max_bytes) | has a fixed size; otherwise, this [replaces the limit](Self::set_max_bytes) |
+    /// | [`hasher`](Builder::hasher) | has a hasher of another type; it keeps its own keys |
     ///
     /// # Errors
     ///
@@ -335,7 +331,6 @@ fn replay(backend: &Backend, journal: &Reader) -> Result<u64, DurableError> {
     Ok(lost)
 }
 
-/// The progress of the replay of a stream.
 #[derive(Clone, Default)]
 struct Replayed {
     /// The end of its replayed changes.

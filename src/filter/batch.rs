@@ -7,11 +7,13 @@
 //! takes all its items.
 //!
 //! Items of different shards do not affect each other. So either way the results, and the table afterwards, are exactly
-//! those of a loop, with three exceptions. A batch may go on as before a tick that begins during it. And in a growing
-//! filter, the shards share the memory, so when it runs
-//! out, a batch may see other items refused than a loop would. And they share the number of items that are left to
-//! remove, so when that reaches zero, another removal may be the one that comes too late. No lock is held for longer
-//! than by an operation on a single item.
+//! those of a loop, with three exceptions:
+//!
+//! 1. A batch may go on as before a tick that begins during it.
+//! 2. The shards of a growing filter share the memory, so when it runs out, a batch may see other items refused than a
+//!    loop would.
+//! 3. They share the number of items that are left to remove, so when that reaches zero, another removal may be the one
+//!    that comes too late.
 
 use crate::backend::retry::{Adding, Located, Shards, ask, settle};
 use crate::backend::{Backend, on_shards};
@@ -27,17 +29,12 @@ use std::mem::swap;
 
 /// # Many items at once
 ///
-/// With a batch, the filter knows in advance which memory it will need. So a batch is faster than a
-/// loop if the table does not fit the caches: at 128 MiB, lookups are two to four times as fast, and inserts
-/// half as fast again or more. (For two or three items, a loop is as fast.)
+/// With a [batch](crate::guide::batches), the filter knows in advance which memory it will need. So a batch is faster
+/// than a loop if the table does not fit the caches.
 ///
-/// A batch returns, in order, what a loop over the single operation would have returned. Other
-/// threads see such a loop too, but the order of different items in it is unspecified. No lock is
-/// held for longer than by the single operation.
-///
-/// A large batch takes up to 12 bytes an item in addition to its results. It is processed in
-/// rounds, so this is never more than 11 MiB. If an item's `Hash` panics, some of the items before
-/// it may have been written.
+/// A batch returns, in order, what a loop over the single operation would have returned. Other threads see such a loop
+/// too, but the order of different items in it is unspecified. No lock is held for longer than by the single operation. If
+/// an item's `Hash` panics, some of the items before it may have been written.
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// Returns for each item whether the filter [contains](Self::contains) it.
     ///
@@ -80,11 +77,9 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         self.answers(items, Ok(false), &INSERT_IF_ABSENT)
     }
 
-    /// [Removes](Self::remove) one copy of each item, and of a repeated item one for each
-    /// occurrence.
+    /// [Removes](Self::remove) one copy of each item, and of a repeated item one for each occurrence.
     ///
-    /// Remove only what was inserted: after `insert_if_absent_many`, only the items whose result
-    /// was `Ok(true)`.
+    /// Remove only what was inserted: after `insert_if_absent_many`, only the items whose result was `Ok(true)`.
     ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -150,12 +145,12 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     }
 }
 
-/// The number of items that one thread sorts at once: enough to touch every cache line of a 1 MiB
-/// shard, and few enough to stay in the caches themselves.
+/// The number of items that one thread sorts at once: enough to touch every cache line of a 1 MiB shard, and few enough
+/// to stay in the caches themselves.
 pub(crate) const ROUND: usize = if SMALL { 2 } else { 1 << 19 };
 
-/// The number of items of a batch that are hashed at once. It is at most half of the batch, so that
-/// hashes and sorting take less than 12 bytes for each item of the batch.
+/// The number of items of a batch that are hashed at once. It is at most half of the batch, so that hashes and sorting
+/// take less memory for each item of the batch.
 pub(crate) fn round_of_items(items: usize, most: usize) -> usize {
     items.div_ceil(2).clamp(1, most)
 }
@@ -244,7 +239,6 @@ batches! {
         shards, hash => ask(shards, hash, Shard::refresh);
 }
 
-/// Looks up all items with these hashes.
 #[cfg_attr(loom, inline)]
 fn look_up(backend: &Backend, hashes: &[Prehashed], found: &mut [bool]) {
     on_shards!(backend, shards => have(shards, hashes, found));
@@ -298,7 +292,6 @@ fn perform<'a, S: Shards<'a>, O: Operation>(
     }
 }
 
-/// Processes a batch in its order.
 #[inline]
 fn in_order<'a, S: Shards<'a>, O: Operation>(
     shards: S,
@@ -432,8 +425,8 @@ impl Sorted {
     }
 }
 
-/// The number of items whose memory is in flight at once. With half as many, the memory is partly
-/// idle. Twice as many gain nothing more, and small batches get slower.
+/// The number of items whose memory is in flight at once. With half as many, the memory is partly idle. Twice as many
+/// gain nothing more, and small batches get slower.
 const AHEAD: usize = 32;
 
 /// Visits items 0 to `count - 1`, each after the memory of the `ahead` items that follow it has been requested by
@@ -467,10 +460,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// [Adds](Self::insert_if_absent) each item that is not in the filter yet, and passes each item to `answered` with
     /// its answer, in the order of the stream.
     ///
-    /// The stream may be of any length: a thousand items (1,024) are in memory at once. An item that
-    /// is repeated in the stream is new once. Other threads may do the same with streams of theirs,
-    /// and an item of several streams is new in one of them.
-    ///
+    /// The stream may be of any length: 1,024 items are in memory at once. An item that is repeated in the stream is new
+    /// once. Other threads may do the same with streams of theirs, and an item of several streams is new in one of them.
     /// Every item is tried, even when the filter is full, and refusals are slow: see [`Full`].
     ///
     /// ```
@@ -511,8 +502,7 @@ mod parallel {
     use super::*;
     use rayon::prelude::*;
 
-    /// The number of items that a thread takes at once. Fewer than two pieces are not worth waking
-    /// another thread.
+    /// The number of items that a thread takes at once. Fewer than two pieces are not worth waking another thread.
     const CHUNK: usize = 1 << 13;
 
     /// The most items that all threads together sort at once.
@@ -520,13 +510,10 @@ mod parallel {
 
     /// # Many items at once, on many threads
     ///
-    /// These use the [rayon](https://docs.rs/rayon) pool that they are called in, and return their
-    /// results in order, like the methods without `par_`. A large batch takes less than 15 bytes an
-    /// item in addition to its results. It is processed in rounds, so this is never more than 48 MiB.
-    /// If an item's `Hash` panics, any of the other items may have been written.
+    /// These use the [rayon](https://docs.rs/rayon) pool that they are called in, and return their results in order, like
+    /// the methods without `par_`. If an item's `Hash` panics, any of the other items may have been written.
     impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
-        /// Returns for each item whether the filter contains it, like
-        /// [`contains_many`](Self::contains_many), on many threads.
+        /// Does the same as [`contains_many`](Self::contains_many).
         ///
         /// ```
         /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -546,7 +533,7 @@ mod parallel {
             found
         }
 
-        /// Adds a copy of each item, like [`insert_many`](Self::insert_many), on many threads.
+        /// Does the same as [`insert_many`](Self::insert_many).
         ///
         /// ```
         /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100_000);
@@ -558,10 +545,7 @@ mod parallel {
             self.par_answers(items, Ok(()), &INSERT)
         }
 
-        /// Adds each item that is not in the filter yet, like
-        /// [`insert_if_absent_many`](Self::insert_if_absent_many), on many threads.
-        ///
-        /// If an item is repeated in the batch, its first occurrence is still the new one.
+        /// Does the same as [`insert_if_absent_many`](Self::insert_if_absent_many).
         ///
         /// ```
         /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -575,7 +559,7 @@ mod parallel {
             self.par_answers(items, Ok(false), &INSERT_IF_ABSENT)
         }
 
-        /// Removes one copy of each item, like [`remove_many`](Self::remove_many), on many threads.
+        /// Does the same as [`remove_many`](Self::remove_many).
         ///
         /// ```
         /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

@@ -13,15 +13,13 @@ use std::time::Duration;
 impl ConcurrentCuckooFilter<RandomState> {
     /// Creates a filter in which `capacity` distinct items fit.
     ///
-    /// Its false-positive rate is at most 0.012 % (16 bits a fingerprint, 17 bits an item), and its
-    /// hash keys are random.
+    /// Its false-positive rate is at most 0.012 %, at 17 bits an item, and its hash keys are random.
     ///
     /// # Panics
     ///
-    /// Panics if the table exceeds the address space, as `Vec::with_capacity` does, or if it cannot
-    /// be allocated. The [`builder`](Self::builder) returns an error instead. (Many systems
-    /// overcommit: they grant memory that they may not have, and take it back from a process when
-    /// it is first written.)
+    /// Panics if the table exceeds the address space, as `Vec::with_capacity` does, or if it cannot be allocated. The
+    /// [`builder`](Self::builder) returns an error instead. Many systems overcommit: they grant memory that they may not
+    /// have, and end a process when it is first written.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_003);
@@ -35,8 +33,6 @@ impl ConcurrentCuckooFilter<RandomState> {
     }
 
     /// Returns a builder, to choose another false-positive rate or hasher, or a filter that grows.
-    ///
-    /// Building returns an error where [`with_capacity`](Self::with_capacity) panics.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -97,9 +93,7 @@ fn growth_of_seen(is_capacity_known: bool, forgets: bool, rate: f64) -> f64 {
     }
 }
 
-/// Configures and builds a filter: its capacity, false-positive rate and hasher, and whether it grows.
-///
-/// A builder is made by [`ConcurrentCuckooFilter::builder`].
+/// Configures and builds a filter, from [`ConcurrentCuckooFilter::builder`].
 ///
 /// ```
 /// use koel::ConcurrentCuckooFilter;
@@ -186,13 +180,10 @@ impl<S> Builder<S> {
 
     /// Sets the highest acceptable false-positive rate of the full filter.
     ///
-    /// This is the fraction of never-inserted items that the filter may report as contained. It has
-    /// to be more than 0 and less than 1. The default is 0.00012.
+    /// This is the fraction of never-inserted items that the filter may report as contained. It has to be more than 0 and
+    /// less than 1. The default is 0.00012.
     ///
-    /// There are ten sizes of fingerprints, and the filter uses the smallest that keeps the rate: 8
-    /// bits from 0.061 on, 9 from 0.027, 10 from 0.012, 12 from 0.0024, 16 from 0.00012, 18 from
-    /// 5.3e-5, 20 from 1.2e-5, 21 from 2.7e-6, 24 from 5.8e-7, and 32 from 8e-10.
-    /// [The front page](crate#inside) lists the memory that each takes.
+    /// The filter uses [the shortest fingerprints](crate::guide::rates) that keep the rate.
     ///
     /// A filter of fixed size keeps the rate up to 2^32 buckets, which are 16 billion items at 16 bits. Twice as many
     /// have twice the rate, as [`false_positive_rate_at_capacity`](crate::Stats::false_positive_rate_at_capacity) says:
@@ -215,12 +206,11 @@ impl<S> Builder<S> {
 
     /// Sets the hasher, instead of a randomly keyed [`RandomState`].
     ///
-    /// A fixed hasher makes the filter reproducible: the same inserts in the same order give the
-    /// same table. It also lets anyone who knows the hasher choose items that meet in one bucket.
+    /// A fixed hasher makes the filter reproducible: the same inserts in the same order give the same table. It also lets
+    /// anyone who knows the hasher choose items that meet in one bucket.
     ///
-    /// The filter mixes each hash once. So a hasher may have weak low or high bits, or may return
-    /// integers unchanged. But mixing adds no information: items with equal hashes are one item to
-    /// the filter, so with a hasher of 32 bits the filter errs far more often than its rate.
+    /// The filter mixes each hash. So a hasher may have weak low or high bits, or may return integers unchanged. But items
+    /// with equal hashes are one item to the filter, so with a hasher of 32 bits it errs far more often than its rate.
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;
@@ -241,14 +231,13 @@ impl<S> Builder<S> {
     /// Makes the filter [forget](ConcurrentCuckooFilter#forgetting): it remembers each item for so many
     /// ticks, from 1 to 62, and removes it with the next. By default it remembers items for ever.
     ///
-    /// The capacity is the number of items that are remembered at once: those of the present tick, and of
-    /// as many before it. What expires takes room until its tick has passed, so leave room for one tick
-    /// more if items keep coming meanwhile (most of all in [parts](ConcurrentCuckooFilter::tick_in_parts)). In a
-    /// growing filter what has expired makes room, so a steady stream of items needs the room of its window and no
-    /// more.
+    /// The capacity is the number of items that are remembered at once: those of the present tick, and of as many before
+    /// it. What expires takes room until its tick has passed, so leave room for one tick more if items keep coming
+    /// meanwhile. In a growing filter what has expired makes room, so a steady stream of items needs the room of its window
+    /// and no more.
     ///
-    /// A fingerprint then needs 2 to 6 bits more: the binary logarithm of two more than the ticks, rounded
-    /// up, so 3 for 6 ticks and 4 for 7 to 14.
+    /// A fingerprint then needs 2 to 6 bits more: the binary logarithm of two more than the ticks, rounded up, so 3 for 6
+    /// ticks and 4 for 7 to 14.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -272,8 +261,7 @@ impl<S> Builder<S> {
 
     /// Makes the filter forget an item once this time has passed since it was inserted or last
     /// [refreshed](ConcurrentCuckooFilter::refresh), by the system's clock: never earlier, and up to one tick and a
-    /// second later. A tick is a fourteenth of the time,
-    /// rounded up to whole seconds.
+    /// second later. A tick is a fourteenth of the time, rounded up to whole seconds.
     ///
     /// The filter [remembers](Self::remembers) items for up to 14 ticks, which make up a [`Window`]. Call
     /// [`keep_up`](ConcurrentCuckooFilter::keep_up) before each insert, refresh or lookup: it lets the ticks pass that
@@ -305,14 +293,12 @@ impl<S> Builder<S> {
 
     /// Makes the filter [grow](ConcurrentCuckooFilter#growth) when it is full.
     ///
-    /// The [`capacity`](Self::capacity) is then the one that it begins with: the filter begins with all the shards (of
-    /// 64 KiB, or 128 in buckets of 16 bytes) that so many items need, and with at least one. (Items are placed by
-    /// chance, so in rare cases a shard is split a little sooner.)
+    /// The [`capacity`](Self::capacity) is then that with which it begins: the filter begins with all the shards that so
+    /// many items need, and with at least one of 64 or 128 KiB. Items are placed by chance, so in rare cases a shard is
+    /// split a little sooner.
     ///
-    /// The [rate](Self::false_positive_rate) is kept up to the [expected growth](Self::expected_growth). A fingerprint
-    /// loses a bit whenever its shard is split. So a growing filter takes longer fingerprints than a fixed one of the
-    /// same rate. To grow by a factor of 256, it takes 16 bits from 0.0012 on, 21 from 2.7e-5, 24 from 5.9e-6, and 32
-    /// from 8.1e-9.
+    /// The [rate](Self::false_positive_rate) is kept up to the [expected growth](Self::expected_growth), for which a
+    /// growing filter takes [longer fingerprints](crate::guide::growth#what-it-costs) than a fixed one.
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;
@@ -356,14 +342,12 @@ impl<S> Builder<S> {
     /// Sets the factor by which a [growing](Self::growing) filter may grow before it exceeds its false-positive rate,
     /// and before the oldest fingerprints run out of bits.
     ///
-    /// It has to be from 1 to 2^23 (less in a filter that forgets). The default is 256. It is a factor of the number of
+    /// It has to be from 1 to 2^23, or less in a filter that forgets. The default is 256. It is a factor of the number of
     /// slots that the filter begins with, which are at least the slots of 64 KiB, or 128. [What growth
     /// costs](crate::guide::growth#what-it-costs) depends on the rate.
     ///
-    /// Beyond it the filter keeps growing, and its rate keeps rising at the same pace: with each
-    /// doubling, by half of what it was when the filter was first full. [`Stats`](crate::Stats)
-    /// reports the present rate. An item that came long before is found, but [neither counted nor
-    /// removed](crate::guide::growth#beyond-the-expected-growth).
+    /// [Beyond it](crate::guide::growth#beyond-the-expected-growth) the filter keeps growing, and its rate keeps rising at
+    /// the same pace. An item that came long before is found, but neither counted nor removed.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -382,9 +366,9 @@ impl<S> Builder<S> {
     /// By default there is no limit. An insert that would need more is refused. Items whose shards
     /// have room still go in.
     ///
-    /// If the capacity needs several shards, these are all split soon after it is exceeded, which
-    /// doubles the memory. A limit of less than that hardly lets the filter grow: choose one of at
-    /// least twice the first size.
+    /// If the capacity needs several shards, these are all split soon after it is exceeded, which doubles the memory. A
+    /// limit of less than that hardly lets the filter grow: the first items are refused when half of it is in use. Choose
+    /// one of at least twice the first size.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -404,10 +388,9 @@ impl<S> Builder<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if no capacity was given, if the rate is not strictly between 0 and 1 or is less than 8e-10 (up
-    /// to 2e-7 in a filter that forgets, and more in one that grows), if items cannot be [remembered](Self::remembers)
-    /// for that number of ticks, if no fingerprint lasts for the expected growth, if one of the settings is for growing
-    /// filters and this one does not grow, or if what the filter begins with does not fit in memory, or in its limit.
+    /// Returns an error if the settings contradict each other or cannot be met, or if what the filter begins with does not
+    /// fit in memory, or in its limit: [`BuildErrorKind`] lists the reasons. The least rate is 8e-10, up to 2e-7 in a
+    /// filter that forgets, and more in one that grows.
     ///
     /// ```
     /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
@@ -540,5 +523,48 @@ impl Plan {
     #[must_use]
     pub fn file_bytes_for(&self, items: usize) -> u64 {
         file_bytes_with(&self.layout, self.layout.shards_with(items))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a rate as the tables of the guide show it.
+    fn shown(rate: f64) -> String {
+        match 100.0 * rate {
+            percent if percent >= 1.0 => format!("{percent:.1} %"),
+            percent if percent >= 0.1 => format!("{percent:.2} %"),
+            percent if percent >= 0.01 => format!("{percent:.3} %"),
+            _ => format!("{rate:.1e}"),
+        }
+    }
+
+    #[test]
+    fn the_layouts_in_the_guide_are_those_of_plans() {
+        let page = include_str!("../guide/rates.md");
+        let rows = page.lines().filter(|line| line.starts_with("| ")).skip(1);
+        let plan = |rate| {
+            ConcurrentCuckooFilter::builder().capacity(1_000_003).false_positive_rate(rate).plan()
+        };
+        let mut last = None;
+        for (number, row) in rows.enumerate() {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let asked: f64 = cells[0][2..].replace(" (default)", "").parse().expect("a rate");
+            let Plan { layout, initial_bytes, .. } = plan(asked).expect("a layout");
+            let (lanes, items) = (layout.lanes(), layout.capacity as f64);
+            let slots = layout.geometry.all_buckets() as f64 * lanes.slots() as f64;
+            let told = [
+                format!("{} × {}", lanes.fingerprint_bits(), lanes.slots()),
+                format!("{:.1} %", 100.0 * items / slots),
+                shown(layout.rate),
+                format!("{:.1}", 8.0 * initial_bytes as f64 / items),
+            ];
+            assert_eq!(cells[1..5], told, "row {number}");
+            // No layout is between two rows, and none after the last one.
+            assert!(last.is_none_or(|next| next == Some(lanes)), "row {number}");
+            last = Some(plan(0.9 * asked).ok().map(|plan| plan.layout.lanes()));
+        }
+        assert_eq!(last, Some(None));
     }
 }

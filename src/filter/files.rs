@@ -21,9 +21,8 @@ use std::path::Path;
 
 /// # Files
 ///
-/// A filter can be saved and loaded if its hasher is a [`PersistentHasher`]. Build it with a
-/// [`StableHash`](crate::StableHash), because the default hasher has random keys, which are lost
-/// when the process ends. [`format`](mod@crate::guide::format) describes the files.
+/// A filter can be [saved and loaded](crate::guide::files) if its hasher is a [`PersistentHasher`]. Build it with a
+/// [`StableHash`](crate::StableHash), because the default hasher has random keys, which are lost when the process ends.
 ///
 /// ```compile_fail,E0277
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -32,40 +31,33 @@ use std::path::Path;
 impl<S> ConcurrentCuckooFilter<S> {
     /// Saves the filter to a file, while other threads continue to use it.
     ///
-    /// The file contains every insert and removal that had returned before the call, and any of
-    /// those that run during it. The shards are copied one after the other (at most 2 MiB each, or
-    /// 128 KiB if the filter grows). Writers to the shard that is being copied wait for some hundred
-    /// microseconds. Lookups do not wait.
+    /// The file contains every insert and removal that had returned before the call, and any of those that run during it.
+    /// [Writers](crate::guide::progress) wait for the copy of one shard at a time, and lookups do not wait.
     ///
-    /// A save takes effect as a whole or not at all. The new file is written beside the old one, as
-    /// `.NAME.koel-saving`, synced, and renamed, and then the folder is synced. Whatever happens,
-    /// the old file stays until the new one is in place. So the folder needs room for both files,
-    /// and only users you trust should be able to write to it. If the process is killed, the
-    /// unfinished file stays behind, and the next save to the same path removes it. A symbolic link
-    /// is followed. The new file gets the permissions of the old one, and its owner and group as
-    /// far as that is allowed.
+    /// A save takes effect as a whole or not at all. The new file is written beside the old one, as `.NAME.koel-saving`,
+    /// synced, and renamed, and then the folder is synced. Whatever happens, the old file stays until the new one is in
+    /// place. So the folder needs room for both files, and only users you trust should be able to write to it. If the
+    /// process is killed, the unfinished file stays behind, and the next save to the same path removes it. A symbolic link
+    /// is followed. The new file gets the permissions of the old one, and its owner and group as far as that is allowed.
     ///
-    /// Let only one process load and save a file. If two do, the last one to save wins, and what
-    /// only the other one has seen is lost. Only one save to a path runs at a time, across all
-    /// processes. A second one is refused as [`Busy`](crate::SnapshotErrorKind::Busy). This takes
-    /// file locks: on a file system without them, a save fails before it writes anything.
+    /// Only one save to a path runs at a time, across all processes. A second one is refused as
+    /// [`Busy`](crate::SnapshotErrorKind::Busy). This takes file locks: on a file system without them, a save fails before
+    /// it writes anything. [Let only one process load and save a file](crate::guide::files#one-process-per-file).
     ///
-    /// A `DurableFilter` keeps its newest changes in a journal beside its file, and they belong to that file alone. As
-    /// long as there are any, the file is not replaced ([`HasJournal`](crate::SnapshotErrorKind::HasJournal)). Do not
-    /// save to the path of a `DurableFilter` that is open: before its first change, there is no journal that tells.
+    /// A file whose [journal](crate::guide::durable) has changes is not replaced
+    /// ([`HasJournal`](crate::SnapshotErrorKind::HasJournal)). Do not save to the path of a `DurableFilter` that is open:
+    /// before its first change, there is no journal that tells.
     ///
     /// # Errors
     ///
-    /// Returns an error if the system refuses any step, or if a journal beside the file has changes. The unfinished
-    /// file is then removed, and the old one is unchanged. Only if the very last step fails is the new file already in
-    /// place, and [`SnapshotError::is_in_place`] returns `true`.
+    /// Returns an error if the system refuses any step, or if a journal beside the file has changes. The unfinished file is
+    /// then removed, and the old one is unchanged. Only if the very last step fails is the new file already in place, and
+    /// [`SnapshotError::is_in_place`] returns `true`.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};
     ///
-    /// # let folder = std::env::temp_dir().join(format!("koel-save-{}", std::process::id()));
-    /// # std::fs::create_dir_all(&folder)?;
-    /// # let path = folder.join("seen.koel");
+    /// # let path = std::env::temp_dir().join(format!("koel-save-{}", std::process::id()));
     /// let seen = ConcurrentCuckooFilter::builder()
     ///     .capacity(1_000_000)
     ///     .hasher(StableHash::random())
@@ -74,7 +66,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// let report = seen.save(&path)?;
     /// assert_eq!(report.items, 1);
     /// assert_eq!(report.bytes, std::fs::metadata(&path)?.len());
-    /// # std::fs::remove_dir_all(&folder)?;
+    /// # std::fs::remove_file(&path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> Result<SaveReport, SnapshotError>
@@ -95,10 +87,8 @@ impl<S> ConcurrentCuckooFilter<S> {
         save().map_err(|error: SnapshotError| error.of_file(path))
     }
 
-    /// Writes the filter to any writer, such as a socket or an archive, in the format of
-    /// [`save`](Self::save).
-    ///
-    /// It writes whole shards at a time, so there is no need for a `BufWriter`.
+    /// Writes the filter to any writer, such as a socket or an archive, in the format of [`save`](Self::save): whole shards
+    /// at a time, so there is no need for a `BufWriter`.
     ///
     /// # Errors
     ///
@@ -136,34 +126,30 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Loads a filter that was [saved](Self::save).
     ///
-    /// A file of a `DurableFilter` that is open, or was not closed, is not all of that filter, and is refused
-    /// ([`HasJournal`](crate::SnapshotErrorKind::HasJournal)): `DurableFilter::open` takes the newest changes in, from
-    /// the journal beside the file. [`SnapshotFile`] reads the file alone. In a folder that this process may not list,
-    /// no journal is found.
+    /// The type of the hasher has to be named: `load` does not detect which hasher the filter had, but
+    /// [`SnapshotInfo`](crate::SnapshotInfo) tells. The loaded filter is identical to the saved one in its size, rate,
+    /// hasher and contents, and continues to grow if it [grows](Self::grows). Memory that it had allocated in advance is
+    /// not restored, and a growing filter that is more than three fifths empty [shrinks](Self::shrink).
     ///
-    /// The type of the hasher has to be named: `load` does not detect which one the filter had.
-    /// ([`SnapshotInfo`](crate::SnapshotInfo) tells what a file has.) The loaded filter is identical to the saved one
-    /// in its size, rate, hasher and contents, and one that [grows](Self::grows) continues to grow. (Only memory that
-    /// it had allocated in advance is not restored, and one that is more than three fifths empty
-    /// [shrinks](Self::shrink).) The file is read on all cores, with or without the feature
-    /// `rayon`, directly into the memory of the filter. Only shards without items are read elsewhere, so that they take
-    /// no memory in the end: beyond the filter, all threads together take a sixteenth of the file, and no more than 1 MiB
-    /// each; or, if that is more, a shard each, which has 64 KiB to 2 MiB if there are several.
+    /// The file is read on all cores, with or without the feature `rayon`, directly into the memory of the filter. Beyond
+    /// that, all threads together take a sixteenth of the file, and no more than 1 MiB each; or, if that is more, a shard
+    /// each, which has 64 KiB to 2 MiB if there are several.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read; if the filter has another hasher, or the format another version; if
-    /// it is damaged, or only a piece of a filter; or if a journal beside it has changes. Every field is validated
-    /// before it is used: no file causes a panic, or takes more memory than its own length, a thirtieth of that, what
-    /// the threads take, and ten megabytes if it claims that its shards were split very often. (This does not protect
-    /// against forgery: the author of a forged file decides what the filter contains.)
+    /// Returns an error if the file cannot be read; if the filter has another hasher, or the format another version; if it
+    /// is damaged, or only a piece of a filter; or if a [journal](crate::guide::durable) beside it has changes
+    /// ([`HasJournal`](crate::SnapshotErrorKind::HasJournal)). `DurableFilter::open` takes such changes in, and
+    /// [`SnapshotFile`] reads the file alone. In a folder that this process may not list, no journal is found.
+    ///
+    /// Every field is validated before it is used, so no file causes a panic. Nor does a file take more memory than the
+    /// sum of its own length, a thirtieth of its length, the memory of the threads, and, if it claims that its shards were
+    /// split very often, ten megabytes. The author of a forged file decides what the filter contains.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
     ///
-    /// # let folder = std::env::temp_dir().join(format!("koel-load-{}", std::process::id()));
-    /// # std::fs::create_dir_all(&folder)?;
-    /// # let path = folder.join("seen.koel");
+    /// # let path = std::env::temp_dir().join(format!("koel-load-{}", std::process::id()));
     /// // The beginning of a program that goes on where it was.
     /// let seen = match ConcurrentCuckooFilter::<StableHash>::load(&path) {
     ///     Ok(seen) => seen,
@@ -175,7 +161,6 @@ impl<S> ConcurrentCuckooFilter<S> {
     ///     Err(error) => return Err(error.into()), // do not forget what was seen because of it
     /// };
     /// assert!(seen.is_empty());
-    /// # std::fs::remove_dir_all(&folder)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError>
@@ -199,13 +184,11 @@ impl<S> ConcurrentCuckooFilter<S> {
         file.and_then(Self::of_file).map_err(|error| error.of_file(path))
     }
 
-    /// Reads a filter that [`write_to`](Self::write_to) or [`save`](Self::save) has written, and
-    /// nothing after it.
+    /// Reads a filter that [`write_to`](Self::write_to) or [`save`](Self::save) has written, and nothing after it.
     ///
-    /// The length of a stream is not known in advance. So the shards of a growing filter go into tables that grow with
-    /// it, and those of a fixed one wait until half of them have come. This takes up to 2.5 times as long as
-    /// [`load`](Self::load), on one core. Beyond the filter, it allocates a shard, and a 32nd of a growing filter (up
-    /// to 2 MiB more if it has 16 MiB or more); or two shards and half of a fixed one.
+    /// The length of a stream is not known in advance, so this takes up to 2.5 times as long as [`load`](Self::load), on
+    /// one core. Beyond a growing filter, it allocates a shard and a 32nd of the filter, with up to 2 MiB more if the
+    /// filter has 16 MiB or more. Beyond a fixed one, it allocates two shards and half of the filter.
     ///
     /// # Errors
     ///
@@ -274,10 +257,10 @@ impl<S: PersistentHasher> SnapshotFile<S> {
 
 /// # Pieces
 ///
-/// A server sends a filter in pieces: each is made when it is asked for by a *cursor*, checked when it
-/// arrives, and of a size that the caller chooses. Nothing is kept between two pieces, except for
-/// the cursor, and the filter can be changed and grow meanwhile. [`format`](mod@crate::guide::format)
-/// describes the pieces: a file is the one that has all of a filter.
+/// A server that answers requests cannot keep a stream open for each dump, so it sends a filter in pieces. Each is made
+/// when it is asked for by a *cursor*, checked when it arrives, and of a size that the caller chooses. Nothing is kept
+/// between two pieces, except for the cursor, and the filter can be changed and grow meanwhile. A file is the piece that
+/// has all of a filter: [`format`](mod@crate::guide::format).
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -298,21 +281,21 @@ impl<S: PersistentHasher> SnapshotFile<S> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
-    /// Makes the piece that begins at this cursor: 0 for the first piece, and then the
-    /// [`next`](Piece::next) of the piece before.
+    /// Makes the piece that begins at this cursor: 0 for the first piece, and then the [`next`](Piece::next) of the piece
+    /// before.
     ///
-    /// A piece takes at most `most_bytes`, or one shard if that is more: up to 2 MiB, or 128 KiB if
-    /// the filter grows. The shards are copied one after the other, as by [`save`](Self::save).
+    /// A piece takes at most `most_bytes`, or one shard if that is more: up to 2 MiB, or 128 KiB if the filter grows. The
+    /// shards are copied one after the other, as by [`save`](Self::save).
     ///
-    /// All pieces from 0 to the one without a next, pushed to a [`loader`](Self::loader) in this
-    /// order, are the filter with everything that was inserted before the first piece was asked for,
-    /// and not removed since. What other threads insert and remove meanwhile may be in or not. Shards
-    /// may be split, and the filter may be cleared. If the filter [shrinks](Self::shrink) (as it may when a whole tick
-    /// begins), the next piece may be refused: then begin again at 0, with a new loader.
+    /// All pieces from 0 to the one without a next, pushed to a [`loader`](Self::loader) in this order, are the filter
+    /// with everything that was inserted before the first piece was asked for, and not removed since. What other threads
+    /// insert and remove meanwhile may be in or not. Shards may be split, and the filter may be cleared. If the filter
+    /// [shrinks](Self::shrink), as when a whole tick begins, the next piece may be refused: then begin again at 0, with a
+    /// new loader.
     ///
-    /// A cursor is good until the shards at it are joined. It can be used again, for example if a
-    /// piece was lost. Any other filter, and this one after it was loaded again, has to be begun at 0.
-    /// A cursor is less than 2^63, so it also fits a signed integer.
+    /// A cursor is good until the shards at it are joined. It can be used again, for example if a piece was lost. Any
+    /// other filter, and this one after it was loaded again, has to be begun at 0. A cursor is less than 2^63, so it also
+    /// fits a signed integer.
     ///
     /// # Errors
     ///
@@ -379,8 +362,8 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
 }
 
 impl<S: PersistentHasher> PieceLoader<S> {
-    /// Makes the filter of all pieces. It is identical to the one that the pieces are from. (Unlike
-    /// [`load`](ConcurrentCuckooFilter::load), this does not shrink one that is mostly empty.)
+    /// Makes the filter of all pieces. It is identical to the filter that the pieces are from. Unlike
+    /// [`load`](ConcurrentCuckooFilter::load), this does not shrink a filter that is mostly empty.
     ///
     /// # Errors
     ///
@@ -403,11 +386,9 @@ impl<S: PersistentHasher> PieceLoader<S> {
 ///
 /// Workers that each filled a filter of their own can merge them. Both filters have to be made alike: both of a fixed
 /// size or both growing, with hashers that agree ([`StableHash::with_seed`](crate::StableHash::with_seed), or copies of
-/// one hasher), for the same rate, the same number of ticks that they remember, and the same capacity. (Growing filters
-/// may have different capacities as long as they
-/// [began with as many shards](crate::guide::growth#filters-that-meet): with one, if they are for up to 19,000 items.
-/// How much they have grown since does not matter.) Filters that were not made alike are refused before anything has
-/// changed.
+/// one hasher), for the same rate, the same number of ticks that they remember, and the same capacity. Growing filters
+/// may have different capacities as long as they [began with as many shards](crate::guide::growth#filters-that-meet),
+/// and have grown differently since. Filters that were not made alike are refused before anything has changed.
 ///
 /// The hashers are compared by their hashes of some items of each kind: integers of each size, text and bytes of
 /// several lengths, a slice of integers, and a tuple. This finds other seeds and other versions. Hashers that agree
@@ -420,23 +401,21 @@ impl<S: PersistentHasher> PieceLoader<S> {
 /// care** afterwards: if two items, one from each filter, have the same fingerprint and buckets, only one entry is
 /// left, and removing either item removes both.
 ///
-/// The false-positive rate is then about the sum of both rates, or less: each entry adds as much as it did in its
-/// filter (more, if it goes to several shards). [`stats`](Self::stats) reports the rate.
+/// The false-positive rate is then about the sum of both rates, or less: each entry adds as much as it did in its filter,
+/// or more if it goes to several shards. [`stats`](Self::stats) reports the rate.
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// Adds the entries of the other filter that are not here, and returns how many were added.
     ///
-    /// Everything that was in the other filter when the call began is in this one when it returns, except for
-    /// items that other threads remove meanwhile. Both filters may be in use, and two threads may merge two filters
-    /// into each other. The other filter's shards are copied one after the other. This takes the memory of one more
-    /// shard. If the filters grow, it takes that of three, and of one more for each doubling by which this filter has
-    /// outgrown the other. All locks of a shard here are held for some thousand entries at a time,
-    /// which is some ten microseconds. Lookups do not wait for them.
+    /// Everything that was in the other filter when the call began is in this one when it returns, except for items that
+    /// other threads remove meanwhile. Both filters may be [in use](crate::guide::progress), and two threads may merge two
+    /// filters into each other. The other filter's shards are copied one after the other. This takes the memory of one
+    /// more shard. If the filters grow, it takes that of three, and of one more for each doubling by which this filter has
+    /// outgrown the other.
     ///
     /// If the filters [forget](Self#forgetting), an item is found here as long as it would be there, or here if that is
     /// longer. Where ticks have [numbers](Self::tick_to), this filter first advances to the present tick of the other
-    /// one, and the numbers give the ages of the other filter's items; without numbers, the ticks of both at the
-    /// beginning are taken for the same. Both may tick meanwhile. (After the [last number](Self::tick_to), all ages are
-    /// the same.)
+    /// one, and the numbers give the ages of the other filter's items: after the last number, all ages are the same.
+    /// Without numbers, the ticks of both at the beginning are taken for the same. Both may tick meanwhile.
     ///
     /// # Errors
     ///
@@ -469,14 +448,12 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         union::union_with(self.backend(), other.backend())
     }
 
-    /// Checks that the filters were made alike, so that [`union`](Self::union) fails only for room or memory.
-    ///
-    /// Of several filters that are to be united, check each before the first is taken over, if it is to
-    /// be all or none.
+    /// Checks that the filters were made alike, so that [`union`](Self::union) fails only for room or memory. To merge all
+    /// of several filters or none, check each before the first is merged.
     ///
     /// # Errors
     ///
-    /// Returns the error that `union` would, if they were not made alike.
+    /// Returns the error of `union`, if they were not made alike.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash, UnionErrorKind};

@@ -1,10 +1,6 @@
 //! The public type: it hashes an item, and passes the hash to its [backend](crate::backend).
-//!
-//! * `builder` validates the settings and builds a filter.
-//! * `operations` has the operations on one item, and ticks; `batch` has those on many, on one thread or on several.
-//! * `files` saves and loads filters, sends and receives them in pieces, and merges another filter into this one.
 
-// In the order in which the documentation lists their methods.
+// The documentation lists the methods in the order of these modules.
 pub(crate) mod builder;
 
 mod operations;
@@ -26,11 +22,10 @@ use std::panic::RefUnwindSafe;
 
 /// A concurrent cuckoo filter: an approximate set that many threads fill, query and empty at once.
 ///
-/// It answers "was this item inserted?" with *no*, which is always right, or with *yes*, which is
-/// wrong for a small fraction of the items that were not inserted. That fraction, the
-/// false-positive rate, is chosen when the filter is built. The filter takes 8 to 38 bits an item,
-/// depending on the rate and not on the size of the items. All operations take `&self`, so share
-/// the filter by reference or in an [`Arc`](std::sync::Arc).
+/// It answers "was this item inserted?" with *no*, which is always right, or with *yes*, which is wrong for a small
+/// fraction of the items that were not inserted. That fraction, the false-positive rate, is chosen when the filter is
+/// built. The filter takes 8 to 38 bits an item, depending on the rate and not on the size of the items. All operations
+/// take `&self`, so share the filter by reference or in an [`Arc`](std::sync::Arc).
 ///
 /// ```
 /// use koel::ConcurrentCuckooFilter;
@@ -52,15 +47,11 @@ use std::panic::RefUnwindSafe;
 ///
 /// # Remove only what you inserted
 ///
-/// The filter keeps a fingerprint of each item. Two items whose fingerprints and buckets coincide
-/// are one item to it. So it may contain or count an item that was never inserted, and
-/// [`insert_if_absent`](Self::insert_if_absent) may take a new item for one that is already there.
-///
-/// Therefore **remove only what was inserted**. Removing an item that `contains` mistakes for
-/// another one removes the other item's fingerprint, and the other item is then missing. Every item
-/// is found until it is removed, provided that each [`remove`](Self::remove) is matched by an
-/// [`insert`](Self::insert), or by an `insert_if_absent` that returned `true`. If
-/// `insert_if_absent` returned `false`, there is nothing to remove.
+/// The filter keeps a fingerprint of each item. Two items whose fingerprints and buckets coincide are one item to it. So
+/// removing an item that was never inserted, and that `contains` mistakes for another one, removes the other item's
+/// fingerprint, and the other item is then missing. Every item is found until it is removed, provided that each
+/// [`remove`](Self::remove) is matched by an [`insert`](Self::insert), or by an
+/// [`insert_if_absent`](Self::insert_if_absent) that returned `true`. If it returned `false`, there is nothing to remove.
 ///
 /// # Types of items
 ///
@@ -73,11 +64,8 @@ use std::panic::RefUnwindSafe;
 ///
 /// # Locks
 ///
-/// [`contains`](Self::contains) takes no lock, unless items move, expire or are cleared at every attempt where it
-/// looks. The other operations lock one or two of the filter's segments, of 512 buckets
-/// each, for some nanoseconds. If items have to move, they lock the segments of the whole path.
-/// `clear` and [`save`](Self::save) lock a shard (up to 2 MiB) for some hundred microseconds.
-/// `insert_if_absent` of an item that is present changes nothing: it is a lookup.
+/// Lookups usually take no lock, and other operations lock one or two segments of 512 buckets for some nanoseconds:
+/// [which operations wait, and for what](crate::guide::progress).
 pub struct ConcurrentCuckooFilter<S = RandomState> {
     backend: Backend,
     hasher: S,
@@ -97,8 +85,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// does not count the items whose fingerprints [have no bits
     /// left](crate::guide::growth#beyond-the-expected-growth).
     ///
-    /// This adds up one count for each segment (of 512 buckets): up to 0.2 ms for a hundred million
-    /// items. The counts are read one after the other, while other threads may insert and remove.
+    /// This adds up one count for each segment of 512 buckets, one after the other, while other threads may insert and
+    /// remove.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -125,9 +113,8 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Returns the number of distinct items that fit, as it was asked for.
     ///
-    /// Cuckoo filters place items by chance, so this is not certain. But less than one filter in a
-    /// million refuses an item before its capacity is reached. A filter that grows makes room for
-    /// more items.
+    /// Items are placed by chance: less than one filter in a million refuses an item before its capacity is reached. A
+    /// filter that grows makes room for more items.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -140,10 +127,9 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Removes all items.
     ///
-    /// Everything that was inserted before the call is gone when it returns. Items that other
-    /// threads insert during the call may stay or go. The shards are cleared one by one, and
-    /// writers wait only for the one that is being cleared. A filter that has grown keeps its
-    /// memory until it [shrinks](Self::shrink), but its false-positive rate no longer includes what growth had added.
+    /// Everything that was inserted before the call is gone when it returns. Items that other threads insert during the
+    /// call may stay or go. A filter that has grown keeps its memory until it [shrinks](Self::shrink), but its
+    /// false-positive rate no longer includes what growth had added.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -172,9 +158,9 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Returns the false-positive rate with the present number of items.
     ///
-    /// This is an estimate from the load, for a filter filled by `insert_if_absent`. One filled by
-    /// `insert` errs at most as often. In a filter of many shards it looks at the load of some of them, and
-    /// takes some microseconds at any size.
+    /// This is an estimate from the load, for a filter filled by `insert_if_absent`. One filled by `insert` errs at most
+    /// as often. It takes some microseconds at any size: of more than 16 shards, a sample is looked at. A filter that
+    /// grows has a sample of 128, which is right to within a percent or so.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000);
@@ -205,8 +191,7 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Returns the figures of the filter: its contents, layout, memory and false-positive rates.
     ///
-    /// Print them for a readable summary. This counts the items like [`len`](Self::len), and reads none of
-    /// them.
+    /// Print them for a readable summary. This counts the items like [`len`](Self::len), and reads none of them.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);
@@ -220,9 +205,8 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Copies the filter, while other threads may change it.
     ///
-    /// The copy has the same layout, hasher, limit and contents: all that was in the filter when the
-    /// call began, and any of what came or went during it. Writers to the shard that is being copied
-    /// wait for some hundred microseconds.
+    /// The copy has the same layout, hasher, limit and contents: all that was in the filter when the call began, and any
+    /// of what came or went during it.
     ///
     /// # Errors
     ///
@@ -260,8 +244,8 @@ impl<S> ConcurrentCuckooFilter<S> {
 
 /// # Growth
 ///
-/// A filter that grows is for an unknown number of items. To build one, call [`growing`](crate::Builder::growing)
-/// of the builder.
+/// A filter that [grows](crate::Builder::growing) is for an unknown number of items. [The guide](crate::guide::growth)
+/// has how it grows and shrinks, and what that costs in memory, time and errors.
 ///
 /// ```
 /// use koel::ConcurrentCuckooFilter;
@@ -283,71 +267,24 @@ impl<S> ConcurrentCuckooFilter<S> {
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 ///
-/// ## How it grows
-///
-/// The filter consists of shards of 64 or 128 KiB: at least one, and as many as its first capacity
-/// needs. An item that finds no room in its shard splits the shard: half of the shard's items move to
-/// a new one. A split takes a tenth of a millisecond. However often the filter has grown, a lookup
-/// reads two buckets, as before.
-///
-/// Operations on items of the shard wait for the end of the split. No others do, except that
-/// another split waits if it needs memory or a longer directory at that moment.
-///
-/// ## What it costs in memory
-///
-/// Shards get unequal shares of the items and are split one after another, so the memory grows with
-/// the items. Once the filter has grown to some dozen shards, it takes about one and a half times what
-/// a fixed filter with the same fingerprints takes. A filter that begins with several shards begins
-/// with equal ones, which are all split soon after its first capacity.
-///
-/// ## How it shrinks
-///
-/// When items have gone, their room waits for others. [`shrink`](Self::shrink) gives back what is not needed:
-/// where two halves of a split leave enough room in one shard together, they become one again, and the memory
-/// of the other goes back to the system (on Linux). So a filter that has lost most of its items takes about
-/// a quarter more than it took when it had as many before, and one that lost them all is as large as at its beginning,
-/// and up to a hundredth of its largest size more. It never becomes smaller than it began: choose the capacity for
-/// usual times, and not for the peak. Lookups, writes, ticks and other splits go on meanwhile; those of the two shards
-/// wait for some hundred microseconds. Whole ticks ([`tick`](Self::tick), [`tick_to`](Self::tick_to)) begin with this.
-///
-/// Fingerprints get back the bit that a split took, so the false-positive rate is about what it was when the filter had
-/// as many items on its way up.
-///
-/// ## How the false-positive rate rises
-///
-/// A split takes one bit off each fingerprint in the shard. New items get whole fingerprints. As a
-/// result, a split leaves the false-positive rate unchanged, and each item adds to it as much as it
-/// did when it was inserted: `2 / (buckets × 2^(b - 1))`, with `b` bits a fingerprint and the
-/// number of buckets at that time. A filter that has grown to `2^g` times its first size errs
-/// `1 + g / 2` times as often as when it was first full.
-///
-/// The layout is chosen so that the filter keeps its rate up to its
-/// [expected growth](crate::Builder::expected_growth). Beyond that, the rate rises at the
-/// same pace. [`false_positive_rate`](Self::false_positive_rate) is the present
-/// rate. In a filter of more than 128 shards, it is estimated from 128 of them, within a percent or so.
-///
-/// Up to the expected growth, every fingerprint has bits left. Beyond it, [old ones lose their
-/// last](crate::guide::growth#beyond-the-expected-growth): such an item is found, and neither counted nor removed, until
-/// it expires or the filter is cleared.
-///
 /// ## When it returns `Full`
 ///
-/// An insert returns [`Full`](crate::Full) in two cases:
+/// A growing filter refuses an item for two reasons:
 ///
-/// * There is no memory, or the filter would exceed its [limit](crate::Builder::max_bytes).
-/// * The filter has as many copies of the item as it takes: as many as a bucket has slots, or four or five with 8 to 10
-///   bits. (One more comes if all of these were in one bucket and the item's other bucket gets room, or if threads
-///   insert the item at the same moment. Items with the same fingerprint and buckets count as copies of each other.)
+/// 1. There is no memory, or the filter would exceed its [limit](crate::Builder::max_bytes).
+/// 2. The filter has as many copies of the item as it takes: as many as a bucket has slots, or four or five with 8 to 10
+///    bits. Items with the same fingerprint and buckets count as copies of each other. One copy more may come if all
+///    were in one bucket and the item's other bucket gets room, or if threads insert the item at the same moment.
 ///
-/// **Other items are not the reason**, however many copies it has of some of them, with three exceptions:
+/// **Other items are not the reason**, however many copies of them there are, with three exceptions:
 ///
-/// * With less than 12 bits (without those of a window) a filter may refuse some items if thousands, or most, of its
-///   items have all the copies that it takes.
-/// * Someone who knows the keys of the hasher can choose items that meet in a few buckets. For these the filter grows
-///   to eight times the slots that its items take, or by a megabyte or two, and then refuses them, each in a
-///   millisecond at most for every billion items that it has. Other items still fit. The default keys are random.
-/// * A filter that has grown so far [beyond its expected growth](#how-the-false-positive-rate-rises) that most of its
-///   fingerprints have no bits left stops growing.
+/// 1. With less than 12 bits, not counting those of a window, a filter may refuse some items if thousands, or most, of
+///    its items have all the copies that it takes.
+/// 2. Someone who knows the keys of the hasher can choose items that meet in a few buckets. For these the filter grows
+///    to eight times the slots that its items take, or by a megabyte or two, and then refuses them, each in a
+///    millisecond at most for every billion items that it has. Other items still fit. The default keys are random.
+/// 3. A filter that has grown so far [beyond its expected growth](crate::guide::growth#beyond-the-expected-growth) that
+///    most of its fingerprints have no bits left stops growing.
 ///
 /// A refusal leaves the contents unchanged, although the filter may have grown in the attempt.
 impl<S> ConcurrentCuckooFilter<S> {
@@ -367,13 +304,10 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// Gives memory back that the filter has grown to and does not need any more. Returns the number of bytes by which
     /// [`size_in_bytes`](Self::size_in_bytes) is less than before.
     ///
-    /// This visits all shards, which takes a few milliseconds for each gigabyte, and some two hundred microseconds for
-    /// each shard that it gives back. While another thread copies the filter (saves it, clones it, or merges it with
-    /// another one), shards stay as they are, and this gives nothing back: `stats().shards` tells what it has. While
-    /// others insert, the number of bytes is a rough one. Memory goes back on Linux only; elsewhere, it waits for the
-    /// next splits.
-    ///
-    /// A filter of fixed size, or one that has not grown, has nothing to give back.
+    /// [The guide](crate::guide::growth#how-it-shrinks) has how far a filter shrinks. This visits all shards, which takes
+    /// a few milliseconds for each gigabyte, and some two hundred microseconds for each shard that it gives back. While
+    /// another thread copies the filter, to save it, clone it or merge it, this gives nothing back. While others insert,
+    /// the number of bytes is a rough one. Memory goes back on Linux only; elsewhere, it waits for the next splits.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -396,11 +330,10 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// which is 0 at first, and gives back what it can there. Returns the cursor of the next part, or `None` after the
     /// last.
     ///
-    /// This is for event loops, which have little time for each turn. A shard that is given back takes some two hundred
-    /// microseconds, and any other less than one. One visit may give back several: at most one for each bit of
-    /// [`directory_depth`](crate::Stats::directory_depth). While the filter is copied, this goes through it without
-    /// giving anything back: begin again at 0 later. Nothing is kept between two parts, so two filters to which the
-    /// same is done in the same order stay equal.
+    /// This is for event loops, which have little time for each turn. One visit may give back several shards: at most one
+    /// for each bit of [`directory_depth`](crate::Stats::directory_depth). While the filter is copied, this goes through
+    /// it without giving anything back: begin again at 0 later. Nothing is kept between two parts, so two filters to
+    /// which the same is done in the same order stay equal.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -433,10 +366,9 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// Replaces the limit of the filter's memory, which
     /// [`max_bytes`](crate::Builder::max_bytes) of the builder had set.
     ///
-    /// This is useful when a filter is loaded on a larger machine, for example, or when inserts are refused because the
-    /// limit is [reached](crate::FullKind::LimitReached). If the filter already takes more than the new limit, it keeps
-    /// its memory until it [shrinks](Self::shrink), and stops growing. It grows by at least a 64th at a time, so raise
-    /// the limit by more than that. `usize::MAX` is no limit. A filter of fixed size has none: this leaves it as it is.
+    /// If the filter already takes more than the new limit, it keeps its memory until it [shrinks](Self::shrink), and
+    /// stops growing. It grows by at least a 64th at a time, so raise the limit by more than that. `usize::MAX` is no
+    /// limit. A filter of fixed size has none: this leaves it as it is.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;

@@ -30,7 +30,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// takes in its place.
     ///
     /// In a table beyond the caches, an operation mostly waits for memory. A caller that knows its next item early lets
-    /// that wait pass beside other work. (Batches do this by themselves: [`contains_many`](Self::contains_many).)
+    /// that wait pass beside other work. Batches do this by themselves: [`contains_many`](Self::contains_many).
     ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -79,8 +79,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     ///
     /// # Errors
     ///
-    /// Returns [`Full`] if the item is not in the filter and there is no room for it. Nothing has
-    /// changed in that case.
+    /// Returns [`Full`] if the item is not in the filter and there is no room for it. Nothing has changed in that case.
     ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -95,8 +94,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
 
     /// Returns `true` if the filter contains the item.
     ///
-    /// `false` is always right. `true` is wrong at the false-positive rate that the filter was
-    /// built for.
+    /// `false` is always right. `true` is wrong at the false-positive rate that the filter was built for.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -105,7 +103,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// assert!(!filter.contains("another"));
     /// # Ok::<(), koel::Full>(())
     /// ```
-    #[inline(always)] // a call takes a fifth of the time
+    #[inline(always)] // a call is a large part of a lookup in the cache
     #[must_use]
     pub fn contains<K: Key + ?Sized>(&self, item: &K) -> bool {
         // To look again, the item is hashed again, so that nothing is kept for it.
@@ -142,8 +140,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// In a filter that has grown beyond its [expected growth](crate::Builder::expected_growth), this returns `false`
     /// for an item whose fingerprint [has no bits left](crate::guide::growth#beyond-the-expected-growth), and leaves it.
     ///
-    /// [Remove only what you inserted](Self#remove-only-what-you-inserted). Otherwise another item
-    /// may be lost.
+    /// [Remove only what you inserted](Self#remove-only-what-you-inserted). Otherwise another item may be lost.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -158,12 +155,11 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         self.backend.remove(self.mixed(item))
     }
 
-    /// Returns which of `parts` equal parts of all hashes this item's hash is in: from 0 to `parts - 1`, or 0
-    /// if there are no parts.
+    /// Returns which of `parts` equal parts of all hashes this item's hash is in: from 0 to `parts - 1`, or 0 if there
+    /// are no parts.
     ///
-    /// Items of different parts are in different shards of the table, except for the shards at the
-    /// borders of a part. So threads that take one part each write to different memory, and do not
-    /// contend for cache lines.
+    /// Items of different parts are in different shards of the table, except at the borders of a part. So threads that
+    /// take one part each do not contend for cache lines.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -189,15 +185,12 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
 /// [forgets after a time](crate::Builder::forgets_after) takes the time from the system's clock, by
 /// [`keep_up`](Self::keep_up).
 ///
-/// An item is found from its insert on until as many more ticks have passed, and with the next tick it
-/// goes, as if it had been removed. Ticks may pass while other threads use the filter; all that holds
-/// for removals holds for what expires. Until `tick` returns, an item that expires may still be found.
+/// An item is found from its insert on until as many more ticks have passed, and with the next tick it goes, as if it
+/// had been removed: so do not remove it after that. Ticks may pass while other threads use the filter. Until `tick`
+/// returns, an item that expires may still be found.
 ///
-/// Files and [pieces](Self::piece_at) keep the ages: a filter that is loaded ticks on from the tick in which
-/// it was saved. Give it the number of the present one by [`tick_to`](Self::tick_to).
-///
-/// An expired item is gone, so do not remove it: as always, removing what is not there may remove another
-/// item. To forget an item early, remove it only while it is within its window.
+/// Files and [pieces](Self::piece_at) keep the ages: a filter that is loaded ticks on from the tick in which it was
+/// saved. Give it the number of the present one by [`tick_to`](Self::tick_to).
 ///
 /// ```
 /// use koel::ConcurrentCuckooFilter;
@@ -213,8 +206,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 impl<S> ConcurrentCuckooFilter<S> {
-    /// Returns for how many ticks the filter [remembers](crate::Builder::remembers) items, or `None` if for
-    /// ever.
+    /// Returns for how many ticks the filter [remembers](crate::Builder::remembers) items, or `None` if for ever.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(7).build()?;
@@ -276,9 +268,8 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Lets a tick pass, and removes what expires.
     ///
-    /// This goes through all segments (of 512 buckets), locking one after the other, each for a microsecond. If a tick
-    /// is passing already, in another thread or in [parts](Self::tick_in_parts), it helps that one to its end first. So
-    /// if two threads call this, two ticks pass.
+    /// This goes through all segments. If a tick is passing already, in another thread or in
+    /// [parts](Self::tick_in_parts), it helps that one to its end first. So if two threads call this, two ticks pass.
     ///
     /// Before that, a filter that grows [shrinks](Self::shrink), by what it has then: what expires with a tick is given
     /// back by the next ones. After a burst this takes seconds for each gigabyte that is given back. Where that is too
@@ -303,20 +294,15 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Lets ticks pass until the present one has this number, and returns how many passed.
     ///
-    /// The numbers are yours: minutes since the epoch, say. The first call only gives the present tick
-    /// its number. A number that is not larger than the present one changes nothing, so a clock that
-    /// goes backwards makes nothing expire. However many ticks are made up for, this takes no
-    /// longer than as many as the filter remembers; if they are more, the filter is empty afterwards.
+    /// The numbers are yours: minutes since the epoch, say. Those from 2^36 on may be taken for numbers of a [`Window`], by
+    /// [`keep_up`](Self::keep_up) and by the command. The first call only gives the present tick its number. A number that
+    /// is not larger than the present one changes nothing, so a clock that goes backwards makes nothing expire. However
+    /// many ticks are made up for, this takes no longer than as many as the filter remembers; if they are more, the filter
+    /// is empty afterwards. The present tick keeps `u64::MAX`, whatever ticks follow, and only [`tick`](Self::tick) passes
+    /// more.
     ///
-    /// As by [`tick`](Self::tick), a filter that grows first [shrinks](Self::shrink).
-    ///
-    /// Numbers from 2^36 on may be taken for those of a [`Window`], by [`keep_up`](Self::keep_up) and by the command.
-    ///
-    /// The last number is `u64::MAX`. The present tick keeps it, whatever ticks follow: these are passed by
-    /// [`tick`](Self::tick), as ever, and none by this.
-    ///
-    /// Many threads may call this. One of them begins a tick; those that come while the last tick is
-    /// passing return at once.
+    /// As by [`tick`](Self::tick), a filter that grows first [shrinks](Self::shrink). Many threads may call this. One of
+    /// them begins a tick; those that come while the last tick is passing return at once.
     ///
     /// ```
     /// let tokens = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(60).build()?;
@@ -352,12 +338,11 @@ impl<S> ConcurrentCuckooFilter<S> {
         self.backend().ticking().and_then(Ticking::number)
     }
 
-    /// Returns how many items expire with each of the next ticks, if nothing refreshes or removes them:
-    /// first those that go with the next one, last those of the present tick. In a filter that
-    /// [remembers](crate::Builder::remembers) items for ever, there are none.
+    /// Returns how many items expire with each of the next ticks, if nothing refreshes or removes them: first those that
+    /// go with the next one, last those of the present tick. There are none if the filter does not forget.
     ///
-    /// This reads the stamp of every item, which takes about two milliseconds for a million of them.
-    /// They are counted one after the other while other threads may go on.
+    /// This reads the stamp of every item, which takes about two milliseconds for a million of them. They are counted one
+    /// after the other while other threads may go on.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(2).build()?;
@@ -378,10 +363,9 @@ impl<S> ConcurrentCuckooFilter<S> {
     ///
     /// From now on, what is inserted belongs to the new tick, and whatever changes the filter, or counts or dates an
     /// item, does what it would do if the tick had passed, however far its parts have come: two filters to which the
-    /// same is done in the same order are equal. Only [`contains`](Self::contains) and figures of the whole filter,
-    /// such as [`len`](Self::len), may still count items that have expired. Decisions that depend on these figures may,
-    /// too, in a growing filter that is far larger than planned or has items with all the copies that they may have. A
-    /// batch during which a tick begins may go on as before it.
+    /// same is done in the same order are equal. Only [`contains`](Self::contains) and figures of the whole filter, such
+    /// as [`len`](Self::len), may still count items that have expired. So may decisions that depend on these figures, in a
+    /// growing filter that is far larger than planned or has items with all the copies that they may have.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
@@ -395,12 +379,11 @@ impl<S> ConcurrentCuckooFilter<S> {
         self.backend().begin_tick()
     }
 
-    /// Begins a tick toward the one with this number, like [`tick_to`](Self::tick_to), unless one is passing,
-    /// and leaves the work to [`tick_in_parts`](Self::tick_in_parts). Returns how many ticks it makes up for:
-    /// 0 if it began none.
+    /// Begins a tick toward the one with this number, like [`tick_to`](Self::tick_to), unless one is passing, and leaves
+    /// the work to [`tick_in_parts`](Self::tick_in_parts). Returns how many ticks it makes up for: 0 if it began none.
     ///
-    /// It begins one tick, or one that makes up for all that were missed if nothing is remembered for that
-    /// long. So call this again when the tick has passed.
+    /// It begins one tick, or one that makes up for all that were missed if nothing is remembered for that long. So call
+    /// this again when the tick has passed.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(3).build()?;
@@ -421,9 +404,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// Goes on with a tick that is passing, through at most `most_segments` segments. Returns `true` if none is
     /// passing any more.
     ///
-    /// This is for event loops, which have little time for each turn. A segment takes about a
-    /// microsecond. Several threads may call this. No memory is given back, unlike by [`tick`](Self::tick):
-    /// [`shrink_part`](Self::shrink_part) does that, best before a tick begins.
+    /// This is for event loops, which have little time for each turn. A segment takes about a microsecond. Several threads
+    /// may call this. No memory is given back: [`shrink_part`](Self::shrink_part) does that, best before a tick begins.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
@@ -444,17 +426,15 @@ impl<S> ConcurrentCuckooFilter<S> {
 
 /// # Items that are seen again
 ///
-/// [`insert_if_absent`](Self::insert_if_absent) leaves an item that it finds as it is: the item
-/// expires some ticks after it was *first* seen. These let it expire some ticks after it was *last*
-/// seen. In a filter that does not forget, they are `contains` and `insert_if_absent`.
+/// [`insert_if_absent`](Self::insert_if_absent) leaves an item that it finds as it is: the item expires some ticks after
+/// it was *first* seen. These let it expire some ticks after it was *last* seen. In a filter that does not forget, they
+/// are `contains` and `insert_if_absent`.
 ///
 /// In a growing filter that is far larger than planned, some entries are in two shards, or stand for several items.
 /// There, `len` may count an item after it has expired, until the others have, too.
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
-    /// Returns how many ticks ago the item was inserted, or refreshed last. Of several copies this is the one
-    /// that [`remove`](Self::remove) would take, the oldest.
-    ///
-    /// `None` if the filter does not contain it, or does not forget.
+    /// Returns how many ticks ago the item was inserted, or refreshed last: of several copies, that which
+    /// [`remove`](Self::remove) would take, the oldest. `None` if the filter does not contain it, or does not forget.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(7).build()?;
@@ -471,8 +451,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         self.backend.age(self.mixed(item))
     }
 
-    /// Keeps the item from expiring, as if it had been inserted now, and returns `true`, if the filter
-    /// contains it.
+    /// Keeps the item from expiring, as if it had been inserted now, and returns `true`, if the filter contains it.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
@@ -487,15 +466,11 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         self.backend.refresh(self.mixed(item))
     }
 
-    /// Adds the item and returns `true` if the filter does not contain it, and
-    /// [refreshes](Self::refresh) it otherwise.
-    ///
-    /// If several threads call this with the same new item, exactly one of them gets `true`.
+    /// [Adds the item if it is absent](Self::insert_if_absent), and [refreshes](Self::refresh) it otherwise.
     ///
     /// # Errors
     ///
-    /// Returns [`Full`] if the item is not in the filter and there is no room for it. Nothing has
-    /// changed in that case.
+    /// As `insert_if_absent`.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;

@@ -18,20 +18,24 @@
 //! | 5 and 6 | 0 |
 //! | 7 | the XXH3 of the words before |
 //!
-//! Of the other pages, 1, 2, 4, 8 or 16 in a row are a *chunk*, which belongs to one of 256 *streams*. The first record
-//! of a chunk describes it: the lowest byte of word 0 is the number of the stream, the next byte the binary logarithm
-//! of the number of pages, and the rest the number of earlier chunks of the stream in this journal. A page that is in
-//! no chunk is not used. The chunks of a stream get longer: so a few changes take little space, and many seldom need
-//! another chunk. The records that follow are changes. Word 0 of a record is the hash of an item, as it is after
-//! mixing. The lowest three bits of word 1 are the code of the change: 1 added, 2 removed, 3 refreshed; 4 a tick, 6 a
-//! tick toward the number in word 0, 7 all items removed, each of which is in all streams; 5 the beginning of a
-//! chunk. The other bits are those of a check of word 0, the code, the place of the record in the file, and the key.
+//! Of the other pages, 1, 2, 4, 8 or 16 in a row are a *chunk*, which belongs to one of 256 *streams*. A page that is in no
+//! chunk is not used. The chunks of a stream get longer: so a few changes take little space, and many seldom need another
+//! chunk. The lowest three bits of word 1 of a record are its code, and the other bits those of a check of word 0, the
+//! code, the index of the record in the file, and the key:
+//!
+//! | code | record | word 0 |
+//! |---|---|---|
+//! | 1, 2, 3 | an item was added, removed, refreshed | the item's hash, as it is after mixing |
+//! | 4 | a tick began; in all streams | 0 |
+//! | 5 | the first record of a chunk | from the lowest byte on: the stream, the binary logarithm of the number of pages, the number of earlier chunks of the stream in this journal |
+//! | 6 | a tick began toward a number; in all streams | the number |
+//! | 7 | all items were removed; in all streams | 0 |
 //!
 //! # Where does a stream end?
 //!
-//! At the first record whose check fails, or where a chunk is missing, or after the last chunk of the stream. A process that is killed leaves at
-//! most one record of a stream incomplete, the last one. A power failure may take any records that were not synced.
-//! Valid records behind a gap count for nothing: they might be removals of items whose inserts are lost.
+//! At the first record whose check fails, where a chunk is missing, or after the last chunk of the stream. A process that
+//! is killed leaves at most one record of a stream incomplete, the last one. A power failure may take any records that
+//! were not synced. Valid records behind a gap count for nothing: they might be removals of items whose inserts are lost.
 
 use crate::journal::streams::Change;
 use std::fs::File;
@@ -58,7 +62,6 @@ const CHANGES: [Change; 6] = [
     Change::Cleared,
 ];
 
-/// Returns the change with this code.
 pub(crate) fn change_of(code: u64) -> Option<Change> {
     CHANGES.into_iter().find(|change| *change as u64 == code)
 }
@@ -78,7 +81,6 @@ const MAGIC: [u8; 8] = *b"\x89koelj\r\n";
 const VERSION: u64 = 2;
 const WORDS: usize = 8;
 
-/// The header of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// A random number that is not 0.
@@ -90,7 +92,6 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// The number of its bytes in a file.
     pub(crate) const BYTES: usize = 8 * WORDS;
 
     pub(crate) fn bytes(self) -> [u8; Self::BYTES] {

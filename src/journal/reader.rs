@@ -24,7 +24,6 @@ fn open_journal(journal: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(in_the_way) }
 }
 
-/// A journal that is being read.
 pub(crate) struct Reader {
     pub path: PathBuf,
     pub header: Header,

@@ -19,11 +19,14 @@
 //! S4  unlock the streams
 //! ```
 //!
-//! A change of a hash of that shard comes before S1 or after S4, with its record. In the first case it is in the copy,
-//! and its record is in the present journal alone. In the second case it is not in the copy, and its record is in both
-//! journals. So at every moment the old state and the present journal have all changes; and once all is copied, so have
-//! the new state and the next journal. A stream may have hashes of several shards. The cut is compared with the hash, so
-//! it tells them apart; and it may change while a stream is locked only if that stream is locked by the checkpoint.
+//! A change of a hash of that shard comes, with its record:
+//!
+//! 1. before S1. Then it is in the copy, and its record is in the present journal alone.
+//! 2. after S4. Then it is not in the copy, and its record is in both journals.
+//!
+//! So at every moment the old state and the present journal have all changes; and once all is copied, so have the new state
+//! and the next journal. A stream may have hashes of several shards: the cut is compared with the hash, so it tells the
+//! shards apart. While a stream is locked, the cut may change only if the checkpoint has locked it.
 //!
 //! # Is the answer of a lookup on record?
 //!
@@ -77,7 +80,7 @@ pub(crate) struct Streams<W> {
     cut: AtomicU64,
 }
 
-/// The [cut](self) once all hashes have been copied. (No shard begins at the last hash.)
+/// The [cut](self) once all hashes have been copied: no shard begins at the last hash.
 const ALL: u64 = u64::MAX;
 
 /// A stream, in cache lines of its own.
@@ -90,7 +93,6 @@ struct Writers<W> {
     next: Option<Box<W>>,
 }
 
-/// The lock of a stream.
 pub(crate) struct Held<'a, W> {
     cut: u64,
     writers: LockedGuard<'a, Writers<W>>,
@@ -128,7 +130,6 @@ impl<W: Sink> Streams<W> {
         Ok(Streams { all, cut: AtomicU64::new(0) })
     }
 
-    /// The stream of a hash.
     #[inline]
     pub(crate) fn index_of(hash: Mixed) -> usize {
         hash.scaled(STREAMS).0

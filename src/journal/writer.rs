@@ -27,7 +27,6 @@ const STEPS: [u64; 2] = [64, 16 << 10];
 /// because a mapping must begin at such a page.
 const STEP_UNIT: u64 = 16;
 
-/// A journal that is being written.
 pub(crate) struct Journal {
     file: File,
     path: PathBuf,
@@ -147,7 +146,6 @@ struct Chunk {
     mapping: Arc<Mapping>,
     /// Where it begins in the mapping.
     words: u32,
-    /// Number of its records.
     records: u32,
 }
 

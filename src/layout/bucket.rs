@@ -65,7 +65,6 @@ impl Fingerprint {
     }
 }
 
-/// The words of a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words {
     pub heads: u64,
@@ -91,7 +90,6 @@ pub(crate) struct Lanes {
     pub(super) unstamped: u64,
     /// The lowest bit of every lane that is not part of a stamp, in a first word.
     pub(super) units: u64,
-    /// The bits of all stamps.
     pub(super) stamps: u64,
 }
 
@@ -144,7 +142,6 @@ impl Lanes {
         self.is_wide
     }
 
-    /// The number of words in a bucket.
     #[inline]
     pub(crate) const fn words(self) -> usize {
         1 + self.is_wide as usize
@@ -269,11 +266,10 @@ impl Lanes {
     pub(crate) fn count_taken(self, words: &[u64]) -> usize {
         let ones = |words: Words| self.taken(words.heads).tops >> (self.bits - 1);
         let count = |words| self.sum(self.fold(words, ones, u64::wrapping_add)) as usize;
-        // At most as many words as a lane can count. (The 2-bit lanes of a test count to 3.)
+        // At most as many words as a lane can count. The 2-bit lanes of a test count to 3.
         words.chunks(self.last_head().min(128) as usize & !1).map(count).sum()
     }
 
-    /// Returns the sum of all lanes of a word.
     #[inline]
     pub(crate) fn sum(self, word: u64) -> u64 {
         let (mut sum, mut rest) = (0, word);
@@ -301,7 +297,6 @@ impl Lanes {
         }
     }
 
-    /// Calls `act` with each bucket.
     pub(crate) fn for_each(self, words: &[u64], mut act: impl FnMut(Words)) {
         match self.is_wide {
             false => words.iter().for_each(|&heads| act(Words { heads, tails: 0 })),
@@ -312,7 +307,6 @@ impl Lanes {
         }
     }
 
-    /// Replaces each bucket by the result of `by`.
     #[inline]
     pub(crate) fn replace_each(self, words: &mut [u64], mut by: impl FnMut(Words) -> Words) {
         if self.is_wide {
@@ -342,7 +336,6 @@ impl Lanes {
         word & !(self.ones * self.last_head())
     }
 
-    /// Returns the value of `lane` in a word.
     #[inline]
     pub(crate) fn value(self, word: u64, lane: Lane) -> u64 {
         let lane_mask = u64::MAX >> (64 - self.bits);
@@ -408,7 +401,6 @@ impl Lanes {
         word & !(mask << lane.shift) | value << lane.shift
     }
 
-    /// Returns the bucket with `lane` empty.
     #[inline]
     pub(crate) fn without_whole(self, Words { heads, tails }: Words, lane: Lane) -> Words {
         Words { heads: self.without(heads, lane), tails: self.without(tails, lane) }
@@ -485,7 +477,6 @@ impl LaneSet {
         LaneSet { tops: self.tops & other.tops, bits: self.bits }
     }
 
-    /// Returns the set restricted to this lane.
     #[inline]
     pub(crate) fn only(self, lane: Lane) -> Self {
         LaneSet { tops: self.tops & 1 << (lane.shift + self.bits - 1), bits: self.bits }
@@ -497,8 +488,7 @@ impl LaneSet {
         LaneSet { tops: self.tops | other.tops, bits: self.bits }
     }
 
-    /// Returns whether a bucket with these lanes empty has more room than one with the `other`
-    /// lanes empty.
+    /// Returns whether a bucket with these lanes empty has more room than one with the `other` lanes empty.
     ///
     /// The comparison begins with the highest lanes. It is exact for buckets that were filled from the lowest lane up,
     /// without removals, and a good guess for others, at a quarter of the cost of counting.
@@ -529,7 +519,6 @@ impl Iterator for LaneSet {
     }
 }
 
-/// The lanes of all layouts.
 #[cfg(test)]
 pub(crate) fn all_lanes() -> impl Iterator<Item = Lanes> {
     let narrow = [8, 9, 10, 12, 16, 21, 32].map(Lanes::of_bits);

@@ -17,8 +17,7 @@
 //! * *far*, for the rest: anywhere in the shard. Far alternates tie the stripes together, so that all of them fill up
 //!   evenly.
 //!
-//! With two lanes a bucket (narrow ones of 32 bits), all distances are far. There, five items that share both their
-//! buckets cannot be placed; if all pairs of buckets came from one stripe, that would happen once in 10^8 items.
+//! With two lanes a bucket, all distances are far: [why](mod@crate::guide::design#where-items-go).
 //!
 //! A table of one shard has any even number of buckets `n`. The other bucket is `(t - i) mod n`, where the odd
 //! `t` is derived from the fingerprint: so any two buckets of different parity may belong to an item. A shard of 4,096
@@ -27,7 +26,6 @@
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lanes};
 
-/// The number of buckets that one stripe guards.
 pub(crate) const STRIPE_BUCKETS: u32 = if SMALL { 2 } else { 512 };
 
 /// The maximum number of buckets in a shard: 1 MiB, or 2 MiB of wide buckets.
@@ -37,7 +35,6 @@ pub(crate) const SHARD_BUCKETS: u32 = if SMALL { 8 } else { 1 << 17 };
 /// up one by one while others still have room.
 pub(crate) const MIN_BY_DISTANCE: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 12 };
 
-/// The maximum number of stripes in a shard.
 pub(crate) const SHARD_STRIPES: usize = (SHARD_BUCKETS / STRIPE_BUCKETS) as usize;
 
 /// The maximum number of shards in a filter, far more than there is memory for.
@@ -68,7 +65,6 @@ pub(crate) struct Geometry {
     head_values: u64,
     /// The number of buckets in each shard, which is even.
     buckets: u32,
-    /// The number of buckets in all shards.
     total: u64,
     /// Whether the other bucket is a distance away, and not the rest of a sum.
     by_distance: bool,
@@ -138,7 +134,6 @@ impl Geometry {
         self.buckets
     }
 
-    /// Returns the number of buckets of all shards.
     pub(crate) fn all_buckets(&self) -> u64 {
         self.total
     }
@@ -175,8 +170,7 @@ impl Geometry {
         (shard as usize, Place { first, second: self.alternate_of(first, fp.head()), fp })
     }
 
-    /// Returns where a hash belongs in the whole table: the same as [`locate_mixed`](Self::locate_mixed), in fewer
-    /// steps.
+    /// Returns the same as [`locate_mixed`](Self::locate_mixed) in the whole table, in fewer steps.
     #[inline(always)]
     pub(crate) fn spot(&self, hash: Mixed, is_wide: bool) -> Spot {
         let first = scale(hash.0, self.total).0 as usize;
@@ -227,8 +221,7 @@ impl Geometry {
 
     /// Returns what `bucket` lacks of the sum of the two buckets of such an item, in the only shard.
     ///
-    /// The sum is derived from the head's square. Products of heads differ by few multiples of one number, so items could
-    /// only move step by step from where there are too many: with 8 bits, large tables would fill up to 98.9 %, not 99.6.
+    /// The sum is derived from the head's square: with multiples, [items spread slowly](mod@crate::guide::design#where-items-go).
     #[inline(always)]
     fn rest_of_sum(&self, bucket: u32, head: u32) -> u32 {
         let square = spread(head).wrapping_mul(head.into());
@@ -249,11 +242,12 @@ pub(crate) fn spread(head: u32) -> u64 {
     u64::from(head).wrapping_mul(MULTIPLIER)
 }
 
-/// An odd number without a pattern. There is one for all purposes, so that a loop over lookups keeps it in a register.
+/// An odd number without a pattern. There is one number for all purposes, so that a loop over lookups keeps it in a
+/// register.
 ///
-/// It has no divisor in common with 2^64 - 1: a product that is a multiple of that number is folded to ones, and so
-/// would hashes be that repeat a byte. And of 2,500 random ones, it spreads fingerprints best: a quarter of those of
-/// each size are far, and the distances of the few anchors of short ones all differ, in tables of eight buckets, too.
+/// It has no divisor in common with 2^64 - 1: a product that is a multiple of that number is folded to ones, and so would
+/// hashes be that repeat a byte. And it spreads fingerprints well: a quarter of those of each size are far, and the
+/// distances of the few anchors of short fingerprints all differ, in tables of eight buckets, too.
 pub(crate) const MULTIPLIER: u64 = 0xA750_FAA4_14DC_2D91;
 
 /// A hash after mixing: each bit depends on all bits that the hasher returned.
@@ -261,9 +255,8 @@ pub(crate) const MULTIPLIER: u64 = 0xA750_FAA4_14DC_2D91;
 pub(crate) struct Mixed(pub u64);
 
 impl Mixed {
-    /// Spreads every bit of a hash over the whole hash. Sequential, aligned or small values from a weak hasher then
-    /// fill the table like random ones. (One fold is not enough: keys that differ in their upper halves only would
-    /// share fingerprints.)
+    /// Spreads every bit of a hash over the whole hash. Sequential, aligned or small values from a weak hasher then fill the
+    /// table like random ones. After one fold, keys that differ in their upper halves only would share fingerprints.
     #[inline]
     pub(crate) fn of(hash: u64) -> Self {
         Mixed(folded(folded(hash)))
@@ -285,7 +278,6 @@ pub(crate) fn scale(fraction: u64, count: u64) -> (u64, u64) {
     ((product >> 64) as u64, product as u64)
 }
 
-/// Folds the product with a constant.
 #[inline(always)]
 fn folded(hash: u64) -> u64 {
     let product = u128::from(hash) * u128::from(MULTIPLIER);

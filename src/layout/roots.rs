@@ -3,13 +3,13 @@
 //! The hashes are first divided equally into *roots*, the shards that a filter begins with. The
 //! [position](Position) of a hash in its root chooses one of the shards that the root was split into. At
 //! level `n`, a root consists of `2^n` equal ranges of positions. The ranges of all roots are numbered in the order of
-//! their hashes. (A fixed filter has nothing but roots.)
+//! their hashes. A fixed filter has nothing but roots.
 //!
 //! # Why the shards of a root have unequal shares
 //!
-//! If all shards of a root got equal shares of its hashes, all would fill up at the same moment, and the memory of a
-//! filter would double from one item to the next. So a hash is mapped to a *position* by a function that rises faster
-//! at the low end of the root than at the high end, and the bits of the position choose the shard:
+//! With equal shares, [the memory would double at one moment](mod@crate::guide::design#growth). So a hash is mapped to a
+//! *position* by a function that rises faster at the low end of the root than at the high end, and the bits of the
+//! position choose the shard:
 //!
 //! ```text
 //! position(x) = x + x (1 - x) / 3        for x from 0 to 1
@@ -17,10 +17,8 @@
 //!
 //! Its slope falls from 4/3 to 2/3. So a shard at the high end gets twice the items of one at the low end, and is
 //! split when the filter holds half as many items: at any size, some shards have just been split, and others are
-//! about to be. With many shards, the memory is 1.46 times that of a fixed filter on average, and 1.64 times at most,
-//! instead of 1 to 2 times (`benches/README.md` has the curve).
-//!
-//! The function is increasing, so a range of hashes is a range of positions.
+//! about to be. `benches/README.md` has the curve of the memory. The function is increasing, so a range of hashes is a
+//! range of positions.
 
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
@@ -54,7 +52,6 @@ pub(crate) struct Roots {
 }
 
 impl Roots {
-    /// Returns the position of a hash.
     #[inline]
     pub(crate) fn position(self, hash: Mixed) -> Position {
         let (root, fraction) = hash.scaled(self.count);
@@ -92,7 +89,7 @@ impl Roots {
     }
 }
 
-/// Returns the position of a fraction of a root. (Models have no use for unequal shares.)
+/// Returns the position of a fraction of a root. Models have no use for unequal shares.
 ///
 /// The position never decreases from one fraction to the next: the added term changes by at most a third of a unit,
 /// or by one unit after rounding down.
@@ -155,12 +152,10 @@ impl Parts {
         parts
     }
 
-    /// Returns the number of parts.
     pub(crate) fn count(self) -> usize {
         self.roots.count << self.level >> self.together
     }
 
-    /// Returns the number of the part that contains a hash.
     #[inline]
     pub(crate) fn of(self, hash: Mixed) -> usize {
         self.roots.position(hash).range(self.level) >> self.together

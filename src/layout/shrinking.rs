@@ -67,7 +67,6 @@ pub(crate) struct Shrinking {
     lanes: Lanes,
     /// The number of bits in the suffix, including the `1`.
     suffix: u8,
-    /// The number of bits in the stamp.
     stamp: u8,
     /// The shift that turns the top bits of a position into a suffix.
     to_suffix: u8,
@@ -81,7 +80,6 @@ pub(crate) struct Shrinking {
     unit: NonZeroU32,
     /// The lowest bit of each suffix.
     units: u64,
-    /// The bits of all stamps.
     stamps: u64,
 }
 
@@ -108,7 +106,6 @@ impl Add for Share {
     }
 }
 
-/// The lanes that match an item.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Matches {
     pub lanes: usize,
@@ -204,9 +201,9 @@ impl Shrinking {
     /// It takes as many copies as a bucket has lanes. Two buckets hold twice as many, but an item with that many copies
     /// would fill both of its buckets, and leave other items of these buckets nowhere to move. With one bucket's worth
     /// of copies per item, buckets that such items connect like the edges of a tree have the room of a whole bucket
-    /// left. (Anchors of less than six bits lead to so few alternates that three such items often share both buckets.
+    /// left. Anchors of less than six bits lead to so few alternates that three such items often share both buckets.
     /// In buckets of more than four lanes, four or five copies are enough there, if they have so many bits that no
-    /// other items are mistaken for copies.)
+    /// other items are mistaken for copies.
     ///
     /// A matching lane may belong to another item, especially if it has lost bits. So the filter adds up
     /// in how many bits the lanes agree with the item. It has enough copies if that is more than in `slots - 1` copies
@@ -222,7 +219,6 @@ impl Shrinking {
         !are_enough && agreeing <= (slots - 1) * of_a_copy
     }
 
-    /// Returns the anchor of an item, from random bits.
     #[inline]
     fn anchor(&self, random: u32, is_wide: bool) -> u32 {
         match is_wide {
@@ -274,7 +270,7 @@ impl Shrinking {
     }
 
     /// Returns the lanes of a narrow bucket that match an item of this shard. `fp` is the fingerprint that the item
-    /// would have if it were new. (In a wide bucket, the first word has the anchors, which are compared as they are.)
+    /// would have if it were new. In a wide bucket, the first word has the anchors, which are compared as they are.
     #[inline]
     pub(crate) fn matching(&self, word: u64, fp: Fingerprint) -> LaneSet {
         debug_assert!(!self.lanes.is_wide());
@@ -311,8 +307,7 @@ impl Shrinking {
         (held(heads[0], tails[0]) | held(heads[1], tails[1])) & self.lanes.tops() != 0
     }
 
-    /// Returns the taken lanes of a second word whose suffix agrees with that of the item, and perhaps
-    /// empty ones.
+    /// Returns the taken lanes of a second word whose suffix agrees with that of the item, and perhaps empty ones.
     #[inline]
     pub(crate) fn matching_tail(&self, word: u64, fp: Fingerprint) -> LaneSet {
         let (_, alike) = self.compared(word, fp.tail(), 0);

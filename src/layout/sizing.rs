@@ -1,9 +1,8 @@
 //! The [`Layout`] of a filter: all numbers that are chosen when it is built, and how they are chosen.
 //!
-//! The rate determines how buckets are cut into lanes, and the capacity how many buckets there are. The
-//! promise is that `capacity` distinct items fit. So the planned load is not the one that a table
-//! reaches on average before it first refuses an item, but the one it reaches in the worst of very
-//! many fills.
+//! The rate determines how buckets are cut into lanes, and the capacity how many buckets there are. The promise is that
+//! `capacity` distinct items fit. So the planned load is that which a table reaches in the worst of very many fills before
+//! it first refuses an item, and not on average.
 
 use crate::error::{BuildError, BuildErrorKind};
 use crate::layout::bucket::Lanes;
@@ -203,8 +202,8 @@ impl Form {
         2.0 * pairs.sqrt()
     }
 
-    /// Plans the first table of a growing filter. If it has many shards, their number is a multiple
-    /// of 16, so that batches can be sorted by groups of shards.
+    /// Plans the first table of a growing filter. If it has many shards, their number is a multiple of 16, so that batches
+    /// can be sorted by groups of shards.
     fn growing_geometry(&self, capacity: usize) -> Option<Geometry> {
         let slots = self.lanes.slots() as f64 * f64::from(GROWING_BUCKETS);
         // Items are spread over the shards at random. No shard should get more items than fit without a split.
@@ -245,7 +244,6 @@ impl Form {
     }
 }
 
-/// Returns the form of a bucket with these lanes.
 fn form_of(lanes: Lanes) -> Form {
     let shape = |lanes: Lanes| (lanes.bits(), lanes.is_wide());
     let form = FORMS.iter().find(|form| shape(form.lanes) == shape(lanes));
@@ -264,10 +262,9 @@ pub(crate) fn unsplit_load(lanes: Lanes) -> f64 {
 /// Returns the probability that an item that was never inserted finds its fingerprint in one of the lanes of its two
 /// buckets, when the fraction `load` of all lanes is taken.
 ///
-/// This is the worst case, in which no two of these lanes hold the same fingerprint, as in a filter
-/// filled by `insert_if_absent`. `insert` also adds the second of two items with the same
-/// fingerprint. The fingerprints are then random, and the probability is
-/// `1 - (1 - 1/fingerprints)^lanes`, which is 3 % less at 8 bits and the same from 16 bits on.
+/// This is the worst case, in which no two of these lanes hold the same fingerprint, as in a filter filled by
+/// `insert_if_absent`. `insert` also adds the second of two items with the same fingerprint. The fingerprints are then
+/// random, and the probability is `1 - (1 - 1/fingerprints)^lanes`, which is a little less.
 ///
 /// Beyond 2^32 buckets, the index of a bucket takes bits of the hash that the fingerprint is made of, so the
 /// fingerprints that meet in a bucket have these bits in common.

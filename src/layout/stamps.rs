@@ -10,8 +10,8 @@
 //!                             [    fingerprint     | stamp ]
 //! ```
 //!
-//! Lookups ignore stamps: fingerprints are [compared](Lanes) without them. (Comparing them too takes a quarter more
-//! instructions.) Expired items are erased when a tick passes; see [`sweep`](mod@crate::guide::sweep).
+//! Lookups ignore stamps, which takes fewer instructions: fingerprints are [compared](Lanes) without them. Expired items
+//! are erased when a tick passes; see [`sweep`](mod@crate::guide::sweep).
 
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 
@@ -38,7 +38,6 @@ impl Moment {
         Moment(word)
     }
 
-    /// The time at which this tick has passed.
     pub(crate) fn of_tick(tick: u64) -> Self {
         Moment(tick << 2)
     }
@@ -48,7 +47,6 @@ impl Moment {
         self.0
     }
 
-    /// The number of the tick.
     #[inline]
     pub(crate) fn tick(self) -> u64 {
         self.0 >> 2
@@ -102,7 +100,6 @@ impl Lanes {
         lanes
     }
 
-    /// The number of bits of a stamp.
     #[inline]
     pub(crate) const fn stamp_bits(self) -> u32 {
         stamp_bits(self.remembers)
@@ -164,7 +161,6 @@ impl Lanes {
         }
     }
 
-    /// Whether all items with this stamp have expired.
     pub(crate) fn has_stamp_expired(self, stamp: u8, now: Moment) -> bool {
         match now.tick().wrapping_sub(stamp.into()) & self.last_stamp() {
             0 => false,
@@ -178,8 +174,7 @@ impl Lanes {
         if self.is_wide() { tails } else { heads }
     }
 
-    /// Returns the precomputed masks that find the lanes whose items have expired. A filter that does not forget has no
-    /// such lanes.
+    /// Returns the masks that find the lanes whose items have expired, of which a filter that does not forget has none.
     ///
     /// Once a tick has passed, no lane has an expired stamp. While a tick passes that ends all, the masks may be used
     /// only once for each stripe: a union may bring older lanes after that, which stay.
@@ -198,7 +193,6 @@ impl Lanes {
         }
     }
 
-    /// Returns the lanes whose items have expired.
     #[cfg(any(test, loom))]
     pub(crate) fn expired(self, words: Words, now: Moment) -> LaneSet {
         self.expiry(now).expired(words)
@@ -238,7 +232,6 @@ pub(crate) struct Expiry {
 }
 
 impl Expiry {
-    /// Returns the lanes whose items have expired.
     #[inline(always)]
     pub(crate) fn expired(&self, words: Words) -> LaneSet {
         let stamps = (self.lanes.of_stamps(words) ^ self.flips) & self.stamps;

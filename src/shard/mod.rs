@@ -1,34 +1,15 @@
 //! A shard: one complete cuckoo table inside a [`Table`].
 //!
 //! [`raw`] has the words, the stripes and the locks of a shard. This file has its [`Lease`]: whether the shard still
-//! owns the items that an operation asks about, and what its lanes mean. The operations are in other files:
-//!
-//! * [`lookup`] finds and counts one item, [`write`](mod@write) inserts, removes and refreshes one;
-//! * [`kick`] moves other items out of the way along a path that [`path`] found;
-//! * [`sweep`](mod@sweep) erases expired items.
+//! owns the items that an operation asks about, and what its lanes mean.
 //!
 //! # Rules
 //!
 //! * A write to a bucket needs the lock of its stripe; the [`Locks`] argument is the proof.
-//! * Filling or emptying a single lane is one store and needs no version change. (In a wide bucket,
-//!   filling stores the second word first, and emptying is a move; see [`kick`].)
-//! * Before a fingerprint is erased while a copy of it stays in the item's other bucket, readers that have
-//!   already begun are invalidated. Otherwise, a reader that read the other bucket before that copy arrived
-//!   would see neither copy.
-//! * A miss is valid only if nothing moved while both words were read. A hit needs one word in a narrow bucket of a
-//!   fixed filter; in a wide bucket, and in a shard that may be split, it is valid under the same condition as a miss.
+//! * When a change of a word has to change a version, and when a hit or a miss is valid: the page on
+//!   [kicks](mod@crate::guide::kick). The orderings: [`stripe`](crate::table::stripe).
 //! * A lock is handed out only while the shard still owns the items that the caller asks about; see
 //!   [`Lease::check`]. A shard of a fixed filter always owns them.
-//!
-//! # Orderings
-//!
-//! Words are stored `Release` and loaded `Acquire`; the stripe's lock orders writers among themselves. A
-//! reader that saw a word without the item therefore also sees the version of the move that took it away (the
-//! table is in [`stripe`](crate::table::stripe)). A thread that finds an item also sees everything that its
-//! inserter did before. If an insert happens-before a lookup through any other synchronisation, the lookup
-//! finds the item: a later load of the same word cannot return an earlier store. A store that took the item
-//! away again was a move, the removal of one of several copies, its expiry in a tick, or a `clear`, and each of
-//! these invalidates readers first.
 
 pub(crate) mod kick;
 pub(crate) mod lookup;
@@ -198,8 +179,7 @@ pub(crate) trait Lease<'a>: Copy + Deref<Target = RawShard<'a, Self::Width>> {
         self.table.stripes.version(self.stripe(bucket))
     }
 
-    /// Checks that the shard still owns the item. It stays so for as long as the caller holds a lock of the
-    /// shard.
+    /// Checks that the shard still owns the item. It stays so for as long as the caller holds a lock of the shard.
     fn check(self) -> Result<(), Self::Lapsed>;
 
     /// Returns the filter's clock and ticks, if it forgets. A caller that holds a lock of the shard reads a time no
@@ -208,12 +188,11 @@ pub(crate) trait Lease<'a>: Copy + Deref<Target = RawShard<'a, Self::Width>> {
 
     // What the lanes mean.
 
-    /// Whether a lane of two buckets matches an item with this fingerprint. (The second words of narrow buckets are
-    /// zero.)
+    /// Whether a lane of two buckets matches an item with this fingerprint. The second words of narrow buckets are
+    /// zero.
     fn either_matches(self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool;
 
-    /// Returns the lanes of a first word that match an item with this fingerprint: in a wide bucket, by its
-    /// head alone.
+    /// Returns the lanes of a first word that match an item with this fingerprint: in a wide bucket, by its head alone.
     fn matching_heads(self, heads: u64, fp: Fingerprint) -> LaneSet;
 
     /// Returns the lanes of a second word that match it by its tail. Empty lanes may be among them.

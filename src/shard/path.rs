@@ -1,14 +1,12 @@
 //! The search for room: finds items to move so that one more fits.
 //!
-//! A breadth-first search from the newcomer's two buckets, along the alternates of the items in
-//! the way, to the nearest bucket with an empty lane. It takes no lock and writes nothing, so its
-//! result may be out of date before it returns; [`kick`](crate::shard::kick) checks it again under
-//! the locks. The same table always yields the same path. The search lists a bounded number of
-//! full buckets and looks at the neighbours of each, which takes microseconds, and it allocates
-//! nothing.
+//! A breadth-first search from the newcomer's two buckets, along the alternates of the items in the way, to the nearest
+//! bucket with an empty lane. It takes no lock and writes nothing, so its result may be out of date before it returns;
+//! [`kick`](crate::shard::kick) checks it again under the locks. The same table always yields the same path. The search
+//! lists a bounded number of full buckets and looks at the neighbours of each, and it allocates nothing.
 //!
-//! Usually one move is enough. So [`find_near`] takes the first steps of the search without a list, and only
-//! if they find no room does [`find`] run the whole search.
+//! Usually one move is enough. So [`find_near`] takes the first steps of the search without a list, and only if they find
+//! no room does [`find`] run the whole search.
 //!
 //! # No path visits a bucket twice
 //!
@@ -28,15 +26,14 @@
 //!   the list already. The same holds for the bucket after `C`, and so on to the end of the path: the search
 //!   found the empty lane there from an earlier node, and returned that path instead.
 //!
-//! The list has no set of visited buckets, because looking one up costs more than the few buckets
-//! that are listed twice.
+//! The list has no set of visited buckets: to look a bucket up costs more than the few buckets that are listed twice.
 //!
 //! # Walking a path
 //!
 //! Kicks, unions and the replay of a journal walk a path in the same two steps, under the locks of its buckets:
 //! [`words_along`](Shard::words_along) computes the new word of each bucket, and
-//! [`store_along`](Shard::store_along) stores these words from the end of the path on. (A join looks for places in a copy
-//! that no other thread sees, by a random walk without a path: `Whole::place`.)
+//! [`store_along`](Shard::store_along) stores these words from the end of the path on. A join looks for places in a copy
+//! that no other thread sees, by a random walk without a path: `Whole::place`.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, Words};
@@ -91,7 +88,6 @@ impl<const MAX: usize> Path<MAX> {
         self.end
     }
 
-    /// Returns all buckets of the path, in its order.
     pub(crate) fn buckets(&self) -> impl Iterator<Item = Bucket> {
         self.steps.iter().map(|step| step.bucket).chain([self.end])
     }
@@ -102,14 +98,12 @@ struct Node {
     bucket: Bucket,
     /// The index of the node whose item would move here; a root's is the other root.
     parent: u16,
-    /// That item's lane.
     lane: Lane,
     /// The number of items that would have to move to free a lane here; zero for a root.
     moves: u8,
 }
 
-/// Finds a path with at most one move that makes room for `place`. Four searches of five end here, without a
-/// list.
+/// Finds a path with at most one move that makes room for `place`. Four searches of five end here, without a list.
 #[inline]
 pub(crate) fn find_near<'a, L: Lease<'a>>(shard: Shard<L>, place: Place) -> Option<Path<1>> {
     let lanes = shard.lanes();
@@ -205,10 +199,9 @@ fn steps_to(nodes: &[Node], last: Node) -> Steps {
 
 /// Finds a path of any length, in a shard that no other thread uses: its steps, and its end.
 ///
-/// [`find`] gives up after some hundred buckets. So whether a nearly full table takes an item depends on the order in
-/// which the items came, and changes that are made again in another order might not all fit. This search goes on until
-/// it has seen every bucket that moves can reach. If the items fit in any order, they fit: an item that has no room in a
-/// table to which an arrangement of all items exists has a path of moves to an empty lane.
+/// [`find`] gives up after some hundred buckets, so changes that are made again in another order might not all fit. This
+/// search goes on until it has seen every bucket that moves can reach. If the items fit in any order, they fit: while an
+/// arrangement of all items exists, an item without room has a path of moves to an empty lane.
 #[cfg(all(unix, feature = "durable"))]
 pub(crate) fn find_exhaustively<'a, L: Lease<'a>>(
     shard: Shard<L>,

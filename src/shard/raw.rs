@@ -16,7 +16,6 @@ use std::ops::Range;
 /// The number of words that are summed at once: the smallest lanes count to 255.
 const IN_A_SUM: usize = 128;
 
-/// All locks of a shard.
 pub(crate) type AllLocks<'a> = Many<'a, SHARD_STRIPES>;
 
 /// A shard of a table. `W` is `bool`, or [`Known`] where the code is compiled for one width of buckets.
@@ -70,7 +69,6 @@ impl<'a, W: Into<bool> + Copy> RawShard<'a, W> {
         (0..self.table.geometry.buckets()).map(Bucket)
     }
 
-    /// Returns the table's index of a bucket.
     #[inline]
     pub(crate) fn index(self, bucket: Bucket) -> usize {
         self.base + bucket.0 as usize
@@ -121,7 +119,6 @@ impl<'a, W: Into<bool> + Copy> RawShard<'a, W> {
         Table::stripe_of(self.index(bucket))
     }
 
-    /// Returns the stripes of all these buckets.
     #[inline(always)]
     pub(crate) fn stripes<const N: usize>(
         self,
@@ -226,7 +223,6 @@ impl<'a, W: Into<bool> + Copy> RawShard<'a, W> {
 
     // Ticks.
 
-    /// Marks all stripes as swept in this tick.
     pub(crate) fn mark_swept(self, locked: &AllLocks<'_>, now: Moment) {
         self.own_stripes().for_each(|stripe| self.table.stripes.set_swept(locked, stripe, now));
     }

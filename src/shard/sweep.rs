@@ -63,7 +63,6 @@ impl<'a, L: Lease<'a>> Shard<L> {
         }
     }
 
-    /// Sweeps the stripes of an item.
     #[cold]
     #[inline(never)]
     pub(crate) fn sweep_both(&self, place: Place) -> Result<(), L::Lapsed> {

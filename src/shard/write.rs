@@ -37,9 +37,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Adds a copy of the item if one of its buckets has room. Returns `None` if nothing was added.
     ///
-    /// A growing filter limits the copies of an item, so there this adds nothing if the emptier bucket seems to have a
-    /// copy already. The other bucket is not searched, which would make each insert slower. So if all copies that are
-    /// allowed are there, one more may come.
+    /// A growing filter limits the copies of an item: this adds nothing if the emptier bucket has a match. The other bucket
+    /// is not checked, which would make each insert slower, so one copy too many may get in.
     #[inline(always)]
     pub(crate) fn insert_at_once(self, place: Place) -> Option<()> {
         let (bucket, word) =
@@ -130,9 +129,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
 
     /// Removes one copy of the item, unless only void lanes match it. Returns whether there was one.
     ///
-    /// This takes the locks of both buckets, because the copy that goes is chosen from both, and because readers of
-    /// both are invalidated if another copy stays. An item that is removed is nearly always there, so it takes them
-    /// without a look.
+    /// This takes the locks of both buckets, because the copy that goes is chosen from both, and because readers of both
+    /// are invalidated if another copy stays. An item that is removed is nearly always there, so no look comes first.
     #[inline]
     pub(crate) fn remove(self, place: Place) -> Result<bool, L::Lapsed> {
         self.prefetch_words(place);
@@ -219,8 +217,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         true
     }
 
-    /// Returns the age in ticks of the lane that [`remove`](Self::remove) would empty, or `None` if there is
-    /// none.
+    /// Returns the age in ticks of the lane that [`remove`](Self::remove) would empty, or `None` if there is none.
     pub(crate) fn age(self, place: Place) -> Result<Option<u64>, L::Lapsed> {
         if !self.contains(place)? {
             return Ok(None);
@@ -314,9 +311,9 @@ impl<'a, L: Lease<'a>> Shard<L> {
         }
     }
 
-    /// Makes the oldest lane that matches the item at most `age` ticks old, after a lane of that age was
-    /// removed. The removed lane may have been that of another item, which is then found in this lane for as
-    /// long as in its own. So the ages that are left are the former ones without the oldest.
+    /// Makes the oldest lane that matches the item at most `age` ticks old, after a lane of that age was removed. The
+    /// removed lane may have been that of another item, which is then found in this lane for as long as in its own. So
+    /// the ages that are left are the former ones without the oldest.
     pub(crate) fn inherit_age(&self, locked: &impl Locks, place: Place, age: u64, now: Moment) {
         let lanes = self.lanes();
         let both = [place.first, place.second].into_iter().flat_map(|bucket| {

@@ -131,7 +131,6 @@ impl Header {
         HashedBy { name, seed, probes: [words[13], words[14]] }
     }
 
-    /// Returns the name of the filter's hasher.
     pub(crate) fn hasher_name(&self) -> String {
         let bytes = self.hashed_by().name;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());

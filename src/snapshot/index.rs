@@ -4,13 +4,8 @@
 //! have to be. All entries of a filter are read by [`Totals`], part by part, which checks that the shards are
 //! consecutive, in place and in time.
 //!
-//! Shards come in the order of the hashes that lead to them. A shard of depth `d` covers 2^(-d) of its root, so the
-//! place where it begins is a whole number of [`UNITS`]. A place is also the cursor of a
+//! The page on the [format](mod@crate::guide::format) has what places and times are. A place is also the cursor of a
 //! [piece](crate::snapshot::write::Piece).
-//!
-//! Ticks do not wait while a file is written, so in a filter that forgets, each shard has the time of its copy. No
-//! shard was copied before the previous one, and a loaded filter continues from the time of the last shard. By then,
-//! the items of earlier shards have become older, and some have expired.
 
 use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
 use crate::error::{NoMemory, reserve};
@@ -182,8 +177,7 @@ impl Entry {
     }
 }
 
-/// The number of units in a root. Places are counted in these units, each of which is what a shard of the greatest
-/// depth covers.
+/// The number of units in a root, in which places are counted: a shard of the greatest depth covers one unit.
 pub(crate) const UNITS: u64 = 1 << (MAX_LEVELS - 1);
 
 /// Adds up the shards of a filter, part by part, and checks that they continue one another.
@@ -298,16 +292,14 @@ impl Totals {
         is_balanced(self.roots, self.deepest, self.shards)
     }
 
-    /// Returns the number of items of the filter.
     pub(crate) fn all_items(&self) -> usize {
         self.items.try_into().unwrap_or(0)
     }
 }
 
-/// Returns the time from which a loaded filter continues. The counts of passed ticks are only compared within one file,
-/// so the filter may begin with any count. A file may contain a count that would soon overflow, so that a later shard
-/// of a file of this filter would seem to be from an earlier time. So the highest bit is cleared, which leaves half of
-/// all numbers.
+/// Returns the time from which a loaded filter continues. The counts of passed ticks are only compared within one file, so
+/// the filter may begin with any count. The highest bit is cleared, because a file may contain a count that would soon
+/// overflow: a later shard of a file of this filter would then seem to be from an earlier time.
 pub(crate) fn from_here(time: Time) -> Time {
     Time { elapsed: time.elapsed & (u64::MAX >> 1), ..time }
 }

@@ -25,7 +25,6 @@ pub(crate) fn journals_begin(state: &OsStr) -> OsString {
     start
 }
 
-/// Returns the journals beside a state.
 pub(crate) fn journals_of(state: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(name) = state.file_name() else { return Ok(Vec::new()) };
     let (folder, start) = (folder_of(state), journals_begin(name));
@@ -47,7 +46,6 @@ pub(crate) fn journals_of(state: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Returns the number at the end of a journal's name.
 #[cfg(all(unix, feature = "durable"))]
 pub(crate) fn number_in_name(journal: &Path) -> u64 {
     let number = journal.extension().and_then(OsStr::to_str);
@@ -61,14 +59,12 @@ pub(crate) fn number_in_name(journal: &Path) -> u64 {
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash, UnreadChanges};
 ///
-/// # let folder = std::env::temp_dir().join(format!("koel-unread-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder)?;
-/// # let path = folder.join("seen.koel");
+/// # let path = std::env::temp_dir().join(format!("koel-unread-{}", std::process::id()));
 /// let builder = ConcurrentCuckooFilter::builder().capacity(100).hasher(StableHash::random());
 /// builder.build()?.save(&path)?;
 /// let unread = UnreadChanges::beside(&path)?;
 /// assert_eq!((unread.journal, unread.bytes), (None, 0));
-/// # std::fs::remove_dir_all(&folder)?;
+/// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]

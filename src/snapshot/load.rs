@@ -1,8 +1,8 @@
 //! Loads a file into a filter, on all cores, straight into the table where the buckets stay.
 //!
 //! The length of the file tells how many shards it has, so a damaged or hostile file cannot claim more than that. If the
-//! system refuses the memory for the table, the load fails before it reads a shard. (Where a system promises more than it
-//! has, it may kill the process instead, as shards are read.)
+//! system refuses the memory for the table, the load fails before it reads a shard. Where a system promises more than it
+//! has, it may kill the process as shards are read.
 
 use crate::backend::Backend;
 use crate::disk::DiskError;
@@ -26,8 +26,8 @@ use std::thread;
 /// The maximum number of words that a thread reads at once, unless a shard has more.
 const TURN: usize = (1 << 20) / size_of::<u64>();
 
-/// All threads together read at most this fraction of the file at once, or one shard each if that is more.
-const PARTS: usize = 16;
+/// All threads together read a file in at least this many rounds, unless a round has only a shard for each thread.
+const MIN_ROUNDS: usize = 16;
 
 /// The number of bytes of a file that justify another thread.
 const BYTES_FOR_A_THREAD: u64 = 4 << 20;
@@ -80,7 +80,7 @@ impl Outline {
         read_at(file, &mut words[1..], at)?;
         let mut totals = Totals::new(&header.layout.geometry, 0);
         let entries = totals.read(&header, &mut words, at)?;
-        // A piece that is read as a file has to hold all of its filter. (A file that does not is damaged.)
+        // A piece that is read as a file has to hold all of its filter. A file that does not is damaged.
         if !totals.is_complete() {
             return Err(SnapshotError::only_a_piece());
         }
@@ -95,7 +95,6 @@ impl Outline {
     }
 }
 
-/// Loads a file.
 pub(crate) fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), SnapshotError> {
     // A model has no table that bytes can be read into.
     let outline = Outline::read(&file)?.filter(|_| !cfg!(any(loom, shuttle)));
@@ -104,7 +103,6 @@ pub(crate) fn load<S: PersistentHasher>(file: File) -> Result<(Backend, S), Snap
     Ok((load_all(&file, outline)?, hasher))
 }
 
-/// Loads the shards of a file with this outline.
 fn load_all(file: &File, outline: Outline) -> Result<Backend, SnapshotError> {
     let Outline { header, mut entries, totals, length, .. } = outline;
     let layout = &header.layout;
@@ -113,7 +111,7 @@ fn load_all(file: &File, outline: Outline) -> Result<Backend, SnapshotError> {
     read_at(file, &mut between, 8 * HEADER_WORDS as u64)?;
     header.check_zeros(&between)?;
     let mut table = table_of(layout, entries.len())?;
-    in_turns(file, length, &header, &reader, table.words_alone(), &mut entries)?;
+    in_turns(file, length, &header, &reader, table.words_mut(), &mut entries)?;
     let shards = Gathered::new(layout, Some(table), entries)?;
     Ok(shards.finish(header.layout, &reader, totals.time)?)
 }
@@ -153,7 +151,7 @@ fn in_turns(
     let each = header.layout.geometry.words();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let others = (length / BYTES_FOR_A_THREAD).min(cores as u64 - 1);
-    let in_a_turn = (TURN / each).min(entries.len() / PARTS / (others as usize + 1)).max(1);
+    let in_a_turn = (TURN / each).min(entries.len() / MIN_ROUNDS / (others as usize + 1)).max(1);
     // Where shards are empty, the table is not written, so that it takes no memory.
     let empty = reader.convert(&mut zeros(each)?).sum;
     // The shards that no thread has taken yet.
@@ -205,9 +203,7 @@ fn in_turns(
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotInfo, StableHash};
 ///
-/// # let folder = std::env::temp_dir().join(format!("koel-info-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder)?;
-/// # let path = folder.join("seen.koel");
+/// # let path = std::env::temp_dir().join(format!("koel-info-{}", std::process::id()));
 /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000);
 /// let seen = builder.hasher(StableHash::random()).growing().max_bytes(1 << 30).build()?;
 /// seen.insert("an item").expect("memory");
@@ -215,16 +211,16 @@ fn in_turns(
 /// let info = SnapshotInfo::read(&path)?;
 /// assert_eq!((info.stats.items, info.stats.capacity, info.stats.grows), (1, 1_000, true));
 /// assert_eq!((&*info.hasher, info.stats.max_bytes), ("XXH3-64", Some(1 << 30)));
-/// # std::fs::remove_dir_all(&folder)?;
+/// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SnapshotInfo {
-    /// The figures of the filter. Its size is the length of the file, which is about the memory that the filter takes.
-    /// (In a filter that forgets, some items may have expired while it was saved.) If it grows, its present
-    /// false-positive rate is an estimate by its size, which may be a third off while it has few shards, and the depth
-    /// of its directory is not known: it is 0.
+    /// The figures of the filter. Its size is the length of the file, which is about the memory that the filter takes. In a
+    /// filter that forgets, some items may have expired while it was saved. In a filter that grows, the present
+    /// false-positive rate is an estimate by the size, which may be a third off while there are few shards, and the depth
+    /// of the directory is 0, as it is not known.
     pub stats: Stats,
     /// The [name](crate::PersistentHasher::NAME) of the filter's hasher.
     pub hasher: String,
@@ -304,7 +300,6 @@ impl SnapshotInfo {
     }
 }
 
-/// Opens a file, and reads its outline.
 fn outlined(path: &Path) -> Result<(File, Outline), SnapshotError> {
     let file = File::open(path).map_err(SnapshotError::opening)?;
     let outline = Outline::read(&file)?;

@@ -1,9 +1,8 @@
 //! Lookups in a file that is not loaded.
 //!
-//! The file is mapped into memory, so that its words are in the system's cache, once for all processes. Before a lookup
-//! reads the mapping, its shard has been read as a whole and compared with the index. That is done once for each shard,
-//! when a lookup first leads there: a bit says so from then on. A shard is read with a system call, not through the
-//! mapping: one call reads all of it from the disk, and an error of the disk is an error here.
+//! Before a lookup reads the mapping, its shard has been read as a whole and compared with the index: a bit for each shard
+//! says so. A shard is read with a system call, not through the mapping: one call reads all of it from the disk, and an
+//! error of the disk is an error here.
 
 #[cfg(all(unix, not(any(loom, shuttle))))]
 use crate::disk::mapping::Mapping;
@@ -33,19 +32,15 @@ use std::sync::atomic;
 ///
 /// Opening a file reads its beginning, its index and its end, so a file of a gigabyte is open within milliseconds. It
 /// takes some 100 bytes of memory for each shard, which has 64 KiB or more. The first lookup that leads to a shard reads
-/// and checks all of it. Later ones read two words, which are mapped into memory. All threads may use it at once, and the
-/// filter may be of either kind. (Where the system does not map a file, as on other systems than Unix of 64 bits, opening
-/// it reads all of it into memory.)
+/// and checks all of it. Later lookups read two words, which are mapped into memory. All threads may use it at once, and
+/// the filter may be of either kind. Other systems than Unix of 64 bits map no file: there, opening it reads all of it.
 ///
-/// To change the filter, or where lookups of several times the speed are worth the time and the memory,
-/// [load](Self::load) it.
+/// To change the filter, or for lookups of several times the speed, [load](Self::load) it.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotFile, StableHash};
 ///
-/// # let folder = std::env::temp_dir().join(format!("koel-lookup-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder)?;
-/// # let path = folder.join("seen.koel");
+/// # let path = std::env::temp_dir().join(format!("koel-lookup-{}", std::process::id()));
 /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::random());
 /// let seen = builder.growing().build()?;
 /// seen.insert("an item").expect("memory");
@@ -53,7 +48,7 @@ use std::sync::atomic;
 /// let file = SnapshotFile::open(&path)?;
 /// assert!(file.contains("an item")? && !file.contains("another")?);
 /// assert_eq!(file.info().stats.items, 1);
-/// # std::fs::remove_dir_all(&folder)?;
+/// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -149,16 +144,14 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// ```
     /// use koel::{ConcurrentCuckooFilter, SnapshotFile, StableHash};
     ///
-    /// # let folder = std::env::temp_dir().join(format!("koel-soon-{}", std::process::id()));
-    /// # std::fs::create_dir_all(&folder)?;
-    /// # let path = folder.join("seen.koel");
+    /// # let path = std::env::temp_dir().join(format!("koel-soon-{}", std::process::id()));
     /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::random());
     /// builder.build()?.save(&path)?;
     /// let file = SnapshotFile::open(&path)?;
     /// assert_eq!(file.contains_at_once("an item"), None);
     /// assert!(!file.contains("an item")?);
     /// assert_eq!(file.contains_at_once("an item"), Some(false));
-    /// # std::fs::remove_dir_all(&folder)?;
+    /// # std::fs::remove_file(&path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -255,7 +248,6 @@ impl<S> fmt::Debug for SnapshotFile<S> {
 }
 
 impl Mapped {
-    /// Opens a file, and reads its outline.
     fn outlined(path: &Path) -> Result<(File, Outline, UnreadChanges), SnapshotError> {
         // To open a pipe would wait for its other end.
         if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
@@ -303,7 +295,6 @@ impl Mapped {
         )
     }
 
-    /// Checks a shard unless it has been checked.
     #[inline]
     fn check_once(&self, shard: usize) -> Result<(), SnapshotError> {
         if self.is_checked(shard) { Ok(()) } else { self.check_shard(shard, &mut Vec::new()) }
@@ -369,7 +360,7 @@ impl Mapped {
         })
     }
 
-    /// Whether [`copies`](Self::copies) is more than zero: in fewer instructions if no item of the shard is older now.
+    /// Whether [`copies`](Self::copies) is more than zero, in fewer instructions if no item of the shard is older now.
     #[inline(always)]
     fn has(&self, shard: usize, place: Place) -> bool {
         if self.index.shift(shard).is_some() {
@@ -434,8 +425,8 @@ struct Index {
     /// If the filter grows, how its items find their places, and how its lanes are compared with an item.
     growth: Option<(Shrinking, Roots)>,
     entries: Vec<Entry>,
-    /// If the filter grows, the shard of each range of [positions](crate::layout::roots::Position) at the depth of the deepest one, and the
-    /// depth of that shard.
+    /// If the filter grows, the shard of each range of [positions](crate::layout::roots::Position) at the depth of the
+    /// deepest shard, and the depth of that range's shard.
     directory: Vec<(u32, u32)>,
     deepest: u32,
     /// The time of the last shard, if the filter forgets.

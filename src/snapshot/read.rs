@@ -46,14 +46,13 @@ pub(crate) fn read<S: PersistentHasher>(
     if loader.next().is_some() { Err(SnapshotError::only_a_piece()) } else { loader.restored() }
 }
 
-/// Makes a filter from its [pieces](crate::ConcurrentCuckooFilter::piece_at), which are pushed in their
-/// order.
+/// Makes a filter from its [pieces](crate::ConcurrentCuckooFilter::piece_at), which are pushed in their order.
 ///
-/// A push takes time and memory in proportion to the piece, but for one: the shards of a growing filter go where they
-/// stay, but those of a fixed filter wait until half of them have come, and are then copied into the table together. So
-/// [`finish`](Self::finish) has little left to do. The loader of a growing filter takes a 32nd more memory than the
-/// filter (up to 2 MiB more if it has 16 MiB or more), and that of a fixed one up to half more. Neither ever asks for
-/// more than three times what was pushed, and some megabytes: no piece is believed about those that follow.
+/// A push takes time and memory in proportion to the piece, but for the push with which half of a fixed filter has come:
+/// then its shards are copied into the table together. So [`finish`](Self::finish) has little left to do. The loader of a
+/// growing filter takes a 32nd more memory than the filter, and up to 2 MiB more if the filter has 16 MiB or more. The
+/// loader of a fixed one takes up to half more. Neither ever asks for more than three times what was pushed, and some
+/// megabytes: no piece is believed about those that follow.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
@@ -105,8 +104,7 @@ impl<S: PersistentHasher> PieceLoader<S> {
     /// Pieces of two dumps, or of two filters that were built alike, cannot be told apart. If a piece is from an
     /// earlier dump than the one before it, items that were inserted between the two may be missing.
     ///
-    /// (A checksum does not protect against forgery: the author of a forged piece decides what the
-    /// filter contains. But none causes a panic.)
+    /// The author of a forged piece decides what the filter contains, but no piece causes a panic.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
@@ -320,7 +318,6 @@ impl Begun {
     }
 }
 
-/// A stream of words.
 struct Source<'a> {
     reader: &'a mut dyn Read,
     /// The number of bytes that have been read.
@@ -365,11 +362,9 @@ impl Source<'_> {
     }
 }
 
-/// The memory of all shards.
 enum Memory {
     /// All shards of this table.
     Table(Table),
-    /// All shards of these tables that are in use.
     Tables(Box<Arena>),
 }
 
@@ -517,7 +512,6 @@ fn take<'a>(tables: &'a Arena, layout: &Layout) -> Option<&'a Site> {
     below.or_else(|_| tables.take_next(above)).ok()
 }
 
-/// Copies a filter.
 pub(crate) fn copy(backend: &Backend) -> Result<Backend, NoMemory> {
     let _no_joins = backend.keep_shards();
     copied(backend, || ())

@@ -1,20 +1,11 @@
 //! Writes a part of a filter.
 //!
-//! A [`Saving`] gives the bytes of a part, one after the other, and its caller writes them:
+//! A [`Saving`] gives the bytes of a part, one after the other, and its caller writes them: the header; of each shard, its
+//! words, as soon as it was copied; the index and the end. So only one shard is in memory twice.
 //!
-//! ```text
-//! write the header
-//! as long as there is a next range of hashes:
-//!     copy the shard there
-//!     write its words
-//! write the index and the end
-//! ```
-//!
-//! So only one shard is in memory twice. In a growing filter, shards may be split meanwhile. Those in the file still make
-//! up every root, because the backend copies the shards in the order of the hashes that lead to them.
-//!
-//! Between two parts, shards may also be joined. If the next part would then begin inside a shard, there is no such
-//! part, and the dump has to begin again.
+//! In a growing filter, shards may be split meanwhile. Those in the file still make up every root, because the backend
+//! copies the shards in the order of the hashes that lead to them. Between two parts, shards may also be joined. If the
+//! next part would then begin inside a shard, there is no such part, and the dump has to begin again.
 
 use crate::backend::Backend;
 use crate::error::{reserve, zeros};
@@ -69,7 +60,6 @@ pub(crate) struct Saving<'a> {
     totals: Totals,
     /// The backend's cursor of the next shard.
     next: Option<u64>,
-    /// The maximum number of shards.
     most: u64,
     /// The shard that was copied last, and its figures.
     words: Vec<u64>,
@@ -205,7 +195,6 @@ pub(crate) fn file_bytes(backend: &Backend) -> u64 {
     file_bytes_with(&backend.layout(), backend.shards())
 }
 
-/// Returns the number of bytes of a file of this number of shards.
 pub(crate) fn file_bytes_with(layout: &Layout, shards: usize) -> u64 {
     first_byte(layout, shards) + bytes_after(layout) + shards as u64 * shard_bytes(layout)
 }
@@ -215,7 +204,6 @@ fn bytes_after(layout: &Layout) -> u64 {
     8 * (mark(layout).len() + END_WORDS) as u64
 }
 
-/// Returns the number of bytes that a part has for each shard.
 fn shard_bytes(layout: &Layout) -> u64 {
     8 * (layout.geometry.words() + ENTRY_WORDS) as u64
 }

@@ -4,19 +4,16 @@ use crate::sync::{AtomicBool, Backoff, Mutex, Ordering, nap};
 
 /// A lock: one compare-and-swap to take, one store to release.
 ///
-/// A mutex that wakes its waiters has to check at every release whether there are any. That takes a second
-/// read-modify-write, which costs a quarter of an insert in a table that fits the cache. Here the release is
-/// a plain store, and waiters poll: they spin a little, then yield, and then queue up in a [`Mutex`], whose
-/// holder alone keeps polling. So when the system has descheduled the holder of a lock and a hundred threads
-/// wait for it, one of them naps and polls, and ninety-nine sleep.
+/// A mutex that wakes its waiters has to check at every release whether there are any, which takes a second
+/// read-modify-write. Here the release is a plain store, and waiters poll: they spin a little, then yield, and then queue
+/// up in a [`Mutex`], whose holder alone keeps polling. So when the system has descheduled the holder of a lock and a
+/// hundred threads wait for it, one of them naps and polls, and ninety-nine sleep.
 ///
-/// The lock guarantees mutual exclusion, and that some waiter acquires it. It guarantees no order: many
-/// threads may overtake a waiter. It never panics, and its queue allocates only what `parking_lot` keeps for
-/// waiting threads.
+/// The lock guarantees mutual exclusion, and that some waiter acquires it. It guarantees no order: many threads may
+/// overtake a waiter. It never panics, and its queue allocates only what `parking_lot` keeps for waiting threads.
 pub(crate) struct Lock {
     held: AtomicBool,
-    /// The queue of threads that found `held` true several times. The first holds this mutex while
-    /// it polls.
+    /// The queue of threads that found `held` true several times. The first holds this mutex while it polls.
     queue: Mutex<()>,
 }
 
@@ -87,7 +84,6 @@ impl Lock {
 }
 
 impl<'a> LockGuard<'a> {
-    /// Returns the lock that is held.
     pub(crate) fn lock(&self) -> &'a Lock {
         self.lock
     }

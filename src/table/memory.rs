@@ -1,14 +1,11 @@
-//! Hints to the machine about memory, and allocations that suit them. Most of the crate's `unsafe` code is
-//! here.
+//! Hints to the machine about memory, and allocations that suit them. Most of the crate's `unsafe` code is here.
 //!
-//! No hint changes what a read returns, only how soon. `benches/results/hints.txt` has the measurements that
-//! justify them.
+//! No hint changes what a read returns, only how soon. `benches/results/hints.txt` has the measurements that justify them.
 
 /// Starts fetching the cache line of `value`.
 ///
-/// A lookup in a table that does not fit the caches spends most of its time waiting for memory. A
-/// batch knows which words it will need next and prefetches them dozens of items ahead, so that
-/// many fetches are in flight at once.
+/// A lookup in a table that does not fit the caches mostly waits for memory. A batch prefetches the words of dozens of
+/// items ahead, so that many fetches are in flight at once.
 #[inline]
 #[cfg_attr(
     any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))),
@@ -87,10 +84,9 @@ mod pages {
     }
 }
 
-/// The size of a huge page.
 pub(crate) const HUGE: usize = 2 << 20;
 
-pub(crate) use words::{TableWords, words_alone, zeroed};
+pub(crate) use words::{TableWords, words_mut, zeroed};
 
 /// The words of a table.
 #[cfg(any(loom, shuttle))]
@@ -104,19 +100,18 @@ mod words {
     }
 
     /// The words of a checker are not in one place.
-    pub(crate) fn words_alone(_: &mut TableWords) -> &mut [u64] {
+    pub(crate) fn words_mut(_: &mut TableWords) -> &mut [u64] {
         &mut []
     }
 }
 
 /// The words of a table, in huge pages if it is large.
 ///
-/// With pages of 4 KiB, a processor's TLB covers a sixteenth of a table of 128 MiB at best. It looks up the addresses
-/// of the other pages in memory, once per bucket. Most Linux systems give huge pages only to programs that ask for
-/// them, and only where a whole one fits, so less than one at either end of a table remains in small pages. (A table
-/// that began at a huge page would have to ask for 2 MiB more than it uses, and hosts that limit the address space or
-/// count what is allocated would count them too. Only the tables of a growing filter of many MiB do, whose sizes are
-/// multiples of a huge page.)
+/// With small pages, a processor looks up the addresses of most pages of a large table in memory, once per bucket. Most
+/// Linux systems give huge pages only to programs that ask for them, and only where a whole one fits, so less than one at
+/// either end of a table remains in small pages. Only the tables of a growing filter of many MiB begin at a huge page,
+/// since their sizes are multiples of one: another table would have to ask for 2 MiB more than it uses, and hosts that
+/// limit the address space or count what is allocated would count them too.
 #[cfg(not(any(loom, shuttle)))]
 mod words {
     use super::HUGE;
@@ -210,7 +205,7 @@ mod words {
     }
 
     /// The words, of which no other thread has a share.
-    pub(crate) fn words_alone(words: &mut TableWords) -> &mut [u64] {
+    pub(crate) fn words_mut(words: &mut TableWords) -> &mut [u64] {
         let count = words.len();
         // SAFETY: these words were allocated and zeroed at `start`, and nobody else has them while they are borrowed. An
         // atomic has the size and the values of its number, and its alignment or more.

@@ -1,17 +1,9 @@
 //! The memory of a filter: its buckets, and the stripes that guard them.
 //!
-//! * [`stripe`] has the lock, the version and the count of each segment of buckets, and lists all
-//!   orderings between writers and readers;
-//! * [`ticking`] keeps the time of a filter that forgets, and passes ticks through its segments;
-//! * [`memory`] allocates words and gives hints to the machine: prefetches and huge pages.
-//!
-//! This file has the [`Table`] itself. Its buckets are in one array, shard after shard, and so are its
-//! stripes, since each shard is a whole number of stripes (or there is only one shard). All indices are
-//! indices into the whole table; a caller that works in one shard adds the index of the shard's first bucket.
-//! A write to a bucket needs the lock of its stripe; the [`Locks`] argument is the proof.
-//!
-//! The two words of a [wide](crate::layout::bucket) bucket are adjacent. The second is stored before the
-//! first and read after it.
+//! The buckets of a [`Table`] are in one array, shard after shard, and so are its stripes, since each shard is a whole
+//! number of stripes, or the only shard. All indices are indices into the whole table; a caller that works in one shard
+//! adds the index of the shard's first bucket. A write to a bucket needs the lock of its stripe; the [`Locks`] argument is
+//! the proof. The two words of a [wide](crate::layout::bucket) bucket are adjacent.
 
 pub(crate) mod lock;
 #[cfg(any(loom, all(unix, feature = "durable")))]
@@ -24,7 +16,7 @@ use crate::layout::bucket::Fingerprint;
 use crate::layout::geometry::{Geometry, STRIPE_BUCKETS, Spot};
 use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::sync::{AtomicU64, Ordering, read_owned};
-use crate::table::memory::{TableWords, give_back, prefetch, words_alone, zeroed};
+use crate::table::memory::{TableWords, give_back, prefetch, words_mut, zeroed};
 use crate::table::stripe::{Locks, SeenVersion, Stripes};
 use crate::table::ticking::Ticking;
 use std::ops::Range;
@@ -46,7 +38,6 @@ pub(crate) type ShardWords = [AtomicU64; GROWING_BUCKETS as usize];
 /// The versions of such a shard.
 pub(crate) type ShardVersions = [AtomicU64; (GROWING_BUCKETS / STRIPE_BUCKETS) as usize];
 
-/// Reads a word.
 #[inline]
 pub(crate) fn load(word: &AtomicU64) -> u64 {
     word.load(Ordering::Acquire)
@@ -107,13 +98,11 @@ impl Table {
         Self::bytes(&self.geometry) + self.ticking().map_or(0, size_of_val)
     }
 
-    /// Returns the stripe that guards a bucket.
     #[inline]
     pub(crate) fn stripe_of(bucket: usize) -> usize {
         bucket / STRIPE_BUCKETS as usize
     }
 
-    /// Whether its buckets are wide.
     #[inline]
     pub(crate) fn is_wide(&self) -> bool {
         self.geometry.lanes().is_wide()
@@ -132,12 +121,9 @@ impl Table {
     /// Looks once for an item in narrow buckets, without a lock. Returns `None` if an item that was not found may have
     /// been moving.
     ///
-    /// A hit needs no version, since its word was stored at once. Only if the item was not found, a version is read,
-    /// and then both words once more: they are in the cache now, and if they are the same, the item is not in them
-    /// either.
-    ///
-    /// The version is that of the bucket that is read last, because a tick may erase a copy there
-    /// ([sweeps](mod@crate::guide::sweep#is-a-lookup-right)).
+    /// A hit needs no version, since its word was stored at once. Only if the item was not found, a version is read, and
+    /// then both words once more: if they are the same, the item is not in them either. The version is that of the bucket
+    /// that is [read last](mod@crate::guide::sweep#is-a-lookup-right).
     #[inline(always)]
     pub(crate) fn look(&self, (first, second, fp): Spot) -> Option<bool> {
         let (one, other) = (&self.words[first], &self.words[second]);
@@ -163,8 +149,7 @@ impl Table {
         seen.still_holds().then_some(found)
     }
 
-    /// Does the same where items expire. These lookups read the versions of both stripes, because an expiry changes
-    /// only that of its own ([sweeps](mod@crate::guide::sweep#is-a-lookup-right)).
+    /// Does the same where items expire, with [the versions of both stripes](mod@crate::guide::sweep#is-a-lookup-right).
     #[inline(never)]
     fn look_wide_forgetting(&self, first: usize, second: usize, fp: Fingerprint) -> Option<bool> {
         let buckets = self.words.as_chunks().0;
@@ -184,8 +169,8 @@ impl Table {
     // Words. The stripe of a word is that of its bucket.
 
     /// Returns all words of a table that no other thread has.
-    pub(crate) fn words_alone(&mut self) -> &mut [u64] {
-        words_alone(&mut self.words)
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        words_mut(&mut self.words)
     }
 
     #[inline]

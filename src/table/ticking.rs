@@ -1,8 +1,7 @@
-//! How a tick passes through a filter: the order in which its segments are swept, and the threads that do the
-//! work.
+//! How a tick passes through a filter: the order in which its segments are swept, and the threads that do the work.
 //!
-//! A tick is one pass over all segments, which erases expired lanes: see [`sweep`](mod@crate::guide::sweep). The work
-//! is handed out in portions to the threads that ask for it.
+//! What a tick does, and why: [`sweep`](mod@crate::guide::sweep). The work is handed out in portions to the threads that
+//! ask for it.
 //!
 //! ```text
 //!              1 begin                                     2 hand out
@@ -45,9 +44,8 @@ const PORTION: usize = if SMALL { 2 } else { 64 };
 pub(crate) struct Time {
     /// The number of the tick, or one with the same stamp.
     pub tick: u64,
-    /// The number of ticks since some fixed moment, by the callers' numbers. (A tick that made up for more
-    /// ticks than items are remembered for may count as fewer, but never as fewer than items are remembered
-    /// for.)
+    /// The number of ticks since some fixed moment, by the callers' numbers. A tick that made up for more ticks than items
+    /// are remembered for may count as fewer, but never as fewer than items are remembered for.
     pub elapsed: u64,
     /// The caller's number of the tick.
     pub number: Option<u64>,
@@ -91,7 +89,6 @@ impl Clock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Goal {
     Next,
-    /// The tick with this number.
     Number(u64),
 }
 
@@ -99,7 +96,6 @@ pub(crate) struct Ticking {
     /// Set under the lock of `progress`, or while no other thread has the filter.
     clock: Clock,
     progress: Mutex<Progress>,
-    /// The number of ticks for which items are remembered.
     remembers: u8,
 }
 
@@ -109,7 +105,6 @@ impl RefUnwindSafe for Ticking {}
 struct Progress {
     /// The first segment that has not been handed out in this tick.
     next: usize,
-    /// The number of threads that work on a portion.
     at_work: usize,
     /// The caller's number of the present tick, if ticks have numbers.
     number: Option<u64>,
@@ -137,7 +132,6 @@ impl Ticking {
         &self.clock
     }
 
-    /// Returns the time, and its moment.
     pub(crate) fn time(&self) -> (Time, Moment) {
         let progress = self.progress.lock();
         let now = self.clock.own_time();
@@ -246,7 +240,6 @@ impl Ticking {
     }
 }
 
-/// A thread that works on a portion.
 struct AtWork<'a> {
     ticking: &'a Ticking,
     /// The first segment of the portion, to which the pass returns if the work ends in a panic.

@@ -2,18 +2,17 @@
 //!
 //! The suffix of an entry may have lost bits (see [`shrinking`](crate::layout::shrinking)), so the entry may
 //! stand for any of several items. A lane *covers* the entry if it agrees with it in all bits that neither
-//! has lost, and has lost at least as many bits: the entry is here already. (A lane that has lost fewer bits
-//! may still look like the entry above its own last `1`, if the bits of its item happen to be a `1` and zeros
-//! where the entry ends.)
+//! has lost, and has lost at least as many bits: the entry is here already. A lane that has lost fewer bits does not
+//! cover the entry, though it may look like it above the lane's own last `1`, if the bits of the lane's item happen to
+//! be a `1` and zeros where the entry ends.
 //!
 //! A lane that agrees with the entry but has lost fewer bits is *finer*. It is probably a lane of the same
 //! item, inserted when its filter was larger. The entry matches all items that this lane matched, and
 //! replaces it. So an item that both filters had is here once, and the lane causes as many false positives as
 //! the entry alone would. As with a match of a new item, the lane may be that of another item.
 //!
-//! An entry without such a lane is put into either bucket. A merge holds all locks of the shard, so a path is
-//! never stale once it is found. Versions invalidate lookups during the moves, as in a
-//! [kick](mod@crate::guide::kick).
+//! An entry without such a lane is put into either bucket. A merge holds all locks of the shard, so a path is never
+//! stale once it is found. Versions invalidate lookups during the moves, as in a [kick](mod@crate::guide::kick).
 
 use crate::layout::bucket::{Fingerprint, Lanes, Words};
 use crate::layout::geometry::Place;
@@ -25,7 +24,6 @@ use crate::shard::{Lease, Shard};
 use crate::table::ticking::{Ticking, Time};
 use arrayvec::ArrayVec;
 
-/// The outcome of merging an entry.
 pub(crate) enum Merged {
     /// A lane covers it.
     Covered,
@@ -111,10 +109,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 }
 
-/// The ages of the entries in a copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Ages<'a> {
-    /// The clock of this filter.
     here: &'a Ticking,
     /// By how many ticks the other filter's `elapsed` was ahead when the union began.
     ahead: u64,

@@ -1,10 +1,10 @@
 //! The union of two filters: merges the entries of another filter into this one.
 //!
-//! The other filter's shards are copied one after the other. What a copy contains is [`Incoming`]: its entries are merged
-//! bucket by bucket into the shards here that own their hashes, and taken out of it one by one; an entry is added if it
-//! [is not here already](entry). No lock of a shard of one filter is held while a shard of the other is locked, so two
-//! filters may be merged into each other at the same time. Filters that divide the hashes at different places are
-//! refused. No shard of the other filter is joined meanwhile, so that each copy begins where the one before it ended.
+//! The other filter's shards are copied one after the other. The entries of a copy, [`Incoming`], are merged bucket by
+//! bucket into the shards here that own their hashes, and taken out of it one by one; an entry is added if it [is not here
+//! already](entry). No lock of a shard of one filter is held while a shard of the other is locked, so two filters may be
+//! merged into each other at the same time. No shard of the other filter is joined meanwhile, so that each copy begins
+//! where the copy before it ended.
 //!
 //! Each copy has its time, and an entry is added with the age that it has then. Where both filters number their
 //! ticks, the difference of the numbers is added to its age here; a filter that is behind the other catches up first.
@@ -119,7 +119,6 @@ pub(crate) struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// The number of buckets.
     fn buckets(&self) -> usize {
         self.words.len() / self.lanes.words()
     }
@@ -132,9 +131,8 @@ impl Incoming<'_> {
 
     /// Returns the bucket that comes after `after` others.
     ///
-    /// The stripes take turns, so that they fill up evenly. Otherwise one would be full before the others
-    /// have any entries, and the shard would seem to have met a
-    /// [crowd](crate::guide::split).
+    /// The stripes take turns, so that they fill up evenly. Otherwise one would be full before the others have any entries,
+    /// and the shard would seem to have met a [crowd](crate::guide::split).
     #[inline]
     fn bucket(&self, after: usize) -> Bucket {
         let stripes = self.end() / STRIPE_BUCKETS as usize;
@@ -142,7 +140,6 @@ impl Incoming<'_> {
         Bucket((stripe * STRIPE_BUCKETS as usize + in_stripe) as u32)
     }
 
-    /// Returns the words of a bucket.
     #[inline]
     fn words_of(&self, bucket: Bucket) -> Words {
         let bucket = bucket.0 as usize;
@@ -173,7 +170,6 @@ impl Incoming<'_> {
         None
     }
 
-    /// Takes the next entry out.
     #[inline]
     fn take_next(&mut self) {
         if let Some((bucket, words, lane)) = self.next() {
@@ -231,7 +227,6 @@ pub(crate) struct Union {
 }
 
 impl Union {
-    /// Merges all shards of another filter.
     fn merge_shards(&mut self, backend: &Backend, other: &Backend) -> Result<(), UnionError> {
         let layout = other.layout();
         let lanes = layout.lanes();

@@ -58,8 +58,8 @@ impl Waits {
     }
 }
 
-/// Times `operation(number)` on threads until `meanwhile` ends, each with every so many of the numbers from `first` on.
-/// Returns a number beyond all that were used as well.
+/// Times `operation(number)` on `threads` threads until `meanwhile` ends. Thread `t` takes the numbers `first + t`,
+/// `first + t + threads`, and so on. Returns a number beyond all that were used as well.
 pub fn watch<T>(
     (threads, first): (u64, u64),
     operation: impl Fn(u64) + Sync,

@@ -1,6 +1,6 @@
 //! The data type: how the server saves, loads, copies, measures and frees a set.
 //!
-//! A set is saved as its [chunks](crate::set::chunk), each a string, of which the last one says that it is.
+//! A set is saved as a sequence of strings, its [chunks](crate::set::chunk). The last chunk is marked.
 
 use crate::server::log::{cannot_save, catch_panic, log};
 use crate::server::names::spelled;

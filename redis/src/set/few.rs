@@ -32,11 +32,11 @@ impl Drop for Few {
 /// From this number of items on, a set is a filter. They take 32 KiB, and a lookup twelve steps.
 const MOST: usize = 4_096;
 
-/// A set has spare room for one item per this many. (A spare place in each of a hundred thousand sets is a megabyte, so
-/// one of ten items has none.)
+/// A set has spare room for one item per this many. A set of ten items has none: a spare place in each of a hundred
+/// thousand sets would be a megabyte.
 const ITEMS_PER_SPARE: usize = 16;
 
-/// And from this number of copies of one item on. Every filter takes as many.
+/// More copies of one item than this also make it a filter. Any filter can hold this many.
 const MAX_COPIES: usize = 2;
 
 impl Few {

@@ -49,9 +49,9 @@ pub struct Shrunk {
     pub next: Option<u64>,
 }
 
-/// How many shards may be given back at once, each in a tenth of a millisecond or two, and how often so many are
-/// visited, as long as none is.
+/// The number of shards in one visit, each of which may be given back, in a tenth of a millisecond or two.
 const AT_ONCE: usize = 8;
+/// The most visits in one step, which ends with the first visit that gives a shard back.
 const MOST_VISITS: usize = 64;
 
 impl Body {

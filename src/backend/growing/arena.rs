@@ -1,12 +1,8 @@
 //! The memory of a growing filter: a list of tables of equal shards, each of which has a [`Site`].
 //!
-//! A table is freed only with the filter, so a shard, once found, is always still there. Shards split one
-//! after another, so the filter needs a few new ones at a time: a new table adds a 32nd of the present
-//! shards. More would lie idle. From 16 MiB on, a table fills whole huge pages, at least one: with small
-//! pages, lookups in a batch would take twice as long.
-//!
-//! Where a limit leaves room for fewer shards, a table may be smaller, but never less than a 64th of the
-//! present shards.
+//! A table is freed only with the filter, so a shard, once found, is always still there. Shards split one after another,
+//! so the filter needs a few new ones at a time: a new table adds a 32nd of the present shards, or a 64th at least where a
+//! limit leaves room for fewer. More would lie idle. From 16 MiB on, a table fills whole huge pages, at least one.
 //!
 //! A shard that a join leaves without items gives its memory back to the system, where it stands: its words read as
 //! zero from then on. What is left of it is a two-hundredth, its site and its stripes. The next split takes the first
@@ -21,7 +17,7 @@ use crate::table::memory::HUGE;
 use std::sync::Arc;
 
 /// A new table has one shard per this many present shards, and at least one.
-const PART: usize = 32;
+const GROWTH_DIVISOR: usize = 32;
 
 /// The size of the filter, in huge pages, from which on new tables fill huge pages.
 const FEW_HUGE_PAGES: usize = 8;
@@ -30,13 +26,12 @@ const FEW_HUGE_PAGES: usize = 8;
 const AT_ONCE: usize = 5 * HUGE;
 
 /// Under a limit, a new table has at least one shard per this many present shards.
-const MIN_PART: usize = 64;
+const MAX_GROWTH_DIVISOR: usize = 64;
 
 /// The sites of a table's shards, each of which shares the table.
 type Sites = Box<[Site]>;
 
-/// The overhead of a table in bytes: the [`Table`] itself, the two counts of its [`Arc`], and the place of
-/// its sites.
+/// The overhead of a table in bytes: the [`Table`] itself, the two counts of its [`Arc`], and the place of its sites.
 const OVERHEAD: usize =
     AppendList::<Sites>::BYTES_OF_EACH + size_of::<Table>() + 2 * size_of::<usize>();
 
@@ -64,15 +59,13 @@ pub(crate) struct Spare<'a> {
 }
 
 impl Arena {
-    /// Makes the first table, with all shards in use. The error is the number of bytes that could not be
-    /// allocated.
+    /// Makes the first table, with all shards in use. The error is the number of bytes that could not be allocated.
     pub(crate) fn new(geometry: Geometry) -> Result<Self, usize> {
         let table = Table::new(geometry.clone())?;
         Self::restore(geometry.shards(), table, geometry.shards())
     }
 
-    /// Uses this table as the first, with its first `shards` shards in use, in a filter that began with
-    /// `roots` shards.
+    /// Uses this table as the first, with its first `shards` shards in use, in a filter that began with `roots` shards.
     pub(crate) fn restore(roots: usize, table: Table, shards: usize) -> Result<Self, usize> {
         let geometry = table.geometry.with_shards(roots);
         let bytes = Gauge::new();
@@ -104,10 +97,9 @@ impl Arena {
     /// Returns the site of an entry that was made from one of these sites.
     #[inline]
     pub(crate) fn at(&self, pointer: Entry) -> &Site {
-        // SAFETY: a filter has one directory and these tables. The directory has pointers only to their
-        // sites, and never hands out `NONE`. Sites stay where they are until the tables are dropped, which
-        // are borrowed here. A site is complete before a pointer to it is stored with `Release`, and pointers
-        // are read with `Acquire`.
+        // SAFETY: a filter has one directory and these tables. The directory has pointers only to their sites, and
+        // never hands out `NONE`. Sites stay where they are until the tables are dropped, which are borrowed here. A
+        // site is complete before a pointer to it is stored with `Release`, and pointers are read with `Acquire`.
         #[allow(unsafe_code)]
         unsafe {
             &*pointer.address()
@@ -145,7 +137,6 @@ impl Arena {
         self.numbered(start).take_while(|(number, _)| *number < self.ever_used.get() as usize)
     }
 
-    /// Returns all sites from number `start` on.
     fn numbered(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
         let mut before = 0;
         let tables = self.sites.all().map(move |sites| {
@@ -162,7 +153,7 @@ impl Arena {
     /// Returns the shard that comes into use next. If all shards are in use, allocates a table of at most
     /// `bytes` bytes. One caller at a time.
     pub(crate) fn next_unused(&self, bytes: usize) -> Result<Spare<'_>, FullKind> {
-        self.next_with(bytes, |shards| shards.div_ceil(MIN_PART), Table::needed_soon)
+        self.next_with(bytes, |shards| shards.div_ceil(MAX_GROWTH_DIVISOR), Table::needed_soon)
     }
 
     /// Takes that shard into use. From now on, iterations over all shards include it.
@@ -279,7 +270,7 @@ impl Arena {
     /// Returns the number of shards of a new table, beside `shards` present ones. If these take a few huge
     /// pages or more, the new table fills whole huge pages.
     fn wanted(geometry: &Geometry, shards: usize) -> usize {
-        let wanted = (shards / PART).max(1);
+        let wanted = (shards / GROWTH_DIVISOR).max(1);
         let in_a_huge_page = HUGE / (8 * geometry.words());
         match shards >= FEW_HUGE_PAGES * in_a_huge_page && in_a_huge_page > 0 {
             true => wanted.next_multiple_of(in_a_huge_page),

@@ -1,22 +1,15 @@
 //! A filter that grows: shards of equal size, which are split when they are full.
 //!
-//! When an item finds no room in its shard, the shard is [split](mod@crate::guide::split): half of its items move to a new shard of
-//! the same size, and the [directory] gets an entry for each half. The anchor of an item's fingerprint, which never
-//! changes, leads from either of its buckets to the other, so each item keeps the number of its bucket, in the old shard
-//! or in the new one. No item is hashed again, and the halves always have room for the items.
+//! When an item finds no room in its shard, the shard is [split](mod@crate::guide::split). Each item keeps the number of
+//! its bucket, in the old shard or in the new one, so the halves always have room for the items.
 //! [`shrinking`](crate::layout::shrinking) describes what the fingerprints lose. Two halves that together fit well into
 //! one shard are [joined](mod@crate::guide::join) again.
 //!
 //! # The path to a shard
 //!
-//! 1. The hash has a [position](crate::layout::roots::Position) among the hashes of the shards that the
-//!    filter began with.
-//! 2. The [`directory`] has an entry there, which is valid until the shard is split or joined: for as long as the
-//!    [`lease`].
-//! 3. The entry is the address of the shard's [`site`]: its memory in one of the tables of the [`arena`], and its
-//!    figures.
-//!
-//! A shard takes 64 KiB, or 128 KiB with wide buckets, and a filter begins with at least one.
+//! 1. The hash has a [position](crate::layout::roots::Position) among the hashes of the shards that the filter began with.
+//! 2. The [`directory`] has an entry there, which is valid as long as the [`lease`]: until the shard is split or joined.
+//! 3. The entry is the address of the shard's [`site`]: its memory in one of the tables of the [`arena`], and its figures.
 //!
 //! # Void lanes
 //!
@@ -66,15 +59,15 @@ pub(crate) struct Growing {
     /// Held by the thread that joins shards.
     joins: Mutex<()>,
     /// Held for reading by a split or a join, which move items to another shard. Held for writing by a clear and by the
-    /// beginning of a tick, which have to meet each item in one of the two. Locked before any lock of a shard. (No
-    /// thread waits to lock `copying` for writing, so that may be locked before or after.)
+    /// beginning of a tick, which have to meet each item in one of the two. Locked before any lock of a shard. No thread
+    /// waits to lock `copying` for writing, so `copying` may be locked before or after.
     resharding: RwLock<()>,
     /// Held for reading while the filter is copied shard by shard, and for writing by a join: no shard may begin or end
     /// where a copy does not expect it.
     copying: RwLock<()>,
     max_bytes: Gauge,
-    /// The layout of the new filter. Its limit may have changed since. (In a box, since a fixed filter takes as much
-    /// room as this.)
+    /// The layout of the new filter. Its limit may have changed since. In a box, as all that a [`Growing`] seldom reads: a
+    /// fixed filter takes as much room.
     layout: Box<Layout>,
 }
 
@@ -106,7 +99,8 @@ impl Growing {
         layout.own_bytes + bytes_beside(layout) + Arena::bytes(&layout.geometry) + directory
     }
 
-    /// Makes a filter of all shards that are in use in these tables, which have these depths. The error is the number of bytes that could not be allocated.
+    /// Makes a filter of all shards that are in use in these tables, which have these depths. The error is the number of
+    /// bytes that could not be allocated.
     pub(crate) fn restore(
         layout: Layout,
         tables: Box<Arena>,
@@ -343,7 +337,6 @@ impl Growing {
     }
 }
 
-/// The shards, for operations on items.
 #[derive(Clone, Copy)]
 pub(crate) struct GrowingShards<'a, const WIDE: bool>(pub &'a Growing);
 

@@ -35,7 +35,7 @@ impl Counted {
         rest.iter().for_each(|count| _ = count.fetch_add(1, SeqCst));
     }
 
-    /// Whether a single thread can finish the tick. (If it waits for others, it returns.)
+    /// Whether a single thread can finish the tick. If it waits for others, it returns.
     fn finishes(&self) -> bool {
         let work =
             || self.ticking.work(1_000, || self.expired.len(), |segments, _| self.sweep(segments));

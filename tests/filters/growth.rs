@@ -2,7 +2,7 @@
 //! (In `tests/random`, shards are so small that every run splits many times.)
 
 use crate::common::{Fixed, SplitMix, rounds};
-use koel::{BuildErrorKind, Builder, ConcurrentCuckooFilter, Prehashed};
+use koel::{BuildErrorKind, Builder, ConcurrentCuckooFilter, Prehashed, StableHash};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 fn builder(capacity: usize) -> Builder<Fixed> {
@@ -251,6 +251,39 @@ fn the_statistics_are_readable() {
     assert_eq!(stats.expected_growth, 256.0);
     assert!(format!("{stats:?}").contains("splits"));
     assert!(format!("{filter:?}").contains("capacity: 1000"));
+}
+
+/// Those of the guide's "More items than fit into memory".
+#[test]
+fn partitions_take_together_what_one_filter_takes_unless_they_are_parts_of_it() {
+    const PARTITIONS: u64 = 16;
+    let items = rounds(640_000, 6_400_000);
+    let grown = || {
+        let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+        builder
+            .seen_set()
+            .growing()
+            .capacity((items / PARTITIONS) as usize)
+            .build()
+            .expect("memory")
+    };
+    let one = grown();
+    let partition_of = |item: u64| {
+        let hash = StableHash::with_seed(0x9A27).hash_bytes(&item.to_le_bytes());
+        (u128::from(hash) * u128::from(PARTITIONS) >> 64) as usize
+    };
+    let part_of = |item: u64| one.part_of(&item, PARTITIONS as usize);
+    let size_by = |of: &dyn Fn(u64) -> usize| {
+        let filters: Vec<_> = (0..PARTITIONS).map(|_| grown()).collect();
+        let new = |item| filters[of(item)].insert_if_absent(&item).expect("memory");
+        let lost = (0..items).filter(|item| !new(*item)).count();
+        assert!(lost < 20 && !(0..items).any(new), "{lost} are lost");
+        filters.iter().map(ConcurrentCuckooFilter::size_in_bytes).sum::<usize>()
+    };
+    (0..items).for_each(|item| one.insert(&item).expect("memory"));
+    let (whole, own, parts) = (one.size_in_bytes(), size_by(&partition_of), size_by(&part_of));
+    assert!(10 * own < 11 * whole, "{own} bytes instead of {whole}");
+    assert!(parts > 2 * own, "{parts} bytes by parts: the guide need not warn of {own} any more");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The arguments of `koel dedup`.
 
 use crate::arguments::common::{Files, Input, Making, Output, Waiting};
-use crate::arguments::values::{positive, seconds};
+use crate::arguments::values::{JsonPath, name, positive, seconds};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -104,6 +104,62 @@ pub struct Dedup {
     #[command(flatten)]
     pub output: Output,
 
+    /// Write the new lines of each FILE to a file of its name in DIR, compressed as FILE is
+    ///
+    /// A line that several FILES have stays in the first of them. A file takes its place in DIR as a whole, when all of
+    /// its FILE has been read; an older one of that name is replaced. DIR is made if it is not there.
+    ///
+    /// With a state, the new lines come after those that are in DIR. After a SIGKILL, repeat the command: the files
+    /// that are in place stay, and the state gets their lines.
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        conflicts_with_all = ["output", "count", "limit", "lossless", "checkpoint"],
+        help_heading = "Output"
+    )]
+    pub output_dir: Option<PathBuf>,
+
+    /// Write all records of JSON, each with the field NAME: true if it is repeated, or else false
+    ///
+    /// The field comes after all others. A line that is no JSON object, or has the field already, ends the run with an
+    /// error.
+    ///
+    /// There is no state with it: what a killed run has written would be taken for repeated.
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = name,
+        allow_hyphen_values = true,
+        conflicts_with_all = ["state", "repeated", "count", "limit", "lossless"],
+        help_heading = "Output"
+    )]
+    pub annotate: Option<JsonPath>,
+
+    /// Compare the paragraphs of a text, the field NAME of each record of JSON; use it with --paragraphs
+    ///
+    /// NAME is as for --json-field. A record without that field, without a string there, or without a paragraph in it
+    /// is compared as a whole, and counted.
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = JsonPath::parse,
+        allow_hyphen_values = true,
+        requires = "paragraphs",
+        conflicts_with_all = [
+            "field", "json_field", "annotate", "repeated", "count", "limit", "lossless",
+        ],
+        help_heading = "Input"
+    )]
+    pub text: Option<JsonPath>,
+
+    /// Leave out the paragraphs of --text that were seen, and the records of which none is left
+    ///
+    /// A paragraph ends at a newline. Blank lines are not compared: they stay or go with the paragraph before them. The
+    /// summary counts paragraphs, and how many records were left out.
+    #[arg(long, requires = "text", help_heading = "Input")]
+    pub paragraphs: bool,
+
     #[command(flatten)]
     pub input: Input,
 
@@ -120,6 +176,7 @@ pub struct Dedup {
         allow_hyphen_values = true,
         conflicts_with_all = [
             "files", "state", "limit", "lossless", "repeated", "count", "output", "max_memory",
+            "output_dir", "annotate", "text",
         ],
         help_heading = "Output"
     )]
@@ -152,6 +209,12 @@ Examples:
   koel dedup --json-field url crawl.jsonl.zst > unique.jsonl
       Write the first record of each URL.
 
+  koel dedup --json-field id --output-dir unique/ shard-*.jsonl.zst
+      Write the first record of each id among all files, to files of their names.
+
+  koel dedup --text text --paragraphs --output-dir unique/ shard-*.jsonl.zst
+      Leave out the paragraphs that were there before.
+
   koel dedup --lossless --output unique.txt big.txt.zst
       Write each line once, and drop none by mistake.
 
@@ -160,5 +223,5 @@ Examples:
 
 JSON:
   With --json, the summary of dedup has these fields, too: expected_drops,
-  recovered, compared and saved.
+  recovered, compared and saved. With --paragraphs, it has records and emptied.
 ";

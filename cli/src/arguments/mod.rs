@@ -62,8 +62,8 @@ Files:
   STATE               the lines that were seen, which --state and many commands
                       name
   .STATE.koel-claim   is locked by the process that may change STATE
-  .STATE.koel-output  notes, during a run of dedup with --output, how much of the
-                      output STATE has
+  .STATE.koel-output  notes, during a run of dedup with --output or --output-dir,
+                      how much of the output STATE has
 
 Environment:
   TMPDIR  the folder of the temporary files of --lossless";

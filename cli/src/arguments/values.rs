@@ -107,6 +107,13 @@ impl JsonPath {
     }
 }
 
+/// The name of a field of the record itself.
+pub fn name(text: &str) -> Result<JsonPath, String> {
+    let path = JsonPath::parse(text)?;
+    let is_one = path.names().len() == 1;
+    is_one.then_some(path).ok_or("the field of a record is one name; \\. is a dot in it".into())
+}
+
 impl From<Vec<String>> for JsonPath {
     fn from(names: Vec<String>) -> Self {
         JsonPath(names.leak())

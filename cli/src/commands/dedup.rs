@@ -6,6 +6,7 @@ use crate::arguments::membership::{Add, Forget, Query};
 use crate::commands::report::{DONE, Ending, FAILED, NONE, Report};
 use crate::failure::{End, Failure};
 use crate::lines::aside::AT_ONCE;
+use crate::lines::folder::Folder;
 use crate::lines::input;
 use crate::lines::output::Sink;
 use crate::lines::replacement::Replacement;
@@ -36,7 +37,12 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     plan.checkpoint = (options.checkpoint > 0.0)
         .then(|| Duration::from_secs_f64(options.checkpoint).max(SHORTEST_PERIOD));
     plan.output = Some(output.clone());
-    if is_standard_output(output.output.as_deref()) {
+    plan.annotate = options.annotate;
+    if let Some(path) = options.text {
+        plan.rules.field = Some(Field::Paragraphs(path));
+    }
+    let folder = options.output_dir.as_deref();
+    if folder.is_none() && is_standard_output(output.output.as_deref()) {
         // Lines that go nowhere must not be saved as seen.
         check_output()?;
     }
@@ -54,6 +60,11 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         }
         None => making.build(input::total_bytes(&plan.sources).unwrap_or(0))?,
     };
+    if let Some(folder) = folder {
+        let kept = keeper.as_ref().map(|_| plan.rules.terminator);
+        let opened = Folder::open(folder, kept, &plan.sources, state, plan.workers());
+        plan.folder = Some(opened.inspect_err(|_| keeper.iter().for_each(Keeper::discard_new))?);
+    }
     run(plan, Filter::Loaded(seen), keeper)
 }
 
@@ -86,13 +97,13 @@ pub fn forget(options: &Forget) -> Result<Ending, Failure> {
 fn run(mut plan: Plan, filter: Filter, keeper: Option<Keeper>) -> Result<Ending, Failure> {
     let path = plan.output.as_ref().and_then(|output| output.output.clone());
     let (sink, replacement) = match plan.output {
-        None => (Sink::default(), None),
-        Some(_) => {
+        Some(_) if plan.folder.is_none() => {
             // Lines are appended if the state knows those that are there.
             let kept = keeper.as_ref().map(|_| plan.rules.terminator);
             Sink::open(path.as_deref(), kept, &plan.sources, plan.state.as_deref())
                 .inspect_err(|_| keeper.iter().for_each(Keeper::discard_new))?
         }
+        _ => (Sink::default(), None),
     };
     let old = replacement.as_ref().and_then(|replacement| replacement.old.as_ref());
     let is_input = old.is_some_and(|old| input::that_is(&plan.sources, old).is_some());
@@ -101,7 +112,8 @@ fn run(mut plan: Plan, filter: Filter, keeper: Option<Keeper>) -> Result<Ending,
         let what = "this is an input, and its lines would be lost; write to another file";
         return Err(Failure::about(path, what));
     }
-    let is_shown = plan.output.is_some() && path.is_none() && !plan.counts();
+    let is_shown =
+        plan.output.is_some() && path.is_none() && !plan.counts() && plan.folder.is_none();
     plan.screen.add_bar(is_shown, input::total_bytes(&plan.sources));
     plan.notes.iter().for_each(|note| plan.screen.note(note));
     // Lines are written immediately, unless they are only counted, or it is not yet certain which
@@ -172,6 +184,7 @@ fn sum_up(plan: &Plan, outcome: &Outcome) -> Result<Ending, Failure> {
             Some(Field::Numbered { .. }) => {
                 "no line has that --field, so whole lines were compared; --delimiter says what is between fields"
             }
+            Some(Field::Paragraphs(_)) => "no record has a paragraph in that --text, so whole records were compared",
             _ => "no line has that --json-field, so whole lines were compared",
         });
     }

@@ -49,6 +49,11 @@ pub struct Report {
     unreadable: u64,
     /// Lines that were left out, because they are too long.
     too_long: u64,
+    /// Records of which paragraphs were compared, and how many of them were left out. Their paragraphs are the lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    records: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    emptied: Option<u64>,
     /// The false-positive rate at the end of the run.
     rate: f64,
     /// Whether that is more than `--rate`, because there are far more lines than `--capacity`.
@@ -92,6 +97,8 @@ impl Report {
         let Outcome { tally, stats, saved, .. } = outcome;
         let Counts { lines, bytes, not_urls, without_field, unreadable, too_long, .. } =
             tally.counts;
+        let of_paragraphs =
+            |count| matches!(plan.rules.field, Some(Field::Paragraphs(_))).then_some(count);
         Report {
             lines,
             answer: Answer::of(plan, outcome),
@@ -100,6 +107,8 @@ impl Report {
             without_field: plan.rules.field.map(|_| without_field),
             unreadable,
             too_long,
+            records: of_paragraphs(tally.counts.records),
+            emptied: of_paragraphs(tally.counts.emptied),
             rate: stats.false_positive_rate,
             rate_exceeded,
             known: saved.as_ref().map_or(stats.items, |saved| saved.known),
@@ -140,6 +149,7 @@ fn compared(comparison: Comparison, rules: Rules) -> String {
     let part = match rules.field {
         None => String::new(),
         Some(Field::Numbered { number, .. }) => format!("by field {number}, "),
+        Some(Field::Paragraphs(path)) => format!("by paragraphs of {}, ", path.names().join(".")),
         Some(Field::Json(path)) => format!("by JSON field {}, ", path.names().join(".")),
     };
     let how = match comparison {
@@ -158,7 +168,13 @@ pub fn seconds(took: Duration) -> f64 {
 
 impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, ", lines(self.lines))?;
+        let all = match self.records {
+            None => lines(self.lines),
+            Some(records) => {
+                format!("{} paragraphs in {} records", HumanCount(self.lines), HumanCount(records))
+            }
+        };
+        write!(f, "{all}, ")?;
         let others = |lines| HumanCount(self.lines - lines);
         let mut is_saved = !matches!(self.end, End::Failed(_));
         match self.answer {
@@ -193,6 +209,7 @@ impl Display for Report {
         let counts = [
             (self.not_urls, "is not a URL", "are not URLs"),
             (self.without_field, "does not have the field", "do not have the field"),
+            (self.emptied, "record has none left", "records have none left"),
             (Some(self.too_long), "more was too long", "more were too long"),
         ];
         for (number, one, more) in counts {

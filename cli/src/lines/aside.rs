@@ -144,7 +144,7 @@ fn for_each_chunk<E: From<Failure>>(
     rules: Rules,
     mut act: impl FnMut(u64, &mut Chunk) -> Result<(), E>,
 ) -> Result<(), E> {
-    let input = OpenInput { reader: Box::new(file), is_live: false };
+    let input = OpenInput { reader: Box::new(file), is_live: false, form: None };
     let mut cutter = Cutter::new(input, rules.terminator);
     let (mut chunk, mut lines) = (Chunk::default(), 0);
     while cutter.fill(&mut chunk).map_err(|error| cannot(&error))? == Cut::Lines {

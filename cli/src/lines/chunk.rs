@@ -1,6 +1,7 @@
 //! Chunks of whole lines.
 
 use crate::failure::Failure;
+use crate::lines::packing::{Form, Piece};
 use std::ops::AddAssign;
 
 /// The number of bytes read at once.
@@ -16,6 +17,11 @@ pub const MOST_KEPT: usize = 8 * CHUNK;
 #[derive(Default)]
 pub struct Chunk {
     pub number: u64,
+    /// The number of the source of the lines, and how it is compressed.
+    pub source: usize,
+    pub form: Option<Form>,
+    /// Whether nothing of the source follows. Such a chunk has no lines.
+    pub is_last: bool,
     /// The bytes that were read. The lines end at the last of `ends`.
     pub text: Vec<u8>,
     /// The end of each line, including its terminator.
@@ -26,6 +32,8 @@ pub struct Chunk {
     pub answers: Vec<bool>,
     /// The lines to write.
     pub selected: Vec<u8>,
+    /// The same, compressed, if they go into a gzip file.
+    pub packed: Piece,
     /// The lines to set aside.
     pub aside: Vec<u8>,
     pub counts: Counts,
@@ -58,6 +66,10 @@ pub struct Counts {
     pub unreadable: u64,
     /// Lines that were left out, because they are too long. They are not counted elsewhere.
     pub too_long: u64,
+    /// Records of which paragraphs are compared. Their paragraphs are the lines of all other counts.
+    pub records: u64,
+    /// Records that were left out, because no paragraph is left of them.
+    pub emptied: u64,
 }
 
 impl AddAssign for Counts {
@@ -70,6 +82,8 @@ impl AddAssign for Counts {
         self.without_field += more.without_field;
         self.unreadable += more.unreadable;
         self.too_long += more.too_long;
+        self.records += more.records;
+        self.emptied += more.emptied;
     }
 }
 
@@ -77,7 +91,7 @@ impl Chunk {
     /// Removes all lines.
     pub fn clear(&mut self) {
         self.ends.clear();
-        self.is_completed = false;
+        (self.is_completed, self.is_last) = (false, false);
         empty(&mut self.selected);
         empty(&mut self.aside);
         (self.counts, self.fault) = (Counts::default(), None);

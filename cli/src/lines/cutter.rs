@@ -121,7 +121,8 @@ mod tests {
     /// Reads a text in pieces of this size. Returns its lines, and how many were too long.
     fn cut(text: &[u8], piece: usize, is_live: bool, longest: usize) -> (Vec<Vec<u8>>, u64) {
         let reader = Box::new(Pieces(io::Cursor::new(text.to_vec()), piece));
-        let mut cutter = Cutter { longest, ..Cutter::new(OpenInput { reader, is_live }, b'\n') };
+        let mut cutter =
+            Cutter { longest, ..Cutter::new(OpenInput { reader, is_live, form: None }, b'\n') };
         let (mut lines, mut too_long, mut chunk) = (Vec::new(), 0, Chunk::default());
         loop {
             let cut = cutter.fill(&mut chunk).unwrap();

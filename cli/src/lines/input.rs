@@ -1,6 +1,7 @@
 //! Inputs: files, compressed or not, and standard input.
 
 use crate::lines::chunk::BUFFER;
+use crate::lines::packing::Form;
 use crate::lines::streams::{standard_input, was_open};
 use crate::paths::is_same;
 use flate2::bufread::MultiGzDecoder;
@@ -23,6 +24,8 @@ pub struct OpenInput {
     /// Whether more may arrive only later, as from a pipe. Lines that are there are then processed
     /// without waiting for more.
     pub is_live: bool,
+    /// How it is compressed.
+    pub form: Option<Form>,
 }
 
 /// Returns the inputs that the command line names: `-` is standard input, and so is an empty list.
@@ -58,12 +61,12 @@ impl Source {
             return Err(io::Error::other(what));
         }
         let is_live = !file.metadata()?.is_file();
-        let reader = unpacked(Counted { inner: file, read: Arc::clone(read) }, path)?;
-        Ok(OpenInput { reader, is_live })
+        let (reader, form) = unpacked(Counted { inner: file, read: Arc::clone(read) }, path)?;
+        Ok(OpenInput { reader, is_live, form })
     }
 
     /// Returns the metadata of the input, if it has any before it is opened.
-    fn metadata(&self) -> Option<Metadata> {
+    pub fn metadata(&self) -> Option<Metadata> {
         match self {
             Source::StandardInput => standard_input().ok()?.metadata().ok(),
             Source::File(path) => path.metadata().ok(),
@@ -83,26 +86,28 @@ const MAGICS: [(&[u8], &str); 6] = [
 ];
 
 /// Returns how a file of this name is compressed, if it is decompressed when it is read.
-pub fn form(path: &Path) -> Option<&'static str> {
+pub fn form(path: &Path) -> Option<Form> {
     let extension = path.extension()?.to_ascii_lowercase();
     match extension.to_str()? {
-        "gz" => Some("gzip"),
-        "zst" => Some("zstd"),
+        "gz" => Some(Form::Gzip),
+        "zst" => Some(Form::Zstd),
         _ => None,
     }
 }
 
-/// Decompresses an input if its name says so, or else if it begins as a compressed one does.
-fn unpacked(
+/// Decompresses an input if its name says so, or else if it begins as a compressed one does. Also returns how it is
+/// compressed.
+pub fn unpacked(
     mut input: impl Read + Send + 'static,
     path: Option<&Path>,
-) -> io::Result<Box<dyn Read + Send>> {
+) -> io::Result<(Box<dyn Read + Send>, Option<Form>)> {
     let mut begins = Vec::new();
     let (form, advice) = match path.and_then(form) {
         Some(form) => (form, "name it otherwise"),
         None => match recognised(&mut begins, &mut input)? {
-            None => return Ok(Box::new(io::Cursor::new(begins).chain(input))),
-            Some(form @ ("gzip" | "zstd")) => (form, "put another line before it"),
+            None => return Ok((Box::new(io::Cursor::new(begins).chain(input)), None)),
+            Some("gzip") => (Form::Gzip, "put another line before it"),
+            Some("zstd") => (Form::Zstd, "put another line before it"),
             Some("a state") => {
                 let what = "this is a state, not lines; koel info shows what it contains";
                 return Err(io::Error::new(ErrorKind::InvalidInput, what));
@@ -118,10 +123,11 @@ fn unpacked(
     };
     let input = BufReader::with_capacity(BUFFER, io::Cursor::new(begins).chain(input));
     let inner: Box<dyn Read + Send> = match form {
-        "gzip" => Box::new(MultiGzDecoder::new(input)),
-        _ => Box::new(zstd::Decoder::with_buffer(input)?),
+        Form::Gzip => Box::new(MultiGzDecoder::new(input)),
+        Form::Zstd => Box::new(zstd::Decoder::with_buffer(input)?),
     };
-    Ok(Box::new(Unpacked { inner, form, advice }))
+    let name = if form == Form::Gzip { "gzip" } else { "zstd" };
+    Ok((Box::new(Unpacked { inner, form: name, advice }), Some(form)))
 }
 
 /// Reads the first bytes of an input, and returns what they say it is.

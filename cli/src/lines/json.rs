@@ -6,6 +6,8 @@
 //! that has the field always has it here.
 
 use memchr::{memchr, memchr2};
+use serde::de::IgnoredAny;
+use std::ops::Range;
 
 /// Returns the value of a field, a part of either the line or `scratch`, if the line has one.
 ///
@@ -28,6 +30,61 @@ pub fn find<'a>(line: &'a [u8], path: &[String], scratch: &'a mut Vec<u8>) -> Op
         return None;
     }
     if first == b'"' { decode(value, scratch) } else { Some(value) }
+}
+
+/// Returns where the text of a field is in a line, as it is written there, if the line has the field and it is a
+/// string.
+pub fn text_in(line: &[u8], path: &[String], scratch: &mut Vec<u8>) -> Option<Range<usize>> {
+    let mut scan = Scan(line);
+    for name in path {
+        scan.enter(name.as_bytes(), scratch)?;
+    }
+    if scan.peek()? != b'"' {
+        return None;
+    }
+    let start = line.len() - scan.0.len() + 1;
+    let length = scan.string()?.len();
+    matches!(scan.peek()?, b',' | b'}').then(|| start..start + length)
+}
+
+/// Returns the length of the first line of a text with escapes, and where the next one begins.
+pub fn first_line(text: &[u8]) -> (usize, usize) {
+    let mut at = 0;
+    while let Some(found) = memchr(b'\\', &text[at..]) {
+        at += found;
+        match escaped(&text[at..]) {
+            Some((0x0A, rest)) => return (at, text.len() - rest.len()),
+            Some((_, rest)) => at = text.len() - rest.len(),
+            None => break,
+        }
+    }
+    (text.len(), text.len())
+}
+
+/// Appends a record to `into`, with a field that is true or false after all others. Fails if the record is no object,
+/// or has a field of that name.
+pub fn annotate(
+    record: &[u8],
+    name: &str,
+    value: bool,
+    into: &mut Vec<u8>,
+) -> Result<(), &'static str> {
+    let end = record.trim_ascii_end().len();
+    let is_json = serde_json::from_slice::<IgnoredAny>(record).is_ok();
+    if !is_json || !record.trim_ascii_start().starts_with(b"{") {
+        return Err("this is no JSON object, so it cannot be annotated");
+    }
+    if Scan(record).enter(name.as_bytes(), &mut Vec::new()).is_some() {
+        return Err("this has the field of --annotate already; use another name");
+    }
+    into.extend_from_slice(&record[..end - 1]);
+    if !into.trim_ascii_end().ends_with(b"{") {
+        into.push(b',');
+    }
+    let name = serde_json::to_string(name).unwrap_or_default();
+    into.extend_from_slice(format!("{name}:{value}").as_bytes());
+    into.extend_from_slice(&record[end - 1..]);
+    Ok(())
 }
 
 /// The part of a line that has not been scanned yet. A scan ends with `None` if the line does not have the field, or is
@@ -122,7 +179,7 @@ impl<'a> Scan<'a> {
 
 /// Returns the text of a string with its escapes decoded: all of it, or else in `scratch`. A half of a surrogate pair
 /// that is alone gets the three bytes that UTF-8 would have for it, so that different strings stay different.
-fn decode<'a>(text: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+pub fn decode<'a>(text: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     let (mut rest, mut next) = (text, memchr(b'\\', text));
     if next.is_none() {
         return Some(text);

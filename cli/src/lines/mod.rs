@@ -3,9 +3,11 @@
 pub mod aside;
 pub mod chunk;
 pub mod cutter;
+pub mod folder;
 pub mod input;
 pub mod json;
 pub mod output;
+pub mod packing;
 pub mod replacement;
 pub mod rules;
 pub mod streams;

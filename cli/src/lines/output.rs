@@ -199,7 +199,7 @@ fn end_last_line(mut file: &File, terminator: u8) -> io::Result<()> {
 }
 
 /// Checks that an output is neither an input nor the state.
-fn is_free(
+pub fn is_free(
     file: &Metadata,
     output: Option<&Path>,
     sources: &[Source],

@@ -47,7 +47,17 @@ impl Replacement {
 
     /// The path of that file, until it takes the other one's place.
     pub fn unfinished(&self) -> Option<PathBuf> {
-        beside(&self.path, SUFFIX)
+        Self::unfinished_beside(&self.path)
+    }
+
+    /// The path of the file that is to take the place of this one.
+    pub fn unfinished_beside(path: &Path) -> Option<PathBuf> {
+        beside(path, SUFFIX)
+    }
+
+    /// The path that it is to have.
+    pub fn target(&self) -> &Path {
+        &self.path
     }
 
     /// Gives the file its name. An old file of that name is replaced, once the new one is on the disk.

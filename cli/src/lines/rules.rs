@@ -6,6 +6,7 @@ use crate::lines::json;
 use crate::state::comparison::{LineHash, Scratch};
 use koel::Prehashed;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// A field of a line.
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -15,6 +16,8 @@ pub enum Field {
     Numbered { number: usize, delimiter: u8 },
     /// The field of a JSON object.
     Json(JsonPath),
+    /// The paragraphs of a text, which is the field of a JSON object.
+    Paragraphs(JsonPath),
 }
 
 impl Field {
@@ -30,7 +33,7 @@ impl Field {
                 };
                 Some(&line[start..ends.next().unwrap_or(line.len())])
             }
-            Field::Json(path) => json::find(line, path.names(), scratch),
+            Field::Json(path) | Field::Paragraphs(path) => json::find(line, path.names(), scratch),
         }
     }
 }
@@ -78,6 +81,17 @@ pub struct Keys {
     field: Vec<u8>,
 }
 
+/// A paragraph of a record, or a record that has none.
+pub struct Paragraph {
+    pub hash: Prehashed,
+    /// Whether it is of the kind that the comparison expects.
+    pub is_expected: bool,
+    /// Whether it is one.
+    pub has_field: bool,
+    /// Where it is in its chunk, with the newline and the blank lines after it.
+    pub range: Range<usize>,
+}
+
 /// What a line is compared by.
 pub struct Key<'a> {
     pub bytes: &'a [u8],
@@ -98,6 +112,51 @@ impl Keys {
         let (part, has_field) = self.rules.compared(line, &mut self.field);
         let (bytes, is_expected) = self.hash.comparison().key(part, &mut self.scratch);
         Key { bytes, hash: self.hash.of_key(bytes), is_expected, has_field }
+    }
+
+    /// Appends the paragraphs of a record that begins there in its chunk. If it does not have such a text, it is
+    /// compared as a whole.
+    pub fn add_paragraphs(&mut self, line: &[u8], at: usize, into: &mut Vec<Paragraph>) {
+        let first = into.len();
+        if self.find_paragraphs(line, at, into).is_none() || into.len() == first {
+            into.truncate(first);
+            let (bytes, is_expected) =
+                self.hash.comparison().key(self.rules.bare(line), &mut self.scratch);
+            let (hash, range) = (self.hash.of_key(bytes), at..at + line.len());
+            into.push(Paragraph { hash, is_expected, has_field: false, range });
+        }
+    }
+
+    /// Returns `None` if the record does not have such a text.
+    fn find_paragraphs(&mut self, line: &[u8], at: usize, into: &mut Vec<Paragraph>) -> Option<()> {
+        let Keys { rules, hash, scratch, field } = self;
+        let Some(Field::Paragraphs(path)) = rules.field else { return None };
+        let text = json::text_in(rules.bare(line), path.names(), field)?;
+        let (mut start, first) = (text.start, into.len());
+        while start < text.end {
+            let (length, next) = json::first_line(&line[start..text.end]);
+            let decoded = json::decode(&line[start..start + length], field)?;
+            let carriage = if rules.folds_cr { &b"\r"[..] } else { b"" };
+            let bare = decoded.strip_suffix(carriage).unwrap_or(decoded);
+            let range = at + start..at + start + next;
+            start += next;
+            if !bare.trim_ascii().is_empty() {
+                let (bytes, is_expected) = hash.comparison().key(bare, scratch);
+                let hash = hash.of_key(bytes);
+                into.push(Paragraph { hash, is_expected, has_field: true, range });
+            } else if let Some(before) = into[first..].last_mut() {
+                before.range.end = range.end;
+            }
+        }
+        Some(())
+    }
+
+    /// Returns the hash of a line, or those of its paragraphs.
+    pub fn hashes(&mut self, line: &[u8]) -> Vec<Prehashed> {
+        let Some(Field::Paragraphs(_)) = self.rules.field else { return vec![self.key(line).hash] };
+        let mut paragraphs = Vec::new();
+        self.add_paragraphs(line, 0, &mut paragraphs);
+        paragraphs.iter().map(|paragraph| paragraph.hash).collect()
     }
 
     /// Gives back what a long line took.

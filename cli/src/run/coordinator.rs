@@ -148,8 +148,12 @@ impl Coordinator<'_> {
         if !turns.halt() {
             return end;
         }
-        // The chunk that a stuck pipe has in part is new again as a whole.
-        let grace = if noting.is_some() { GRACE } else { Duration::ZERO };
+        // The chunk that a stuck pipe has in part is new again as a whole. A file that takes its place is not stuck.
+        let grace = match (&plan.folder, noting) {
+            (Some(_), _) => LONG,
+            (None, Some(_)) => GRACE,
+            (None, None) => Duration::ZERO,
+        };
         let is_stuck = !monitor.end_writes(Instant::now() + grace);
         if let Some(output) = noting.as_ref().and_then(Noting::output).filter(|_| is_stuck) {
             // How much of the chunk is there is not known. So everything stays as after a kill: the next run looks.
@@ -159,6 +163,11 @@ impl Coordinator<'_> {
                 output.display()
             ));
             return end;
+        }
+        if let Some(folder) = &plan.folder {
+            folder.discard();
+            let mut tally = locked(tally);
+            tally.counts = tally.placed;
         }
         if let Some(seen) = self.shared.adds() {
             // Some of them may have expired. A line that equals one of those was added later, so it is not written

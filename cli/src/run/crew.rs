@@ -22,8 +22,7 @@ pub fn start(
     shared: &Arc<Shared>,
     aside: Option<Aside>,
 ) -> Result<JoinHandle<Option<Aside>>, Failure> {
-    let cores = || thread::available_parallelism().map_or(1, usize::from);
-    let workers = shared.plan.threads.unwrap_or_else(cores);
+    let workers = shared.plan.workers();
     // One chunk for each thread, and one in transit.
     let chunks = workers + 3;
     let (to_pool, pool) = bounded(chunks);
@@ -72,9 +71,10 @@ impl Shared {
             *chunk = pool.recv().ok().filter(|_| is_handed_in)?;
             Some(())
         };
-        for source in &self.plan.sources {
-            if let Err(error) = self.read(source, &mut chunk, &mut hand_in) {
+        for (number, source) in self.plan.sources.iter().enumerate() {
+            if let Err(error) = self.read(number, source, &mut chunk, &mut hand_in) {
                 chunk.clear();
+                (chunk.source, chunk.is_last) = (number, true);
                 chunk.counts.unreadable = 1;
                 chunk.fault = Some(Fault::LeftOut(Failure::of(source.name(), &error)));
                 if hand_in(&mut chunk).is_none() {
@@ -88,15 +88,19 @@ impl Shared {
     /// Reads a source, and passes its chunks to `hand_in` until that returns `None`.
     fn read(
         &self,
+        number: usize,
         source: &Source,
         chunk: &mut Chunk,
         mut hand_in: impl FnMut(&mut Chunk) -> Option<()>,
     ) -> io::Result<()> {
         let opened = source.open(&self.read)?;
         locked(&self.tally).opened += 1;
+        let form = opened.form;
         let mut cutter = Cutter::new(opened, self.plan.rules.terminator);
         loop {
-            match cutter.fill(chunk)? {
+            let cut = cutter.fill(chunk)?;
+            (chunk.source, chunk.form) = (number, form);
+            match cut {
                 Cut::Lines => {}
                 Cut::TooLong => {
                     let (name, most) = (source.name(), LONGEST >> 20);
@@ -105,9 +109,10 @@ impl Shared {
                     chunk.counts.too_long = 1;
                     chunk.fault = Some(Fault::LeftOut(Failure::new(what)));
                 }
-                Cut::End => return Ok(()),
+                Cut::End if self.plan.folder.is_none() => return Ok(()),
+                Cut::End => chunk.is_last = true,
             }
-            if hand_in(chunk).is_none() {
+            if hand_in(chunk).is_none() || cut == Cut::End {
                 return Ok(());
             }
         }
@@ -142,7 +147,10 @@ impl Shared {
                     }
                 };
                 next += 1;
-                self.turns.cross_out(chunk.number);
+                // Until a file is in place, its lines are not written.
+                if self.plan.folder.is_none() || chunk.is_last {
+                    self.turns.cross_out(chunk.number);
+                }
                 self.count(&chunk);
                 self.monitor.wrote(is_enough);
                 if is_enough {
@@ -188,6 +196,12 @@ impl Shared {
         if let Some(Fault::Failed(failure)) = chunk.fault.take() {
             return Err(End::Failed(failure));
         }
+        if let Some(folder) = &self.plan.folder {
+            folder.write(chunk, |path, file, kept| {
+                self.noting.as_ref().map_or(Ok(()), |noting| noting.places(path, file, kept))
+            })?;
+            return Ok(false);
+        }
         let is_enough = self.cut_off(chunk);
         if let Some(aside) = aside {
             aside.put(&chunk.selected, &chunk.aside)?;
@@ -211,6 +225,9 @@ impl Shared {
             }
             let added = tally.counts.yes;
             tally.doubt.update(seen, added, false);
+        }
+        if chunk.is_last {
+            tally.placed = tally.counts;
         }
     }
 }

@@ -78,10 +78,9 @@ pub fn run(
         tally: Mutex::default(),
         read: Arc::default(),
     };
-    shared.noting = keeper
-        .as_ref()
-        .zip(shared.changes())
-        .and_then(|(keeper, seen)| Noting::new(keeper, seen, &plan.sink, plan.rules));
+    shared.noting = keeper.as_ref().zip(shared.changes()).and_then(|(keeper, seen)| {
+        Noting::new(keeper, seen, &plan.sink, plan.folder.is_some(), plan.rules)
+    });
     let shared = Arc::new(shared);
     // What has been forgotten since the state was saved is not known any more.
     shared.pass_time();

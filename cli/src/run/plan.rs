@@ -1,12 +1,15 @@
 //! The plan of a run: what the command line asks for.
 
 use crate::arguments::common::{Files, Input, Making, Output, Reporting};
+use crate::arguments::values::JsonPath;
 use crate::failure::Failure;
+use crate::lines::folder::Folder;
 use crate::lines::input::{self, Source};
 use crate::lines::output::Sink;
 use crate::lines::rules::{Field, Rules};
 use crate::run::screen::Screen;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The commands that read lines. Each has a question to the filter about each line, and the answer is yes or no.
@@ -54,6 +57,10 @@ pub struct Plan {
     /// The interval between saves of the state.
     pub checkpoint: Option<Duration>,
     pub output: Option<Output>,
+    /// Where the lines of each input have a file of their own.
+    pub folder: Option<Folder>,
+    /// The field that tells in each record whether it is repeated. All records are written then.
+    pub annotate: Option<JsonPath>,
     /// Where selected lines are written during the run.
     pub sink: Sink,
     pub screen: Screen,
@@ -83,10 +90,18 @@ impl Plan {
             limit: None,
             checkpoint: None,
             output: None,
+            folder: None,
+            annotate: None,
             sink: Sink::default(),
             screen: Screen::new(reporting.quiet, reporting.json),
             notes: Vec::new(),
         })
+    }
+
+    /// The number of threads that ask the filter.
+    pub fn workers(&self) -> usize {
+        let cores = || thread::available_parallelism().map_or(1, usize::from);
+        self.threads.unwrap_or_else(cores)
     }
 
     /// Whether a line that is seen again is remembered from then on.
@@ -101,7 +116,7 @@ impl Plan {
 
     /// Whether selected lines, or those set aside, are kept at all.
     pub fn writes(&self) -> bool {
-        self.sink.is_somewhere() || self.is_lossless
+        self.sink.is_somewhere() || self.is_lossless || self.folder.is_some()
     }
 }
 

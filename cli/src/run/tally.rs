@@ -7,6 +7,8 @@ use crate::state::seen::Seen;
 pub struct Tally {
     /// The sum of the chunks that were written.
     pub counts: Counts,
+    /// Those of the files that are in place, if there is one for each input.
+    pub placed: Counts,
     /// Lines that were seen again and are remembered from then on.
     pub refreshed: u64,
     /// Inputs that could be opened.
@@ -47,7 +49,8 @@ impl Doubt {
     /// Updates the sum after `added` lines. The rate changes slowly, so it is computed only once in
     /// a while, and at the end.
     pub fn update(&mut self, seen: &Seen, added: u64, at_the_end: bool) {
-        let since = added - self.added;
+        // What is not in place in the end was not added.
+        let since = added.saturating_sub(self.added);
         if since < (added / 64).max(4_096) && !at_the_end && self.rate.is_some() {
             return;
         }

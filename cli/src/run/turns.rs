@@ -52,9 +52,9 @@ impl Turns {
         changed.notify_all();
     }
 
-    /// Removes a chunk that has been written from the ledger.
+    /// Removes the chunks up to this one, which have been written, from the ledger.
     pub fn cross_out(&self, chunk: u64) {
-        self.ledger.lock().expect(PANICKED).retain(|note| note.chunk != chunk);
+        self.ledger.lock().expect(PANICKED).retain(|note| note.chunk > chunk);
     }
 
     /// The number of chunks that have started: only these can have added anything to the filter. `None` if a thread

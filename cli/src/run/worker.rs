@@ -2,12 +2,15 @@
 
 use crate::failure::Failure;
 use crate::lines::chunk::{Chunk, Fault};
-use crate::lines::rules::Keys;
+use crate::lines::json;
+use crate::lines::packing::Form;
+use crate::lines::rules::{Field, Keys, Paragraph, Rules};
 use crate::run::shared::Shared;
 use crate::run::turns::PARTS;
 use crate::state::seen::Seen;
 use crossbeam_channel::{Receiver, Sender};
 use koel::Prehashed;
+use std::mem;
 
 /// A worker and its buffers, which are reused from chunk to chunk.
 pub struct Worker<'a> {
@@ -16,6 +19,8 @@ pub struct Worker<'a> {
     /// The hashes that the filter is asked about, and the numbers of their lines.
     hashes: Vec<Prehashed>,
     asked: Vec<u32>,
+    /// The paragraphs of a chunk, if they are compared, in the place of lines.
+    paragraphs: Vec<Paragraph>,
     recent: Recent,
     /// The number of the tick in which they were met.
     tick: u64,
@@ -33,6 +38,7 @@ impl<'a> Worker<'a> {
             keys: Keys::new(shared.plan.rules, *shared.filter.hasher()),
             hashes: Vec::new(),
             asked: Vec::new(),
+            paragraphs: Vec::new(),
             recent: Recent::new(),
             tick: 0,
             sorted: Vec::new(),
@@ -55,24 +61,40 @@ impl<'a> Worker<'a> {
     fn process(&mut self, chunk: &mut Chunk) {
         let Shared { plan, filter, .. } = self.shared;
         self.pass_time();
-        let Worker { keys, hashes, asked, recent, .. } = self;
+        let Worker { keys, hashes, asked, recent, paragraphs, .. } = self;
         hashes.clear();
         asked.clear();
         let adds = self.shared.adds();
         let mut counts = chunk.counts;
         (counts.lines, counts.bytes) = (chunk.lines() as u64, chunk.bytes());
-        for (number, line) in chunk.iter().enumerate() {
-            let key = keys.key(line);
-            counts.not_urls += u64::from(!key.is_expected);
-            counts.without_field += u64::from(!key.has_field);
-            if !(adds.is_some() && recent.met(key.hash.0)) {
-                hashes.push(key.hash);
+        if let Some(Field::Paragraphs(_)) = plan.rules.field {
+            paragraphs.clear();
+            let mut at = 0;
+            for line in chunk.iter() {
+                keys.add_paragraphs(line, at, paragraphs);
+                at += line.len();
+            }
+            (counts.records, counts.lines) = (counts.lines, paragraphs.len() as u64);
+            for (number, paragraph) in paragraphs.iter().enumerate() {
+                counts.not_urls += u64::from(!paragraph.is_expected);
+                counts.without_field += u64::from(!paragraph.has_field);
+                hashes.push(paragraph.hash);
                 asked.push(number as u32);
+            }
+        } else {
+            for (number, line) in chunk.iter().enumerate() {
+                let key = keys.key(line);
+                counts.not_urls += u64::from(!key.is_expected);
+                counts.without_field += u64::from(!key.has_field);
+                if !(adds.is_some() && recent.met(key.hash.0)) {
+                    hashes.push(key.hash);
+                    asked.push(number as u32);
+                }
             }
         }
         keys.shrink();
         let answered = match (adds, self.shared.changes()) {
-            (Some(seen), _) => self.add(seen, chunk),
+            (Some(seen), _) => self.add(seen, chunk.number, counts.lines as usize),
             (None, Some(seen)) => Ok(seen.remove_many(&self.hashes)),
             (None, None) => filter.find(&self.hashes),
         };
@@ -83,8 +105,50 @@ impl<'a> Worker<'a> {
         counts.yes = chunk.answers.iter().filter(|answer| **answer).count() as u64;
         counts.selected = if plan.select { counts.yes } else { counts.lines - counts.yes };
         chunk.counts = counts;
-        if plan.writes() {
+        if !plan.writes() {
+            return;
+        }
+        let mut done = Ok(());
+        if let Some(path) = plan.annotate {
+            done = annotate(chunk, plan.rules, &path.names()[0]);
+        } else if counts.records > 0 {
+            self.keep_new_paragraphs(chunk);
+        } else {
             chunk.sort_out(plan.select, plan.is_lossless);
+        }
+        if plan.folder.is_some() && chunk.form == Some(Form::Gzip) {
+            let packed = chunk.packed.pack(&chunk.selected);
+            done = done.and(packed.map_err(|error| Failure::of("cannot compress", &error)));
+        }
+        if let Err(failure) = done {
+            chunk.fault = Some(Fault::Failed(failure));
+        }
+    }
+
+    /// Selects the records of a chunk without the paragraphs that are not new, or not at all if none is.
+    fn keep_new_paragraphs(&self, chunk: &mut Chunk) {
+        let Chunk { text, ends, answers, selected, counts, .. } = chunk;
+        let mut rest = self.paragraphs.iter().zip(&*answers).peekable();
+        let mut start = 0;
+        for end in ends.iter().map(|&end| end as usize) {
+            let (before, mut is_kept) = (selected.len(), false);
+            while let Some((Paragraph { range, .. }, new)) =
+                rest.next_if(|it| it.0.range.start < end)
+            {
+                // What is before the first one, or after the last one, stays.
+                selected.extend_from_slice(&text[start..range.start]);
+                if *new {
+                    selected.extend_from_slice(&text[range.clone()]);
+                    is_kept = true;
+                }
+                start = range.end;
+            }
+            selected.extend_from_slice(&text[start..end]);
+            start = end;
+            if !is_kept {
+                selected.truncate(before);
+                counts.emptied += 1;
+            }
         }
     }
 
@@ -97,18 +161,18 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Adds the lines of a chunk, part by part, in its turns, and returns which are new.
-    fn add(&mut self, seen: &Seen, chunk: &Chunk) -> Result<Vec<bool>, Failure> {
+    /// Adds all lines of the chunk of this number, part by part, in its turns, and returns which are new.
+    fn add(&mut self, seen: &Seen, chunk: u64, all: usize) -> Result<Vec<bool>, Failure> {
         self.sort(seen);
         let Worker { shared, sorted, lines, ends, .. } = self;
         // Lines that the filter is not asked about are not new.
-        let mut answers = vec![false; chunk.lines()];
+        let mut answers = vec![false; all];
         let refreshes = shared.plan.refreshes();
         let mut all = true;
         for part in 0..PARTS {
             let range = ends[part]..ends[part + 1];
             let (hashes, lines) = (&sorted[range.clone()], &lines[range]);
-            shared.turns.visit(part, chunk.number, || {
+            shared.turns.visit(part, chunk, || {
                 let mut added = Vec::new();
                 let results = match refreshes {
                     true => seen.insert_or_refresh_many(hashes),
@@ -160,6 +224,21 @@ impl<'a> Worker<'a> {
             *at += 1;
         }
     }
+}
+
+/// Selects all lines of a chunk, each with a field that tells whether it is repeated.
+fn annotate(chunk: &mut Chunk, rules: Rules, name: &str) -> Result<(), Failure> {
+    let mut selected = mem::take(&mut chunk.selected);
+    for (line, new) in chunk.iter().zip(&chunk.answers) {
+        let record = rules.bare(line);
+        json::annotate(record, name, !new, &mut selected).map_err(|why| {
+            let begin = record[..record.len().min(60)].escape_ascii();
+            Failure::of(begin, why)
+        })?;
+        selected.extend_from_slice(&line[record.len()..]);
+    }
+    (chunk.selected, chunk.counts.selected) = (selected, chunk.counts.lines);
+    Ok(())
 }
 
 /// The lines that a worker has met lately, by their hashes.

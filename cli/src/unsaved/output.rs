@@ -44,14 +44,15 @@
 use crate::failure::{Failure, locked};
 use crate::lines::chunk::Chunk;
 use crate::lines::cutter::{Cut, Cutter};
-use crate::lines::input::OpenInput;
+use crate::lines::input::{OpenInput, unpacked};
 use crate::lines::output::{Sink, sync_folder_of};
+use crate::lines::replacement::Replacement;
 use crate::lines::rules::{Keys, Rules};
 use crate::paths::is_same;
 use crate::state::keeper::{Keeper, load};
 use crate::state::seen::Seen;
 use indicatif::{BinaryBytes, HumanCount};
-use koel::disk::beside;
+use koel::disk::{beside, folder_of};
 use koel::{PersistentHasher, StableHash, Window};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -81,6 +82,10 @@ struct Note {
     length: u64,
     /// The hash of the last bytes before that.
     tail: u64,
+    /// Of a file that takes its place as a whole: the number of bytes, uncompressed, of which the state has all lines.
+    /// The length is 0 then.
+    #[serde(default)]
+    whole: Option<u64>,
     /// The seed of the state: another state has another one.
     seed: u128,
     /// The limit of the filter's memory in this run.
@@ -108,8 +113,8 @@ fn tail_of(output: &File, length: u64) -> io::Result<u64> {
 pub struct Noting {
     path: PathBuf,
     state: PathBuf,
-    /// The output, for reading, with a shared lock.
-    output: File,
+    /// The output, for reading, with a shared lock. `None` if files take their places as a whole.
+    output: Option<File>,
     at: Mutex<At>,
 }
 
@@ -122,24 +127,37 @@ struct At {
 }
 
 impl Noting {
-    /// Prepares the note of a run. `None` if the output is not a regular file that was opened by its name.
-    pub fn new(keeper: &Keeper, seen: &Seen, sink: &Sink, rules: Rules) -> Option<Noting> {
-        let (path, file) = sink.kept()?;
-        let output = file.try_clone().ok()?;
-        let about = output.metadata().ok()?;
-        // Not all file systems have locks.
-        let _ = output.try_lock_shared();
+    /// Prepares the note of a run, into files that take their places as a whole or into a sink. `None` if that is not a
+    /// regular file that was opened by its name.
+    pub fn new(
+        keeper: &Keeper,
+        seen: &Seen,
+        sink: &Sink,
+        is_whole: bool,
+        rules: Rules,
+    ) -> Option<Noting> {
+        let (mut path, mut output, mut about) = (OsString::new(), None, None);
+        if !is_whole {
+            let (name, file) = sink.kept()?;
+            let file = file.try_clone().ok()?;
+            // Not all file systems have locks.
+            let _ = file.try_lock_shared();
+            (path, about) = (name.as_os_str().to_owned(), Some(file.metadata().ok()?));
+            output = Some(file);
+        }
         let note = Note {
-            output: path.as_os_str().to_owned(),
-            inode: about.ino(),
-            created: created(&about),
+            output: path,
+            inode: about.as_ref().map_or(0, Metadata::ino),
+            created: about.as_ref().map_or(0, created),
             length: 0,
             tail: 0,
+            whole: None,
             seed: seen.hasher().seed(),
             max_bytes: seen.max_bytes(),
             rules,
         };
-        let at = Mutex::new(At { note, file: None, written: about.len() });
+        let written = about.map_or(0, |about| about.len());
+        let at = Mutex::new(At { note, file: None, written });
         let state = keeper.real_path();
         Some(Noting { path: note_of(&state), state, output, at })
     }
@@ -150,38 +168,58 @@ impl Noting {
 
     /// Notes the length of the output before the first line is written.
     pub fn begin(&self) -> Result<(), Failure> {
+        let Some(output) = &self.output else { return Ok(()) };
         let mut at = locked(&self.at);
         if at.file.is_some() {
             return Ok(());
         }
-        let begun = self.output.metadata().and_then(|about| {
-            // A note that is there is that of lines that were taken in. A power failure may take back the state with
-            // them.
-            let there = opened(&self.path, OpenOptions::new().append(true))?;
-            let is_new = there.is_none();
-            let mut file = match there {
-                Some((file, about)) => check_owner(&about, &self.state).map(|()| file)?,
-                None => OpenOptions::new().append(true).create_new(true).open(&self.path)?,
-            };
-            let noted = self.append(&mut at.note, &mut file, about.len());
-            let synced = noted.and_then(|()| file.sync_all());
-            if let Err(error) = synced {
-                if is_new {
-                    let _ = fs::remove_file(&self.path);
-                }
-                return Err(error);
-            }
-            sync_folder_of(&self.path);
-            Ok(file)
+        let begun = output.metadata().and_then(|about| {
+            (at.note.length, at.note.tail) = (about.len(), tail_of(output, about.len())?);
+            self.create(&at.note)
         });
         at.file = Some(begun.map_err(|error| self.failed(&error))?);
         Ok(())
     }
 
-    fn append(&self, note: &mut Note, file: &mut File, length: u64) -> io::Result<()> {
-        (note.length, note.tail) = (length, tail_of(&self.output, length)?);
-        let line = serde_json::to_string(note).map_err(io::Error::other)? + "\n";
-        file.write_all(line.as_bytes())
+    /// Notes a file before it takes its place as a whole. The state has the lines in its first `kept` bytes,
+    /// uncompressed.
+    pub fn places(&self, path: &Path, file: &File, kept: u64) -> Result<(), Failure> {
+        file.sync_data().map_err(|error| Failure::about(path, &error))?;
+        let mut at = locked(&self.at);
+        let At { note, file: note_file, .. } = &mut *at;
+        let noted = file.metadata().and_then(|about| {
+            let folder = folder_of(path).canonicalize()?;
+            note.output = folder.join(path.file_name().unwrap_or_default()).into_os_string();
+            (note.inode, note.created) = (about.ino(), created(&about));
+            (note.tail, note.whole) = (tail_of(file, 0)?, Some(kept));
+            match note_file {
+                Some(file) => append(note, file).and_then(|()| file.sync_data())?,
+                None => *note_file = Some(self.create(note)?),
+            }
+            Ok(())
+        });
+        noted.map_err(|error| self.failed(&error))
+    }
+
+    /// Begins the file of the note.
+    fn create(&self, note: &Note) -> io::Result<File> {
+        // A note that is there is that of lines that were taken in. A power failure may take back the state with
+        // them.
+        let there = opened(&self.path, OpenOptions::new().append(true))?;
+        let is_new = there.is_none();
+        let mut file = match there {
+            Some((file, about)) => check_owner(&about, &self.state).map(|()| file)?,
+            None => OpenOptions::new().append(true).create_new(true).open(&self.path)?,
+        };
+        let synced = append(note, &mut file).and_then(|()| file.sync_all());
+        if let Err(error) = synced {
+            if is_new {
+                let _ = fs::remove_file(&self.path);
+            }
+            return Err(error);
+        }
+        sync_folder_of(&self.path);
+        Ok(file)
     }
 
     /// Takes note, in memory, of where the last write has ended.
@@ -197,8 +235,14 @@ impl Noting {
     /// Notes that the state on the disk has all lines before this length.
     pub fn saved(&self, length: u64) -> Result<(), Failure> {
         let mut at = locked(&self.at);
-        let At { note, file: Some(file), .. } = &mut *at else { return Ok(()) };
-        match self.append(note, file, length) {
+        let (At { note, file: Some(file), .. }, Some(output)) = (&mut *at, &self.output) else {
+            return Ok(());
+        };
+        let noted = tail_of(output, length).and_then(|tail| {
+            (note.length, note.tail) = (length, tail);
+            append(note, file)
+        });
+        match noted {
             // Somebody has made the output shorter, so the older note stays.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(()),
             noted => noted.map_err(|error| self.failed(&error)),
@@ -212,11 +256,16 @@ impl Noting {
         }
     }
 
-    /// Returns the output, if lines of it are noted.
+    /// Returns the output, or the folder of the outputs, if lines of it are noted.
     pub fn output(&self) -> Option<PathBuf> {
         let at = locked(&self.at);
-        at.file.as_ref().map(|_| PathBuf::from(&at.note.output))
+        at.file.as_ref().map(|_| at.note.named())
     }
+}
+
+fn append(note: &Note, file: &mut File) -> io::Result<()> {
+    let line = serde_json::to_string(note).map_err(io::Error::other)? + "\n";
+    file.write_all(line.as_bytes())
 }
 
 /// Opens a note that is there. It is asked what it is only once it is open, because another file may get its name at
@@ -237,9 +286,9 @@ fn opened(note: &Path, options: &mut OpenOptions) -> io::Result<Option<(File, Me
 }
 
 impl Note {
-    /// Reads the last complete line of a note. `None` if there is none, so that nothing was written after it. Also
-    /// returns what the system says of the note.
-    fn read(path: &Path) -> io::Result<Option<(Note, Metadata)>> {
+    /// Reads the lines of a note that count: the last complete one, and all of files that took their places as a whole.
+    /// `None` if there is none, so that nothing was written after it. Also returns what the system says of the note.
+    fn read(path: &Path) -> io::Result<Option<(Vec<Note>, Metadata)>> {
         let Some((mut file, about)) = opened(path, OpenOptions::new().read(true))? else {
             return Ok(None);
         };
@@ -247,8 +296,18 @@ impl Note {
         file.read_to_end(&mut text)?;
         let lines =
             text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
-        let last = lines.map_while(|line| serde_json::from_slice(line).ok()).last();
-        Ok(last.map(|note| (note, about)))
+        let mut notes: Vec<Note> =
+            lines.map_while(|line| serde_json::from_slice(line).ok()).collect();
+        let last = notes.iter().rposition(|note| note.whole.is_none());
+        let mut at = 0..;
+        notes.retain(|note| at.next() == last || note.whole.is_some());
+        Ok((!notes.is_empty()).then_some((notes, about)))
+    }
+
+    /// The output, or its folder if it is one of several.
+    fn named(&self) -> PathBuf {
+        let path = self.path();
+        if self.whole.is_some() { folder_of(&path).to_path_buf() } else { path }
     }
 
     fn path(&self) -> PathBuf {
@@ -275,6 +334,13 @@ impl Note {
         Ok((tail_of(&file, self.length)? == self.tail).then_some(file))
     }
 
+    /// Whether a kill came before the file took its place.
+    fn is_unfinished(&self) -> bool {
+        let unfinished = self.whole.and_then(|_| Replacement::unfinished_beside(&self.path()));
+        let about = unfinished.and_then(|path| path.symlink_metadata().ok());
+        about.is_some_and(|about| (about.ino(), created(&about)) == (self.inode, self.created))
+    }
+
     /// Adds the lines that a killed run has written, and cuts off an incomplete last one. Returns their number, or
     /// `None` if the output is not the file any more that it was.
     fn take_in(&self, seen: &Seen) -> io::Result<Option<u64>> {
@@ -287,9 +353,14 @@ impl Note {
                     .number_at(written.map_or(Window::now(), |at| at.as_secs().min(Window::now()))),
             );
         }
-        let mut reader = output.try_clone()?;
-        reader.seek(SeekFrom::Start(self.length))?;
-        let input = OpenInput { reader: Box::new(reader), is_live: false };
+        let mut file = output.try_clone()?;
+        file.seek(SeekFrom::Start(self.length))?;
+        let mut reader: Box<dyn Read + Send> = Box::new(file);
+        if let Some(kept) = self.whole {
+            reader = unpacked(reader, Some(&self.path()))?.0;
+            io::copy(&mut reader.by_ref().take(kept), &mut io::sink())?;
+        }
+        let input = OpenInput { reader, is_live: false, form: None };
         let mut cutter = Cutter::new(input, self.rules.terminator);
         let mut keys = Keys::new(self.rules, *seen.hasher());
         let (mut chunk, mut lines) = (Chunk::default(), 0);
@@ -304,7 +375,7 @@ impl Note {
             }
             let complete = chunk.lines() - usize::from(chunk.is_completed);
             let complete: Vec<&[u8]> = chunk.iter().take(complete).collect();
-            let hashes: Vec<_> = complete.iter().map(|line| keys.key(line).hash).collect();
+            let hashes: Vec<_> = complete.iter().flat_map(|line| keys.hashes(line)).collect();
             let adds = || seen.insert_if_absent_many(&hashes).iter().all(Result::is_ok);
             if !adds() {
                 // In another order, the same lines may take more. They are written, so they have to be known.
@@ -359,30 +430,35 @@ pub fn take_in(keeper: &Keeper, notes: &mut Vec<String>) -> Result<(), Failure> 
              that the run has written are new again"
         ))
     };
-    let note = Note::read(&path).map_err(unreadable)?.filter(|_| state.exists());
-    let Some((note, about)) = note else { return remove() };
+    let read = Note::read(&path).map_err(unreadable)?.filter(|_| state.exists());
+    let Some((noted, about)) = read else { return remove() };
     check_owner(&about, &state).map_err(|error| Failure::about(&path, &error))?;
     let seen = load(&keeper.path)?;
-    if seen.hasher().seed() != note.seed {
+    if noted.iter().any(|note| seen.hasher().seed() != note.seed) {
         return Err(Failure::new(format!(
             "{} is of another state than the one beside it; restore that state, or remove this file, and \
              the lines that a killed run has written are new again",
             path.display()
         )));
     }
-    let output = note.path();
-    let taken_in = note.take_in(&seen).map_err(|error| {
-        let what = "cannot take in what a killed run has written there";
-        Failure::of(format!("{}: {what}", output.display()), &error)
-    })?;
-    let Some(lines) = taken_in else {
-        notes.push(format!(
-            "{}: it is not the file any more to which a killed run has written; the lines that were not saved as seen \
-             by then are new again",
-            output.display()
-        ));
-        return remove();
-    };
+    let (mut lines, mut max_bytes) = (0, 0);
+    for note in &noted {
+        let output = note.path();
+        max_bytes = max_bytes.max(note.max_bytes);
+        let taken_in = note.take_in(&seen).map_err(|error| {
+            let what = "cannot take in what a killed run has written there";
+            Failure::of(format!("{}: {what}", output.display()), &error)
+        })?;
+        match taken_in {
+            Some(more) => lines += more,
+            None if note.is_unfinished() => {}
+            None => notes.push(format!(
+                "{}: it is not the file any more to which a killed run has written; the lines that were not saved as \
+                 seen by then are new again",
+                output.display()
+            )),
+        }
+    }
     if lines == 0 {
         return remove();
     }
@@ -391,7 +467,7 @@ pub fn take_in(keeper: &Keeper, notes: &mut Vec<String>) -> Result<(), Failure> 
     }
     let (state, takes) = (keeper.path.display(), seen.size_in_bytes());
     let lines = HumanCount(lines);
-    let more = match takes > note.max_bytes {
+    let more = match takes > max_bytes {
         true => format!(
             "; it takes {} of memory now, more than that run allowed",
             BinaryBytes(takes as u64)
@@ -405,9 +481,10 @@ pub fn take_in(keeper: &Keeper, notes: &mut Vec<String>) -> Result<(), Failure> 
 /// Returns the output of a run that is going on, or was killed, and the number of its bytes that the state does not
 /// have.
 pub fn waiting(state: &Path) -> Option<(PathBuf, u64)> {
-    let (note, _) = Note::read(&note_of(state)).ok()??;
-    let bytes = note.open().ok()??.metadata().ok()?.len() - note.length;
-    (bytes > 0).then(|| (note.path(), bytes))
+    let (noted, _) = Note::read(&note_of(state)).ok()??;
+    let bytes_of = |note: &Note| Some(note.open().ok()??.metadata().ok()?.len() - note.length);
+    let bytes: u64 = noted.iter().filter_map(bytes_of).sum();
+    (bytes > 0).then(|| Some((noted.last()?.named(), bytes)))?
 }
 
 /// A note names the file from which something may be cut off, so not everybody may write one.

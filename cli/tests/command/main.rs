@@ -13,10 +13,12 @@ mod terminals;
 mod dedup {
     mod compressed;
     mod equal;
+    pub mod folders;
     mod lines;
     mod lossless;
     mod options;
     mod outputs;
+    mod records;
 }
 
 /// What is remembered between runs.

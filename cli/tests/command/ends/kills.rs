@@ -2,6 +2,7 @@
 //! a run leaves that nobody disturbed.
 
 use crate::common::*;
+use crate::dedup::folders::{new_in_each, packed, unpacked};
 use std::fs;
 use std::io::pipe;
 use std::process::Stdio;
@@ -108,6 +109,67 @@ fn of_what_goes_into_a_pipe_no_line_is_lost() {
         drop(writer);
         assert!(set(&reader.join().unwrap()) == set(&expected), "a line is missing");
         assert_done(&place, &expected);
+    }
+}
+
+/// Of files in a folder, each is there as a whole, or not at all.
+#[test]
+fn files_in_a_folder_are_those_of_a_run_that_nobody_disturbed() {
+    let most = rounds(40_000, 200_000);
+    let names = ["a", "b.gz", "c.zst", "d", "e.gz"];
+    let texts: Vec<Vec<u8>> =
+        (0..5).map(|at| padded(at * most / 2..(at + 2) * most / 2).repeat(2)).collect();
+    let all = texts.concat();
+    let expected = new_in_each(&texts.iter().map(|text| &text[..]).collect::<Vec<_>>());
+    for before in ["", "before\n"] {
+        let place = Place::new();
+        fs::create_dir(place.path("in")).unwrap();
+        let reset = || {
+            place.make_state("seen.koel");
+            let _ = fs::remove_dir_all(place.path("out"));
+            fs::create_dir(place.path("out")).unwrap();
+            for name in names.iter().filter(|_| !before.is_empty()) {
+                place.write(&format!("out/{name}"), packed(name, before.as_bytes()));
+            }
+        };
+        for (name, text) in names.iter().zip(&texts) {
+            place.write(&format!("in/{name}"), packed(name, text));
+        }
+        let inputs = names.map(|name| format!("in/{name}")).join(" ");
+        let words = format!("dedup -s seen.koel --output-dir out {inputs} --threads");
+        reset();
+        let start = Instant::now();
+        place.ok(&format!("{words} 2"), "");
+        let took = start.elapsed();
+        let mut kills = 0;
+        for round in 0..rounds(3, 12) {
+            reset();
+            let start = |threads| place.start(&format!("{words} {threads}"));
+            let check = || {
+                let mut written = Vec::new();
+                for (name, expected) in names.iter().zip(&expected) {
+                    let Ok(file) = fs::read(place.path(&format!("out/{name}"))) else { continue };
+                    let lines = unpacked(&file);
+                    let new = lines.strip_prefix(before.as_bytes()).expect("what was there");
+                    if !new.is_empty() {
+                        assert_same(new, expected, name);
+                    }
+                    written.extend_from_slice(new);
+                }
+                assert!(is_subset(&place.known("seen.koel", &all), &written));
+            };
+            kills += killed_until_done(took * 3, rounds(6, 20), 90 + round, start, check);
+            for (name, expected) in names.iter().zip(&expected) {
+                let lines = unpacked(&place.read(&format!("out/{name}")));
+                assert_same(&lines, &[before.as_bytes(), expected].concat(), name);
+            }
+            assert_same(&place.known("seen.koel", &all), &all, "what is known");
+            // Lines of others are not taken in.
+            assert_eq!(place.known("seen.koel", b"before\n"), b"");
+            assert_eq!(place.names(), ["in", "out", "seen.koel"]);
+            assert_eq!(fs::read_dir(place.path("out")).unwrap().count(), names.len());
+        }
+        println!("{kills} kills");
     }
 }
 

@@ -5,6 +5,7 @@
 //! message, or fail if `KOEL_STRACE=required`.
 
 use crate::common::*;
+use crate::dedup::folders::{new_in_each, packed, unpacked};
 use std::env;
 use std::fs;
 use std::process::Command;
@@ -178,6 +179,57 @@ fn a_kill_at_any_call_of_taking_in_takes_nothing() {
     calls.push(("openat", &opens));
     let kills = kills(&place, &all, "add seen.koel -", &calls, prepare);
     assert!(kills.is_none_or(|kills| kills > 10), "{kills:?}");
+}
+
+/// After each kill, whatever command changes the state next takes the files in that are in place.
+#[test]
+fn a_kill_at_any_call_of_a_run_into_a_folder_takes_nothing() {
+    let place = Place::new();
+    fs::create_dir(place.path("in")).unwrap();
+    let texts = [
+        ("a.gz", padded(0..40_000)),
+        ("b", padded(20_000..60_000)),
+        ("c.zst", padded(50_000..80_000)),
+    ];
+    for (name, text) in &texts {
+        place.write(&format!("in/{name}"), packed(name, text));
+    }
+    let expected = new_in_each(&texts.each_ref().map(|(_, text)| &text[..]));
+    let all = padded(0..80_000);
+    let words = "dedup --state seen.koel --output-dir out in/a.gz in/b in/c.zst --threads 1";
+    let mut kills = 0;
+    for call in ["rename", "unlink", "fsync", "fdatasync", "openat", "write"] {
+        for number in 1..rounds(12, 60) {
+            place.make_state("seen.koel");
+            let _ = fs::remove_dir_all(place.path("out"));
+            let Some(is_killed) = killed_at(&place, call, number, words) else { return };
+            if !is_killed {
+                break;
+            }
+            kills += 1;
+            let files = || {
+                texts.each_ref().map(|(name, _)| fs::read(place.path(&format!("out/{name}"))).ok())
+            };
+            let left = files();
+            let ran = place.ok("add seen.koel -", "");
+            assert!(!ran.stderr.contains("not the file any more"), "{}", ran.stderr);
+            let in_place = left.iter().zip(&expected).filter(|(left, _)| left.is_some());
+            let in_place: Vec<u8> = in_place.flat_map(|(_, lines)| lines.clone()).collect();
+            assert_same(&place.known("seen.koel", &all), &in_place, &format!("{call} {number}"));
+            let ran = place.ok(words, "");
+            assert!(ran.stderr.is_empty(), "{}", ran.stderr);
+            for ((left, is), lines) in left.into_iter().zip(files()).zip(&expected) {
+                let is = is.expect("a file");
+                assert!(left.is_none_or(|left| left == is), "{call} {number}");
+                assert_same(&unpacked(&is), lines, &format!("{call} {number}"));
+            }
+            assert_same(&place.known("seen.koel", &all), &all, "what is known");
+            assert_eq!(place.names(), ["in", "log", "out", "seen.koel"], "{call} {number}");
+            assert_eq!(fs::read_dir(place.path("out")).unwrap().count(), 3, "{call} {number}");
+        }
+    }
+    println!("{kills} kills");
+    assert!(kills > 20);
 }
 
 #[test]

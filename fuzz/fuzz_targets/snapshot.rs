@@ -10,6 +10,8 @@
 //! ```
 #![no_main]
 
+#[path = "../../tests/common/file.rs"]
+mod file;
 mod filters;
 mod pieces;
 mod repair;

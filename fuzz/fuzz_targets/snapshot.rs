@@ -10,7 +10,6 @@
 //! ```
 #![no_main]
 
-#[path = "../../tests/common/file.rs"]
 mod file;
 mod filters;
 mod pieces;

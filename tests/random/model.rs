@@ -4,6 +4,9 @@
 //! count more copies. The opposite is an error. With long fingerprints, it tells these few items apart,
 //! so it has to agree exactly.
 
+// Each test program uses only a part of this.
+#![allow(dead_code)]
+
 use crate::common::{Filter, SplitMix, loaded};
 use koel::{Full, Prehashed};
 use proptest::collection::SizeRange;

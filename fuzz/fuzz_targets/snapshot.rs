@@ -10,6 +10,7 @@
 //! ```
 #![no_main]
 
+mod file;
 mod filters;
 mod pieces;
 mod repair;

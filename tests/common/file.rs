@@ -4,18 +4,22 @@
 // Each test program uses only a part of this.
 #![allow(dead_code)]
 
-use xxhash_rust::xxh3::xxh3_64;
+use std::ops::Range;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub const HEADER_WORDS: usize = 32;
 pub const ENTRY_WORDS: usize = 6;
 pub const END_WORDS: usize = 3;
+/// What a piece begins with.
+pub const MAGIC_OF_PIECE: [u8; 8] = [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x70, 0x0D, 0x0A];
+
 /// The words of a [block](FilterFile::blocks) before its buckets.
 pub const BLOCK_HEAD: usize = 3;
 /// The words of a block that tell its time, which are its last.
 pub const TIME: usize = 3;
 
 /// What a file begins with.
-const MAGIC: [u8; 8] = [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x0D, 0x0A, 0x1A];
+pub const MAGIC: [u8; 8] = [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x0D, 0x0A, 0x1A];
 
 pub mod word {
     pub const GROWS: usize = 2;
@@ -42,6 +46,9 @@ pub mod word {
     pub const ITEMS: usize = 2;
 }
 
+/// The words of a header that [tell the hasher](FilterFile::hasher).
+pub const HASHER: Range<usize> = word::SEED + 1..word::WORDS;
+
 /// The words of an end.
 pub mod end {
     pub const BYTES: usize = 1;
@@ -50,7 +57,7 @@ pub mod end {
 
 /// The words of a file or a piece, including checksums. [`cut`](FilterFile::cut) does not validate
 /// them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FilterFile {
     pub header: Vec<u64>,
     /// The words between the header and the shards.
@@ -91,6 +98,13 @@ pub fn seal(words: &mut [u64]) {
 }
 
 impl FilterFile {
+    /// The part that has this header and these blocks, before it is [sealed](Self::sealed).
+    pub fn of(header: Vec<u64>, blocks: Vec<Vec<u64>>) -> Self {
+        let (between, end) = (Vec::new(), vec![u64::from_le_bytes(*b"koel end"), 0, 0]);
+        let part = FilterFile { header, between, blocks, mark: Vec::new(), end };
+        FilterFile { mark: part.right_mark(), ..part }
+    }
+
     pub fn cut(bytes: &[u8]) -> Self {
         Self::divided(bytes, |_| Ok(())).expect("a part")
     }
@@ -296,6 +310,17 @@ impl FilterFile {
         self.header[word::TICKS]
     }
 
+    /// The sizes of a lane that there are with so many words.
+    pub fn sizes(&self) -> &'static [u64] {
+        if self.words() == 1 { &[8, 9, 10, 12, 16, 21, 32] } else { &[18, 20, 24, 32] }
+    }
+
+    /// Whether a lane has enough bits besides its stamp.
+    pub fn has_room_for_stamps(&self) -> bool {
+        let least = if self.words() == 1 { 8 } else { 4 };
+        self.lane_bits() >= self.stamp_bits() + least
+    }
+
     /// Returns the size of the stamp in bits.
     pub fn stamp_bits(&self) -> u32 {
         if self.ticks() == 0 { 0 } else { (self.ticks() + 1).ilog2() + 1 }
@@ -309,7 +334,8 @@ impl FilterFile {
             4 => 5,
             _ => 4,
         };
-        let for_growth = 3 + f64::from_bits(self.header[word::GROWTH]).log2().ceil() as u32;
+        let for_growth =
+            3 + f64::from_bits(self.header[word::GROWTH]).log2().ceil().clamp(0.0, 64.0) as u32;
         let half = bits.div_ceil(2);
         match self.words() {
             1 => half.max(for_growth.min(bits.saturating_sub(least_anchor))),
@@ -341,6 +367,11 @@ impl FilterFile {
         let window = |lane: u64| lane >> self.stamp_bits() & ((1 << self.window()) - 1);
         let void = |lane: &u64| window(*lane) == 1 << (self.window() - 1);
         self.taken(block).filter(void).count() as i64
+    }
+
+    /// Returns how many items are counted in a block: those of lanes that are not void.
+    pub fn counted(&self, block: &[u64]) -> i64 {
+        self.taken(block).count() as i64 - self.void_lanes(block)
     }
 
     /// The number of items, without those of void lanes.
@@ -410,21 +441,16 @@ impl FilterFile {
 
     fn judge_header(&self) -> Verdict {
         let header = &self.header;
-        let piece = [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x70, 0x0D, 0x0A];
-        ensure!([MAGIC, piece].contains(&header[0].to_le_bytes()));
+        ensure!([MAGIC, MAGIC_OF_PIECE].contains(&header[0].to_le_bytes()));
         ensure!(header[1] == 5);
         ensure!(is_sealed(header));
-        let is_piece = header[0].to_le_bytes() == piece;
+        let is_piece = header[0].to_le_bytes() == MAGIC_OF_PIECE;
         ensure!(is_piece || header[word::START] == 0);
         ensure!(self.ticks() <= 62);
         ensure!((1..=2).contains(&header[word::WORDS]));
         ensure!(header[word::GROWS] <= 1);
-        let narrow = [8, 9, 10, 12, 16, 21, 32];
-        let wide = [18, 20, 24, 32];
-        let sizes: &[u64] = if self.words() == 1 { &narrow } else { &wide };
-        ensure!(sizes.contains(&header[word::BITS]));
-        let least = if self.words() == 1 { 8 } else { 4 };
-        ensure!(self.lane_bits() >= self.stamp_bits() + least);
+        ensure!(self.sizes().contains(&header[word::BITS]));
+        ensure!(self.has_room_for_stamps());
         let (near, buckets) = (self.near(), self.buckets());
         ensure!((2..=131_072).contains(&buckets));
         ensure!((1..=1 << 31).contains(&self.roots()));
@@ -443,22 +469,7 @@ impl FilterFile {
             ensure!(near == if by_distance { block } else { 0 });
             ensure!(header[word::MAX_BYTES..=word::RATE] == [0, 0, 0]);
         }
-        // The seed of this hasher has 64 bits.
-        ensure!(header[12] == 0);
-        let pieces: [&[u8]; 7] = [
-            b"\x6B\x6F\x65\x6C",
-            b"\x04\x03\x02\x01\0\0\0\0",
-            b"\x01\x02\x03",
-            b"\x05\0\0\0\0\0\0\0",
-            b"\x01\0\0\0\0\0\0\0",
-            b"\x06\0\0\0\0\0\0\0",
-            b"\x6B\0\0\0\0\0\0\0",
-        ];
-        ensure!(header[word::PROBES] == self.hash(pieces[0]));
-        ensure!(header[word::PROBES + 1] == self.hash_of(&pieces));
-        let name: Vec<u8> =
-            header[word::NAME..word::WORDS].iter().flat_map(|word| word.to_le_bytes()).collect();
-        ensure!(name == *b"XXH3-64\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        ensure!(header[HASHER] == self.hasher());
         Ok(())
     }
 
@@ -505,13 +516,11 @@ impl FilterFile {
         } else {
             ensure!(time == [0; TIME]);
         }
-        let mut taken = 0;
         for bucket in self.buckets_of(block).chunks(self.words()) {
             for word in bucket {
                 ensure!(word.checked_shr(self.slots() * self.lane_bits()).unwrap_or(0) == 0);
             }
             for lane in self.lanes(bucket).filter(|lane| *lane != 0) {
-                taken += 1;
                 ensure!(self.words() == 1 || lane >> self.lane_bits() != 0);
                 let item = lane >> self.stamp_bits();
                 ensure!(!self.grows() || item & ((1 << self.window()) - 1) != 0);
@@ -519,18 +528,33 @@ impl FilterFile {
                 ensure!(self.ticks() == 0 || self.age(block, lane & stamps) <= self.ticks());
             }
         }
-        ensure!(block[word::ITEMS].cast_signed() == taken - self.void_lanes(block));
+        ensure!(block[word::ITEMS].cast_signed() == self.counted(block));
         Ok(())
+    }
+
+    /// The words of the header that tell the hasher: the rest of the seed, which has 64 bits, the probes and the name.
+    pub fn hasher(&self) -> [u64; 7] {
+        let pieces: [&[u8]; 7] = [
+            b"\x6B\x6F\x65\x6C",
+            b"\x04\x03\x02\x01\0\0\0\0",
+            b"\x01\x02\x03",
+            b"\x05\0\0\0\0\0\0\0",
+            b"\x01\0\0\0\0\0\0\0",
+            b"\x06\0\0\0\0\0\0\0",
+            b"\x6B\0\0\0\0\0\0\0",
+        ];
+        let name = u64::from_le_bytes(*b"XXH3-64\0");
+        [0, self.hash(pieces[0]), self.hash_of(&pieces), name, 0, 0, 0]
     }
 
     /// Returns the hash of an item that consists of bytes.
     pub fn hash(&self, bytes: &[u8]) -> u64 {
-        xxhash_rust::xxh3::xxh3_64_with_seed(bytes, self.seed())
+        xxh3_64_with_seed(bytes, self.seed())
     }
 
     /// Returns the hash of an item that writes these pieces to the hasher.
     pub fn hash_of(&self, pieces: &[&[u8]]) -> u64 {
-        let more = |hash, piece: &&[u8]| xxhash_rust::xxh3::xxh3_64_with_seed(piece, hash);
+        let more = |hash, piece: &&[u8]| xxh3_64_with_seed(piece, hash);
         pieces.iter().fold(self.seed(), more)
     }
 

@@ -8,7 +8,7 @@ pub mod rounds;
 
 pub use rounds::rounds;
 
-use koel::{Builder, ConcurrentCuckooFilter, Prehashed, Stats};
+use koel::{Builder, ConcurrentCuckooFilter, PersistentHasher, Prehashed, Stats};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher};
 use std::panic::resume_unwind;
@@ -134,6 +134,18 @@ pub fn fill_to_refusal<S: BuildHasher>(
     }
 }
 
+/// Saves the filter and returns the loaded copy.
+pub fn loaded(filter: &Filter) -> Filter {
+    let mut file = Vec::new();
+    let report = filter.write_to(&mut file).expect("memory");
+    assert_eq!(report.bytes, file.len() as u64);
+    let loaded = Filter::read_from(&file[..]).expect("a saved filter can be loaded");
+    assert_eq!(loaded.len(), report.items, "the loaded filter has other items");
+    // One that is mostly empty shrinks.
+    assert!(loaded.stats().shards <= report.shards);
+    loaded
+}
+
 /// Runs the work in `threads` threads, which start at the same time, and passes each its number.
 pub fn together(threads: usize, work: impl Fn(usize) + Sync) {
     let begin = Barrier::new(threads);
@@ -218,6 +230,18 @@ impl BuildHasher for Fixed {
 
     fn build_hasher(&self) -> FixedHasher {
         FixedHasher(mix(self.key.wrapping_add(0x9E37_79B9_7F4A_7C15)))
+    }
+}
+
+impl PersistentHasher for Fixed {
+    const NAME: &'static str = "that of the tests";
+
+    fn seed(&self) -> u128 {
+        self.key.into()
+    }
+
+    fn from_seed(seed: u128) -> Option<Self> {
+        Some(Fixed { key: seed.try_into().ok()? })
     }
 }
 

@@ -2,20 +2,13 @@
 //! what is wrong and where. No file causes a panic, not even a forged one with valid checksums.
 
 use crate::common::{LAYOUTS, SplitMix, in_time, layouts, prehashed, rounds};
+use crate::damage::{HEADER, Way};
 use crate::file::{BLOCK_HEAD, END_WORDS, FilterFile, HEADER_WORDS, TIME, word};
 use koel::SnapshotErrorKind::{
-    self, Damaged, Incomplete, Io, NotAFile, NotASnapshot, NotFound, OutOfMemory, OutOfOrder,
-    UnsupportedVersion, WrongHasher,
+    self, Damaged, Incomplete, Io, NotASnapshot, NotFound, OutOfMemory, OutOfOrder, WrongHasher,
 };
-use koel::{
-    ConcurrentCuckooFilter, Prehashed, SnapshotError, SnapshotFile, SnapshotInfo, StableHash,
-};
-use std::fs::File;
+use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotError, SnapshotFile, StableHash};
 use std::path::Path;
-
-/// The bytes of the header, and of the end.
-const HEADER: usize = 8 * HEADER_WORDS;
-const END: usize = 8 * END_WORDS;
 
 type Filter = ConcurrentCuckooFilter<StableHash>;
 
@@ -45,25 +38,6 @@ fn file_of(filter: &Filter) -> FilterFile {
     FilterFile::cut(&bytes_of(filter))
 }
 
-/// Checks that the result is an error of this kind and that its message names the offset, if it has
-/// one. Returns the offset, or `u64::MAX`.
-#[track_caller]
-fn expect(result: Result<Filter, SnapshotError>, kind: SnapshotErrorKind) -> u64 {
-    let error = result.map(|filter| filter.stats()).expect_err("not a filter");
-    assert_eq!(error.kind(), kind, "{error}");
-    let text = error.to_string();
-    match error.offset() {
-        Some(at) => {
-            assert!(text.contains(&format!("{at}")), "{text}");
-            at
-        }
-        None => {
-            assert!(!matches!(kind, Damaged | Incomplete), "{text}");
-            u64::MAX
-        }
-    }
-}
-
 fn read(bytes: &[u8]) -> Result<Filter, SnapshotError> {
     Filter::read_from(bytes)
 }
@@ -75,245 +49,13 @@ fn load(bytes: &[u8]) -> Result<Filter, SnapshotError> {
     Filter::load(&path)
 }
 
-/// Checks that the file is refused both by `load` and by `read_from`, and returns the offset.
+/// Checks that the file is refused by all ways in that read its shards. Returns the offset that a stream tells.
 #[track_caller]
 fn refused(file: &FilterFile, kind: SnapshotErrorKind) -> u64 {
     let bytes = file.bytes();
-    expect(load(&bytes), kind);
-    expect(read(&bytes), kind)
-}
-
-/// Returns the numbers below `all`: all near both ends, and every `step`th in the middle.
-fn some(all: u64, step: usize) -> impl Iterator<Item = u64> {
-    (0..all.min(300)).chain((300..all).step_by(step)).chain(all.saturating_sub(300)..all)
-}
-
-fn every_truncation(filter: &Filter, step: usize) {
-    let bytes = bytes_of(filter);
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    std::fs::write(&path, &bytes).expect("a file");
-    let file = File::options().write(true).open(&path).expect("the file");
-    let kind = |length| if length < 8 { NotASnapshot } else { Incomplete };
-    for length in 0..bytes.len() as u64 {
-        let at = expect(read(&bytes[..length as usize]), kind(length));
-        assert!(length < 8 || at == length);
-    }
-    let mut lengths: Vec<u64> = some(bytes.len() as u64, step).collect();
-    lengths.sort_unstable();
-    let cut = bytes.len() + lengths.len();
-    for length in lengths.into_iter().rev() {
-        file.set_len(length).expect("a shorter file");
-        expect(Filter::load(&path), kind(length));
-    }
-    println!("checked: {cut} states that were cut off: 0 loaded");
-}
-
-/// A number of shards that no such filter has is not believed, with a right checksum either.
-#[test]
-fn a_file_tells_no_impossible_number_of_shards() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    for file in [file_of(&fixed(50)), file_of(&growing(50))] {
-        for blocks in [0, 2, 1 << 60, u64::MAX] {
-            let mut claim = file.clone();
-            claim.header[word::SHARDS] = blocks.max(u64::from(file.grows()));
-            let mut claim = claim.with_sums();
-            if blocks == 2 {
-                claim.blocks.push(claim.blocks[0].clone());
-                claim = claim.sealed();
-            }
-            std::fs::write(&path, claim.bytes()).expect("a file");
-            let kind =
-                SnapshotInfo::read(&path).map(|info| info.stats.slots).expect_err("a lie").kind();
-            assert!([Damaged, Incomplete].contains(&kind), "{blocks}: {kind:?}");
-        }
-    }
-}
-
-/// Only the header, the index and the end are read, so other damage is not noticed.
-#[test]
-fn what_a_damaged_file_says_of_itself_is_not_believed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    let whole = bytes_of(&growing(50));
-    let cut = FilterFile::cut(&whole);
-    let end = whole.len() - END;
-    for at in (0..HEADER).chain(cut.index_at()..whole.len()) {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 1 << (at % 8);
-        std::fs::write(&path, &bytes).expect("a file");
-        let error = SnapshotInfo::read(&path).map(|info| info.stats.items).expect_err("damage");
-        let kind = kind_of_damage(&cut, at, true).0;
-        assert_eq!(error.kind(), kind, "byte {at}: {error}");
-    }
-    for length in (0..400).chain(whole.len() - 400..whole.len()) {
-        std::fs::write(&path, &whole[..length]).expect("a file");
-        let error =
-            SnapshotInfo::read(&path).map(|info| info.stats.items).expect_err("a short file");
-        assert!(matches!(error.kind(), NotASnapshot | Incomplete), "{length} bytes: {error}");
-    }
-    std::fs::write(&path, [&whole[..], &whole[end..]].concat()).expect("a file");
-    assert_eq!(SnapshotInfo::read(&path).expect_err("two ends").kind(), Incomplete);
-    assert_eq!(SnapshotInfo::read(folder.path()).expect_err("a folder").kind(), NotAFile);
-    assert_eq!(SnapshotInfo::read("/no/such/file").expect_err("nothing").kind(), NotFound);
-}
-
-#[test]
-fn a_truncated_file_is_never_loaded() {
-    every_truncation(&fixed(50), 1);
-    every_truncation(&growing(50), rounds(997, 211));
-}
-
-/// Returns the expected kind of the error if this byte is changed, and where it is. In a stream, only the mark tells where
-/// the shards of a growing filter end.
-fn kind_of_damage(file: &FilterFile, at: usize, is_file: bool) -> (SnapshotErrorKind, u64) {
-    let (length, index) = (file.bytes().len(), file.index_at());
-    let end = length - END;
-    let is_mark = (index..file.entry_at(0)).contains(&at);
-    match at {
-        0..8 => (NotASnapshot, u64::MAX),
-        8..16 => (UnsupportedVersion, u64::MAX),
-        16..HEADER => (Damaged, 0),
-        _ if at < index => (Damaged, file.shard_at((at - HEADER) / 8 / file.shard_words()) as u64),
-        _ if is_mark && !is_file => (Incomplete, length as u64),
-        _ if at < end => (Damaged, index as u64),
-        _ if at < end + 8 => (Incomplete, end as u64),
-        _ if at < end + 16 => (Incomplete, length as u64),
-        _ => (Damaged, index as u64),
-    }
-}
-
-/// Returns the bits to flip: all of a small file; of a large one, all near the ends, and one bit of
-/// every tenth byte in the middle.
-fn bits(length: usize) -> impl Iterator<Item = (usize, u8)> {
-    let all = move |at: usize| length < 10_000 || !(300..length - 100).contains(&at);
-    (0..length).flat_map(move |at| {
-        let bits = match at % 10 {
-            _ if all(at) => 0..8,
-            0 => at as u32 / 10 % 8..at as u32 / 10 % 8 + 1,
-            _ => 0..0,
-        };
-        bits.map(move |bit| (at, 1 << bit))
-    })
-}
-
-fn every_flip(filter: &Filter, step: usize) {
-    let mut bytes = bytes_of(filter);
-    let file = FilterFile::cut(&bytes);
-    // 7 is less than 8, so a short run still flips a bit of each byte that has all its bits listed.
-    let every = rounds(7, 1);
-    let mut flips = 0;
-    for (at, bit) in bits(bytes.len()).step_by(every) {
-        flips += 1;
-        bytes[at] ^= bit;
-        let (kind, place) = kind_of_damage(&file, at, false);
-        is_at(expect(read(&bytes), kind), place, at);
-        bytes[at] ^= bit;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    std::fs::write(&path, &bytes).expect("a file");
-    let on_disk = File::options().write(true).open(&path).expect("the file");
-    for (at, bit) in bits(bytes.len()).step_by(step * every) {
-        flips += 1;
-        write_at(&on_disk, at, bytes[at] ^ bit);
-        // The end is read before the shards.
-        let (kind, place) = kind_of_damage(&file, at, true);
-        is_at(expect(Filter::load(&path), kind), place, at);
-        write_at(&on_disk, at, bytes[at]);
-    }
-    Filter::load(&path).expect("the restored file");
-    println!("checked: {flips} states with one bit flipped: 0 loaded");
-}
-
-/// Checks that damage of byte `at` is found at this place, or in its bucket, or at the end that is claimed.
-#[track_caller]
-fn is_at(found: u64, place: u64, at: usize) {
-    assert!(found == place || found == at as u64 / 8 * 8 || found < place, "byte {at}: {found}");
-}
-
-fn write_at(mut file: &File, at: usize, byte: u8) {
-    use std::io::{Seek, SeekFrom, Write};
-    file.seek(SeekFrom::Start(at as u64)).and_then(|_| file.write_all(&[byte])).expect("a byte");
-}
-
-#[test]
-fn a_file_with_a_flipped_bit_is_never_loaded() {
-    every_flip(&fixed(50), 1);
-    every_flip(&growing(50), rounds(97, 11));
-}
-
-fn appended(filter: &Filter) {
-    let bytes = bytes_of(filter);
-    for more in [1, 7, 8, 48, bytes.len(), 1 << 20] {
-        for byte in [0, 255] {
-            let mut longer = bytes.clone();
-            longer.resize(bytes.len() + more, byte);
-            expect(load(&longer), Incomplete);
-            let mut rest = &longer[..];
-            Filter::read_from(&mut rest).expect("the filter before the rest");
-            assert_eq!(rest.len(), more);
-        }
-    }
-    // The same file twice in a row is not valid either.
-    let mut twice = bytes.clone();
-    twice.extend(&bytes);
-    expect(load(&twice), Incomplete);
-}
-
-#[test]
-fn trailing_bytes_are_refused_in_a_file_and_left_unread_in_a_stream() {
-    appended(&fixed(50));
-    appended(&growing(50));
-}
-
-#[test]
-fn foreign_files_and_other_versions_are_told_apart() {
-    for bytes in [bytes_of(&fixed(50)), bytes_of(&growing(50))] {
-        let expect = |bytes: &[u8], kind| {
-            expect(load(bytes), kind);
-            expect(read(bytes), kind)
-        };
-        let with = |at: usize, what: &[u8]| {
-            let mut bytes = bytes.clone();
-            bytes[at..at + what.len()].copy_from_slice(what);
-            bytes
-        };
-        for version in [0, 1, 2, 3, 4, 6, 256, u64::MAX] {
-            expect(&with(8, &version.to_le_bytes()), UnsupportedVersion);
-        }
-        // Also if nothing is wrong with it but the version.
-        let later = changed(&FilterFile::cut(&bytes), |file| file.header[1] = 6).bytes();
-        expect(&later, UnsupportedVersion);
-        let error =
-            ConcurrentCuckooFilter::<StableHash>::read_from(&later[..]).expect_err("version 6");
-        let said = "it has version 6 of the format, and this version of koel reads only version 5: load it \
-                    with the version of koel that saved it, or a later one";
-        assert_eq!(error.to_string(), said);
-        let words = bytes.as_chunks::<8>().0;
-        let swapped: Vec<u8> = words.iter().flat_map(|w| w.iter().rev().copied()).collect();
-        expect(&swapped, NotASnapshot);
-        let swapped = [&bytes[..8], &swapped[8..]].concat();
-        expect(&swapped, UnsupportedVersion);
-        let error =
-            ConcurrentCuckooFilter::<StableHash>::read_from(&swapped[..]).expect_err("swapped");
-        assert!(error.to_string().ends_with("restore it as it was saved"), "{error}");
-        let mut as_text = bytes.clone();
-        as_text.remove(5);
-        expect(&as_text, NotASnapshot);
-        expect(&with(0, b"\x09"), NotASnapshot);
-        expect(b"", NotASnapshot);
-        expect(b"koel", NotASnapshot);
-        let mut random = SplitMix(5);
-        for length in [1, 19, 100, 10_000] {
-            let noise = random.take(length);
-            expect(&noise.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>(), NotASnapshot);
-        }
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    expect(Filter::load(folder.path()), Io);
-    expect(Filter::load(folder.path().join("none")), NotFound);
+    Way::File.refuses(&bytes, kind);
+    Way::Check.refuses(&bytes, kind);
+    Way::Stream.refuses(&bytes, kind).unwrap_or(u64::MAX)
 }
 
 /// Changes a file, and fixes the checksums and the other derived values.
@@ -530,7 +272,10 @@ fn shards_may_begin_at_a_huge_page() {
         for at in [0, file.between.len() - 1] {
             let mut wrong = file.clone();
             wrong.between[at] = 1 << 63;
-            assert_eq!(refused(&wrong, Damaged), 8 * (HEADER_WORDS + at) as u64);
+            let place = Some(8 * (HEADER_WORDS + at) as u64);
+            for way in [Way::Stream, Way::File] {
+                assert_eq!(way.refuses(&wrong.bytes(), Damaged), place);
+            }
         }
     }
 }

@@ -1,25 +1,21 @@
 //! Lookups in a file give the answers of the loaded filter, or an error.
 
-use crate::common::{LAYOUTS, SplitMix, layouts, prehashed, rounds, together};
-use crate::file::{ENTRY_WORDS, FilterFile, HEADER_WORDS, TIME, word};
+use crate::common::{layouts, rounds, together};
+use crate::damage::{HEADER, forgetful};
+use crate::file::{ENTRY_WORDS, FilterFile, TIME, word};
 #[cfg(target_os = "linux")]
 use crate::process::{again, task};
-use koel::SnapshotErrorKind::{Damaged, Incomplete, NotAFile, NotASnapshot, NotFound, WrongHasher};
-use koel::{
-    ConcurrentCuckooFilter, Prehashed, SnapshotError, SnapshotFile, SnapshotInfo, StableHash,
-};
+use koel::SnapshotErrorKind::{Damaged, Incomplete, NotFound, WrongHasher};
+use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotFile, SnapshotInfo, StableHash};
 use std::fs::{self, File};
 use std::hash::BuildHasher;
 use std::path::Path;
 
 type Opened = SnapshotFile<StableHash>;
-type Ask = fn(&Opened, &[Prehashed]) -> Result<(), SnapshotError>;
 
 /// Whether lookups read a mapping.
 #[cfg(target_os = "linux")]
 const MAPS: bool = cfg!(all(unix, target_pointer_width = "64"));
-
-const HEADER: usize = 8 * HEADER_WORDS;
 
 const HASH: StableHash = StableHash::with_seed(7);
 
@@ -125,78 +121,6 @@ fn a_lookup_reads_only_the_shard_that_it_needs() {
         }
     }
     assert_eq!(spared, all.len(), "each item is in one shard");
-}
-
-#[test]
-fn no_lookup_answers_from_a_damaged_file() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    let mut random = SplitMix(5);
-    let for_ever = [growing(16_000, 1e-3), LAYOUTS[3].filter_with(60, HASH)];
-    for whole in for_ever.iter().chain(&forgetful()).map(file_of) {
-        let hashes: Vec<u64> =
-            (0..rounds(2_000, 16_000u64)).map(|item| HASH.hash_one(item)).collect();
-        fs::write(&path, &whole).expect("a file");
-        let right = SnapshotFile::open(&path).expect("a file");
-        let right = right.contains_many(&prehashed(&hashes)).expect("answers");
-        let cut = FilterFile::cut(&whole);
-        let all = whole.len();
-        let shards = 0..cut.blocks.len();
-        let edges = (0..HEADER).chain(shards.flat_map(|it| cut.shard_at(it)..cut.shard_at(it) + 8));
-        let others: Vec<usize> = (0..50).map(|_| random.next() as usize % all).collect();
-        for at in edges
-            .chain(cut.index_at()..all)
-            .chain(others)
-            .step_by(rounds(if all > 1 << 20 { 11 } else { 3 }, 1))
-        {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 1 << (at % 8);
-            fs::write(&path, &bytes).expect("a file");
-            let asked = prehashed(&hashes);
-            let ways: [Ask; 3] = [
-                |file, asked| file.contains_many(asked).map(drop),
-                |file, asked| asked.iter().try_for_each(|item| file.contains(item).map(drop)),
-                |file, _| file.check(),
-            ];
-            for ask in ways {
-                let answers = Opened::open(&path).and_then(|file| ask(&file, &asked));
-                let error = answers.expect_err("no answer");
-                assert_eq!(error.path(), Some(&*path));
-                assert!(error.to_string().contains("byte") || at < HEADER, "byte {at}: {error}");
-            }
-        }
-        for length in
-            (0..300).chain(all - 300..all).step_by(rounds(if all > 1 << 20 { 37 } else { 7 }, 1))
-        {
-            fs::write(&path, &whole[..length]).expect("a file");
-            assert!(Opened::open(&path).is_err(), "{length} bytes");
-        }
-        fs::write(&path, &whole).expect("a file");
-        let again = SnapshotFile::open(&path).expect("a file");
-        assert_eq!(again.contains_many(&prehashed(&hashes)).expect("answers"), right);
-    }
-}
-
-/// Returns filters that forget, of several shards each: fixed and growing, with narrow and with wide buckets.
-fn forgetful() -> Vec<ConcurrentCuckooFilter<StableHash>> {
-    let builder = || ConcurrentCuckooFilter::builder().hasher(HASH).remembers(6);
-    let builders = [
-        (1, builder().capacity(1).growing().false_positive_rate(1e-2)),
-        (2, builder().capacity(1).growing().false_positive_rate(1e-6)),
-        (1, builder().capacity(800_000).false_positive_rate(1e-2)),
-        (2, builder().capacity(900_000).false_positive_rate(1e-6)),
-    ];
-    let filled = |(words, builder): (usize, koel::Builder<StableHash>)| {
-        let filter = builder.build().expect("a filter");
-        for tick in 0..8 {
-            filter.tick_to(2_000 + tick);
-            (tick..60_000).step_by(8).for_each(|item| filter.insert(&item).expect("room"));
-        }
-        let file = FilterFile::cut(&file_of(&filter));
-        assert!(file.words() == words && file.blocks.len() > 1, "{:?}", filter.stats());
-        filter
-    };
-    builders.into_iter().map(filled).collect()
 }
 
 /// The time of the last block decides about the items of all others, which have no error of their own.
@@ -364,34 +288,6 @@ fn threads_share_a_file() {
             assert_eq!(file.contains(hash).expect("an answer"), *expected);
         }
     });
-}
-
-#[test]
-fn what_is_no_file_of_a_filter_is_refused_and_nothing_waits() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    let cases: [(&[u8], _); 4] = [
-        (b"", NotASnapshot),
-        (b"GIF89a\x01", NotASnapshot),
-        (&[b' '; 1 << 12], NotASnapshot),
-        (&SnapshotInfo::MAGIC, Incomplete),
-    ];
-    let error_of = |path: &Path| Opened::open(path).expect_err("no filter");
-    for (bytes, kind) in cases {
-        fs::write(&path, bytes).expect("a file");
-        let error = error_of(&path);
-        assert_eq!((error.kind(), error.path()), (kind, Some(&*path)));
-    }
-    assert_eq!(error_of(folder.path()).kind(), NotAFile);
-    assert_eq!(error_of(&folder.path().join("none")).kind(), NotFound);
-    #[cfg(unix)]
-    {
-        let pipe = folder.path().join("pipe");
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
-        assert!(made.success());
-        assert_eq!(error_of(&pipe).kind(), NotAFile);
-        assert_eq!(error_of(Path::new("/dev/null")).kind(), NotAFile);
-    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod process;
 
 mod agreement;
 mod crashes;
+mod damage;
 mod damaged_files;
 mod forgetting;
 mod format;

@@ -2,11 +2,11 @@
 //! on as if they had never come, or begins again.
 
 use crate::common::{LAYOUTS, SplitMix, rounds};
-use crate::file::{END_WORDS, FilterFile, HEADER_WORDS, end, word};
+use crate::damage::{Way, every_damage};
+use crate::file::{FilterFile, end, word};
 use crate::pieces::{Filter, HASH, bytes_of, growing, pieces_of};
 use koel::SnapshotErrorKind::{
-    self, Damaged, Incomplete, NotASnapshot, OutOfMemory, OutOfOrder, Outgrown, UnsupportedVersion,
-    WrongHasher,
+    self, Damaged, Incomplete, OutOfMemory, OutOfOrder, Outgrown, WrongHasher,
 };
 use koel::{
     ConcurrentCuckooFilter, PieceLoader, SnapshotError, SnapshotFile, SnapshotInfo, StableHash,
@@ -168,42 +168,10 @@ fn pieces_of_later_dumps_have_what_was_there_before_the_first() {
     assert!((0..200_000u64).all(|item| again.contains(&item)));
 }
 
-/// The kind of the error that is right if this byte is changed.
-fn kind_of_damage(at: usize) -> SnapshotErrorKind {
-    match at {
-        0..8 => NotASnapshot,
-        8..16 => UnsupportedVersion,
-        _ => Damaged,
-    }
-}
-
 fn damage(filter: &Filter, pushed: usize, step: usize) {
     let mut scene = Scene::of(filter, pushed);
     let piece = scene.pieces[pushed].clone();
-    let edges = (8 * HEADER_WORDS + 100).min(piece.len());
-    let middle = || (edges..piece.len()).step_by(step);
-    let some = || (0..edges).chain(middle()).chain(piece.len().saturating_sub(100)..piece.len());
-    let end = piece.len() - 8 * END_WORDS;
-    let cut = FilterFile::cut(&piece);
-    let mark = cut.index_at()..cut.entry_at(0);
-    for at in some() {
-        let mut bad = piece.clone();
-        bad[at] ^= 1 << (at % 8);
-        let error = scene.refuses(&bad);
-        let is_right = match at {
-            // The length may be another one, or the shards may seem to go on.
-            _ if mark.contains(&at) || (end..end + 16).contains(&at) => error.kind() == Incomplete,
-            _ => error.kind() == kind_of_damage(at),
-        };
-        assert!(is_right, "byte {at}: {error}");
-    }
-    for length in some() {
-        let error = scene.refuses(&piece[..length]);
-        let kind = if length < 8 { NotASnapshot } else { Incomplete };
-        assert_eq!(error.kind(), kind, "{length} bytes: {error}");
-    }
-    let error = scene.refuses(&[&piece[..], &[0; 8]].concat());
-    assert_eq!(error.kind(), Incomplete, "{error}");
+    every_damage(&piece, Way::Piece, step, &mut |bytes| Some(scene.refuses(bytes)));
     scene.finishes();
 }
 
@@ -314,22 +282,6 @@ fn shards_that_were_split_too_often_are_refused_by_the_last_piece() {
     }
 }
 
-#[test]
-fn a_piece_of_another_version_is_refused_as_that() {
-    for filter in [fixed().piece_at(0, 0), split().piece_at(0, 0), small().piece_at(0, 0)] {
-        let right = FilterFile::cut(filter.expect("memory").as_bytes());
-        for version in [0, 1, 2, 3, 4, 6, u64::MAX] {
-            let mut piece = right.clone();
-            piece.header[1] = version;
-            let piece = piece.sealed().bytes();
-            let error =
-                ConcurrentCuckooFilter::<StableHash>::loader().push(&piece).expect_err("a version");
-            assert_eq!(error.kind(), UnsupportedVersion, "{error}");
-            assert!(error.to_string().contains("reads only version 5: "), "{error}");
-        }
-    }
-}
-
 /// What a refused part has brought is gone, also if the stream panicked, and so is the memory for it.
 #[test]
 fn a_refused_part_leaves_nothing_behind() {
@@ -372,35 +324,6 @@ fn loaded_size(filter: &Filter) -> usize {
     loader.finish().expect("all pieces").size_in_bytes()
 }
 
-#[test]
-fn a_file_that_lacks_blocks_is_damaged_however_it_comes() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    let mut file = FilterFile::cut(&bytes_of(&split()));
-    file.blocks.pop();
-    let bytes = file.sealed().bytes();
-    std::fs::write(&path, &bytes).expect("a file");
-    let mut loader = Filter::loader();
-    let errors = [
-        loader.push(&bytes).expect_err("a block is missing"),
-        Filter::read_from(&bytes[..]).map(drop).expect_err("a block is missing"),
-        Filter::load(&path).map(drop).expect_err("a block is missing"),
-        SnapshotFile::open(&path).map(drop).expect_err("a block is missing"),
-    ];
-    assert!(errors.iter().all(|error| error.kind() == Damaged), "{errors:?}");
-    assert_eq!(loader.next(), Some(0));
-}
-
-#[test]
-fn other_things_are_not_pieces() {
-    let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
-    for bytes in [&b""[..], b"\x89koel", b"GIF89a\x01\x00 and more", &[0; 1_000]] {
-        assert_eq!(loader.push(bytes).expect_err("no piece").kind(), NotASnapshot);
-    }
-    let error = loader.finish().map(drop).expect_err("no pieces");
-    assert_eq!(error.kind(), Incomplete);
-}
-
 /// A file is the part that has all of a filter, and so is its only piece.
 #[test]
 fn a_file_is_a_piece_and_a_piece_may_be_a_file() {
@@ -424,17 +347,6 @@ fn a_file_is_a_piece_and_a_piece_may_be_a_file() {
         std::fs::write(&path, [whole.as_bytes(), &[0; 8]].concat()).expect("a file");
         let error = Filter::load(&path).map(drop).expect_err("eight bytes too many");
         assert_eq!(error.kind(), Incomplete);
-    }
-    // Of several pieces, none is a filter.
-    for piece in pieces_of(&split(), 0) {
-        std::fs::write(&path, piece.as_bytes()).expect("a file");
-        let kinds = [
-            Filter::read_from(piece.as_bytes()).map(drop).map_err(|error| error.kind()),
-            Filter::load(&path).map(drop).map_err(|error| error.kind()),
-            SnapshotInfo::read(&path).map(drop).map_err(|error| error.kind()),
-            SnapshotFile::open(&path).map(drop).map_err(|error| error.kind()),
-        ];
-        assert_eq!(kinds, [Err(Incomplete); 4]);
     }
 }
 

@@ -7,9 +7,9 @@ mod common;
 mod small;
 
 use crate::common::prehashed;
-use common::{SplitMix, alone, in_time, rounds, together};
+use common::{SplitMix, alone, in_time, loaded, rounds, together};
 use koel_small::Prehashed;
-use small::{EXACT, layouts, loaded};
+use small::{EXACT, layouts};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 

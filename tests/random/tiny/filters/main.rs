@@ -7,6 +7,9 @@ extern crate koel_small as koel;
 
 #[path = "../../../common/mod.rs"]
 mod common;
+#[cfg(feature = "rayon")]
+#[path = "../../model.rs"]
+mod multiset;
 #[path = "../small/mod.rs"]
 mod small;
 

@@ -4,7 +4,7 @@
 #![allow(dead_code)]
 
 use crate::common::{Fixed, rounds};
-use koel::{Builder, ConcurrentCuckooFilter, PersistentHasher};
+use koel::{Builder, ConcurrentCuckooFilter};
 
 pub type Filter = ConcurrentCuckooFilter<Fixed>;
 
@@ -75,28 +75,4 @@ impl Layout {
     pub fn slots(self) -> usize {
         (64 / (self.bits / self.words)) as usize
     }
-}
-
-impl PersistentHasher for Fixed {
-    const NAME: &'static str = "that of the tests";
-
-    fn seed(&self) -> u128 {
-        self.key.into()
-    }
-
-    fn from_seed(seed: u128) -> Option<Self> {
-        Some(Fixed { key: seed.try_into().ok()? })
-    }
-}
-
-/// Saves the filter and returns the loaded copy.
-pub fn loaded(filter: &Filter) -> Filter {
-    let mut file = Vec::new();
-    let report = filter.write_to(&mut file).expect("memory");
-    assert_eq!(report.bytes, file.len() as u64);
-    let loaded = Filter::read_from(&file[..]).expect("a saved filter can be loaded");
-    assert_eq!(loaded.len(), report.items, "the loaded filter has other items");
-    // One that is mostly empty shrinks.
-    assert!(loaded.stats().shards <= report.shards);
-    loaded
 }

@@ -15,11 +15,6 @@ pub fn chosen_rounds(rounds: u64) -> u64 {
     number("KOEL_ROUNDS").unwrap_or(rounds)
 }
 
-/// Returns the number in `KOEL_SEED`, or else 0. A test that fails prints it.
-pub fn chosen_seed() -> u64 {
-    number("KOEL_SEED").unwrap_or(0)
-}
-
 /// Returns a number from the environment.
 pub fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|number| number.parse().expect("a number"))

@@ -2,9 +2,10 @@
 
 use crate::history::{Crew, History, Kind, THREADS, notes_of};
 use koel::SyncPolicy;
-use reliability::common::rounds::{chosen_rounds, chosen_seed};
+use reliability::common::rounds::chosen_rounds;
 use reliability::common::{SplitMix, alone, rounds};
 use reliability::process::{again, task};
+use reliability::seeds;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -56,14 +57,14 @@ const KILLS: u64 = 25;
 #[test]
 fn a_killed_process_loses_nothing_that_it_has_answered() {
     let _alone = alone();
-    let (kills, base) = (chosen_rounds(rounds(40, 1_000)), chosen_seed());
+    let kills = chosen_rounds(rounds(40, 1_000));
     let short = rounds(5, KILLS);
     let (mut events, mut longest) = (0, Duration::ZERO);
-    for filter in 0..kills.div_ceil(short) {
+    for (filter, number) in (0..kills.div_ceil(short)).zip(seeds("kills")) {
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         let folder = folder.expect("a folder");
         let path = folder.path().join("seen.koel");
-        let (number, mut history) = (base + filter, History::default());
+        let mut history = History::default();
         let kind = Kind::of(number);
         for round in 0..short.min(kills - filter * short) {
             let seed = number << 16 | round;

@@ -16,7 +16,7 @@ use crate::snapshot::journals::UnreadChanges;
 use crate::snapshot::read::{Gathered, read, table_of};
 use crate::stats::Stats;
 use crate::sync::Mutex;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 #[cfg(not(unix))]
 use std::io::{Read, Seek, SeekFrom};
@@ -301,6 +301,10 @@ impl SnapshotInfo {
 }
 
 fn outlined(path: &Path) -> Result<(File, Outline), SnapshotError> {
+    // To open a pipe would wait for its other end.
+    if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+        return Err(DiskError::not_a_file().into());
+    }
     let file = File::open(path).map_err(SnapshotError::opening)?;
     let outline = Outline::read(&file)?;
     Ok((file, outline.ok_or_else(DiskError::not_a_file)?))

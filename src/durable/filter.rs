@@ -155,7 +155,10 @@ impl<S: PersistentHasher> DurableFilter<S> {
         // In a child, a lookup may wait for a lock that a thread of the parent held.
         self.shared.check_process()?;
         let hash = self.mixed(item);
-        if self.backend().contains(hash) {
+        // While a tick passes, what a lookup finds may have expired.
+        let is_passing = self.forgets
+            && self.backend().ticking().is_some_and(|ticking| ticking.clock().is_passing());
+        if !is_passing && self.backend().contains(hash) {
             return Ok(self.recorded(hash, false));
         }
         self.change(hash, |filter| {
@@ -614,5 +617,27 @@ impl<S: PersistentHasher> fmt::Debug for DurableFilter<S> {
         f.debug_struct("DurableFilter")
             .field("path", &self.shared.journals.state())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StableHash;
+
+    #[test]
+    fn an_item_that_expires_with_a_passing_tick_is_new() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for rate in [1e-3, 1e-7] {
+            let builder = ConcurrentCuckooFilter::builder().capacity(1_000).remembers(1);
+            let builder = builder.false_positive_rate(rate).hasher(StableHash::with_seed(7));
+            let filter = DurableFilter::open(folder.path().join(rate.to_string()), builder);
+            let filter = filter.expect("a new state");
+            filter.insert("a").expect("room");
+            filter.tick().expect("space");
+            assert!(filter.backend().begin_tick() && filter.contains("a"));
+            assert!(filter.insert_if_absent("a").expect("room"));
+            assert!(!filter.insert_if_absent("a").expect("room"));
+        }
     }
 }

@@ -7,13 +7,11 @@
 //! takes all its items.
 //!
 //! Items of different shards do not affect each other. So either way the results, and the table afterwards, are exactly
-//! those of a loop, with three exceptions:
+//! those of a loop, with two exceptions:
 //!
 //! 1. A batch may go on as before a tick that begins during it.
 //! 2. The shards of a growing filter share the memory, so when it runs out, a batch may see other items refused than a
 //!    loop would.
-//! 3. They share the number of items that are left to remove, so when that reaches zero, another removal may be the one
-//!    that comes too late.
 
 use crate::backend::retry::{Adding, Located, Shards, ask, settle};
 use crate::backend::{Backend, on_shards};

@@ -270,7 +270,7 @@ fn partitions_take_together_what_one_filter_takes_unless_they_are_parts_of_it() 
     let one = grown();
     let partition_of = |item: u64| {
         let hash = StableHash::with_seed(0x9A27).hash_bytes(&item.to_le_bytes());
-        (u128::from(hash) * u128::from(PARTITIONS) >> 64) as usize
+        ((u128::from(hash) * u128::from(PARTITIONS)) >> 64) as usize
     };
     let part_of = |item: u64| one.part_of(&item, PARTITIONS as usize);
     let size_by = |of: &dyn Fn(u64) -> usize| {

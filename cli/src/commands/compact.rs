@@ -43,7 +43,7 @@ fn compact_one(state: &Path, options: &Compact, screen: &Screen) -> Result<Repor
     let began = Instant::now();
     let mut notes = Vec::new();
     let keeper = unsaved::claim(state, &options.waiting, &mut notes)?;
-    notes.iter().for_each(|note| screen.note(note));
+    notes.iter().for_each(|note| screen.warn(note));
     let seen = load(&keeper.path)?;
     // To load it gives memory back, too, and so does a tick.
     let before = open(state)?.info().stats.clone();

@@ -115,7 +115,7 @@ fn run(mut plan: Plan, filter: Filter, keeper: Option<Keeper>) -> Result<Ending,
     let is_shown =
         plan.output.is_some() && path.is_none() && !plan.counts() && plan.folder.is_none();
     plan.screen.add_bar(is_shown, input::total_bytes(&plan.sources));
-    plan.notes.iter().for_each(|note| plan.screen.note(note));
+    plan.notes.iter().for_each(|note| plan.screen.warn(note));
     // Lines are written immediately, unless they are only counted, or it is not yet certain which
     // are repeated.
     let select = plan.select;

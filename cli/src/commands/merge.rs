@@ -41,7 +41,7 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
     let mut notes = Vec::new();
     let keeper = unsaved::claim(state, &options.waiting, &mut notes)?;
     // What was taken in stays, whatever becomes of the merge.
-    notes.iter().for_each(|note| screen.note(note));
+    notes.iter().for_each(|note| screen.warn(note));
     let exists = state.exists();
     let first = if exists { state } else { &states[0] };
     let merged = load(first)?;

@@ -9,7 +9,7 @@ use crate::lines::cutter::{Cut, Cutter};
 use crate::lines::input::Source;
 use crate::lines::output::{is_free, sync_folder_of};
 use crate::lines::packing::{Form, Packer, Piece};
-use crate::lines::replacement::Replacement;
+use crate::lines::replacement::{Replacement, SUFFIX};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -46,7 +46,8 @@ impl Folder {
     ) -> Result<Folder, Failure> {
         let id = |file: Metadata| (file.dev(), file.ino());
         let inputs: HashSet<_> = sources.iter().filter_map(Source::metadata).map(id).collect();
-        let (mut files, mut named) = (Vec::new(), HashMap::new());
+        let (mut files, mut targets) = (Vec::new(), HashMap::new());
+        let folder = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         for source in sources {
             let input = source.name();
             let name = if let Source::File(path) = source { path.file_name() } else { None };
@@ -54,7 +55,19 @@ impl Folder {
             let name = name.ok_or_else(|| Failure::of(&input, no_name))?;
             let file = path.join(name);
             let shown = file.display();
-            if let Some(other) = named.insert(name, source.name()) {
+            if name.as_encoded_bytes().ends_with(SUFFIX.as_bytes()) {
+                let what = format!("names that end with {SUFFIX} are of files not in place yet");
+                return Err(Failure::of(&input, format!("{what}; rename it")));
+            }
+            // A link is followed, so what is replaced is its target.
+            let target = match fs::canonicalize(&file) {
+                Ok(target) => target,
+                Err(_) if file.is_symlink() => {
+                    return Err(Failure::about(&file, "this link leads nowhere; remove it"));
+                }
+                Err(_) => folder.join(name),
+            };
+            if let Some(other) = targets.insert(target, source.name()) {
                 let what = "rename one, or use another --output-dir for it";
                 let both = format!("{other} and {input} would both be written to {shown}; {what}");
                 return Err(Failure::new(both));

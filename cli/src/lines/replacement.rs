@@ -18,7 +18,7 @@ pub struct Replacement {
     path: PathBuf,
 }
 
-const SUFFIX: &str = ".koel-writing";
+pub const SUFFIX: &str = ".koel-writing";
 
 impl Replacement {
     /// Begins a file for this path, which may be that of a regular file. Until it takes the place of

@@ -53,10 +53,17 @@ impl Screen {
         Ok(())
     }
 
-    /// Prints what the user should know, unless the user asks for quiet or for JSON.
-    pub fn note(&self, what: impl Display) {
-        if !self.is_quiet && !self.is_json {
+    /// Prints what the user should know and no field of the summary tells, unless the user asks for quiet.
+    pub fn warn(&self, what: impl Display) {
+        if !self.is_quiet {
             self.say(what);
+        }
+    }
+
+    /// Prints what a field of the summary tells as well, unless the user asks for quiet or for JSON.
+    pub fn note(&self, what: impl Display) {
+        if !self.is_json {
+            self.warn(what);
         }
     }
 

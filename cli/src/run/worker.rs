@@ -2,9 +2,11 @@
 
 use crate::failure::Failure;
 use crate::lines::chunk::{Chunk, Fault};
+use crate::lines::input::Source;
 use crate::lines::json;
 use crate::lines::packing::Form;
-use crate::lines::rules::{Field, Keys, Paragraph, Rules};
+use crate::lines::rules::{Field, Keys, Paragraph};
+use crate::run::Plan;
 use crate::run::shared::Shared;
 use crate::run::turns::PARTS;
 use crate::state::seen::Seen;
@@ -110,7 +112,7 @@ impl<'a> Worker<'a> {
         }
         let mut done = Ok(());
         if let Some(path) = plan.annotate {
-            done = annotate(chunk, plan.rules, &path.names()[0]);
+            done = annotate(chunk, plan, &path.names()[0]);
         } else if counts.records > 0 {
             self.keep_new_paragraphs(chunk);
         } else {
@@ -227,13 +229,15 @@ impl<'a> Worker<'a> {
 }
 
 /// Selects all lines of a chunk, each with a field that tells whether it is repeated.
-fn annotate(chunk: &mut Chunk, rules: Rules, name: &str) -> Result<(), Failure> {
+fn annotate(chunk: &mut Chunk, plan: &Plan, name: &str) -> Result<(), Failure> {
     let mut selected = mem::take(&mut chunk.selected);
     for (line, new) in chunk.iter().zip(&chunk.answers) {
-        let record = rules.bare(line);
+        let record = plan.rules.bare(line);
         json::annotate(record, name, !new, &mut selected).map_err(|why| {
-            let begin = record[..record.len().min(60)].escape_ascii();
-            Failure::of(begin, why)
+            let begin = String::from_utf8_lossy(&record[..record.len().min(60)]);
+            let begin = begin.replace(char::is_control, " ");
+            let input = plan.sources.get(chunk.source).map_or_else(String::new, Source::name);
+            Failure::of(input, format_args!("{why}: {begin}"))
         })?;
         selected.extend_from_slice(&line[record.len()..]);
     }

@@ -146,6 +146,11 @@ fn what_would_be_lost_or_has_no_name_is_refused() {
     }
     symlink("../in/b", place.path("linked/b")).unwrap();
     symlink("out", place.path("link")).unwrap();
+    place.write("in/.a.koel-writing", b"a\n");
+    fs::create_dir(place.path("links")).unwrap();
+    place.write("links/b", b"b\n");
+    symlink("b", place.path("links/a")).unwrap();
+    symlink("nowhere", place.path("links/x")).unwrap();
     place.ok("add out/a", b"a\n");
     place.assert_refused(&[
         (
@@ -166,6 +171,12 @@ fn what_would_be_lost_or_has_no_name_is_refused() {
         (
             "dedup --output-dir out --state out/a in/a",
             "out/a: this is the state; write the lines to another",
+        ),
+        ("dedup --output-dir links in/a in/b", "would both be written to"),
+        ("dedup --output-dir links out/x", "links/x: this link leads nowhere"),
+        (
+            "dedup --output-dir new in/.a.koel-writing in/a",
+            "are of files not in place yet; rename it",
         ),
         ("dedup --output-dir file in/a", "file: cannot make this folder"),
         ("dedup --output-dir file/new in/a", "file/new: cannot make this folder"),

@@ -53,6 +53,7 @@ fn what_cannot_be_annotated_ends_the_run() {
         let ran = place.koel("dedup --annotate dup --output-dir out f.jsonl");
         assert_eq!(ran.code, Some(2), "{line}");
         ran.has(said);
+        ran.has("f.jsonl: ");
         assert!(place.path("out").read_dir().unwrap().next().is_none(), "{line}");
     }
 }

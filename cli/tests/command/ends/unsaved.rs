@@ -69,7 +69,7 @@ fn a_repeated_run_goes_on_from_whatever_the_output_has() {
 #[test]
 fn only_the_lines_since_the_last_save_are_taken_in() {
     let left = Left::new("old\n");
-    left.place.ok("add seen.koel", "").has("seen.koel: took in 7 lines of a run");
+    left.place.ok("add --json seen.koel", "").has("seen.koel: took in 7 lines of a run");
     assert_eq!(left.place.known("seen.koel", b"old\na\ng\n"), b"a\ng\n");
     // A save notes how long the output is.
     let place = Place::new();

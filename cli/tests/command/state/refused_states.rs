@@ -32,6 +32,8 @@ fn what_is_no_state_or_is_not_there_is_refused() {
     let said = format!("koel: missing.koel: {none} (this run does without)\n");
     place.row("dedup --count --state missing.koel", "a\n", 0, "1\n", &said);
     place.row("dedup -d --state missing.koel", "a\n", 0, "", &said);
+    // No field of the summary tells it.
+    place.ok("dedup --count --json --state missing.koel", "a\n").has(said.trim_end());
     fs::remove_dir(place.path("folder")).unwrap();
     place.ok("add seen.koel", "a\n");
     let said = "this is a state, not lines";

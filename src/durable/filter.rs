@@ -623,7 +623,6 @@ impl<S: PersistentHasher> fmt::Debug for DurableFilter<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::StableHash;
 
     #[test]
     fn an_item_that_expires_with_a_passing_tick_is_new() {

@@ -6,7 +6,7 @@ use crate::lines::input::Source;
 use crate::lines::json;
 use crate::lines::packing::Form;
 use crate::lines::rules::{Field, Keys, Paragraph};
-use crate::run::Plan;
+use crate::run::plan::Plan;
 use crate::run::shared::Shared;
 use crate::run::turns::PARTS;
 use crate::state::seen::Seen;

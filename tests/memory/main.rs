@@ -44,8 +44,9 @@ static FAILS_ON: AtomicBool = AtomicBool::new(false);
 /// The number of requests that were refused by [`UNTIL_FAILURE`].
 static FAILURES: AtomicUsize = AtomicUsize::new(0);
 
-/// A smaller request is not refused. Where one is, the process may end, as with Rust's own collections.
-const FAILING_FROM: usize = 2_048;
+/// A smaller request is not refused. Where one is, the process may end, as with Rust's own collections; and threads of
+/// rayon ask for small blocks while they wait.
+const FAILING_FROM: usize = 4_096;
 
 /// Returns how many bytes are allocated.
 fn now() -> usize {
@@ -139,13 +140,14 @@ fn main() {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
     }
     let mut tests = Vec::new();
+    // Before rayon has threads.
+    #[cfg(all(unix, feature = "durable"))]
+    tests.extend(failing::TESTS);
     #[cfg(target_os = "linux")]
     tests.extend(shrinking::TESTS);
     tests.extend(asked::TESTS);
     #[cfg(feature = "rayon")]
     tests.extend(batches::TESTS);
-    #[cfg(all(unix, feature = "durable"))]
-    tests.extend(failing::TESTS);
     tests.extend(loading::TESTS);
     runner::run(runner::wanted(tests));
 }

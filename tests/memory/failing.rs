@@ -96,7 +96,7 @@ fn a_build_or_a_copy_whose_allocation_fails_says_so() {
         Err(error) => assert_eq!(error.kind(), BuildErrorKind::OutOfMemory, "{error}"),
     };
     for (builder, _) in builders() {
-        let sizes = [1_000, 3_000_000].map(|capacity| builder.clone().capacity(capacity));
+        let sizes = [10_000, 3_000_000].map(|capacity| builder.clone().capacity(capacity));
         for builder in sizes {
             assert!(fail_each(|| builder.clone().build(), is_told) > 0);
             assert!(fail_each(|| builder.clone().growing().build(), is_told) > 0);

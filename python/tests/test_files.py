@@ -232,13 +232,13 @@ def test_a_state_that_compares_otherwise_is_refused(file):
 
 
 def test_filters_of_rust_programs_are_read(file):
-    shutil.copy(GOLDEN / "growing-wide-4.koel", file)
+    shutil.copy(GOLDEN / "growing-wide-5.koel", file)
     with Filter(file) as seen:
         assert all(seen.contains_many(f"str {number}" for number in range(12_000)))
         assert all(seen.contains_many(f"bytes {number}".encode() for number in range(12_000)))
         assert seen.add("new")
     assert "new" in Filter(file)
-    shutil.copy(GOLDEN / "fixed-wide-4.koel", file.with_name("fixed"))
+    shutil.copy(GOLDEN / "fixed-wide-5.koel", file.with_name("fixed"))
     fixed = Filter(file.with_name("fixed"))
     assert all(fixed.contains_many(f"String {number}" for number in range(200)))
     assert fixed.compact() == 0
@@ -248,6 +248,6 @@ def test_filters_of_rust_programs_are_read(file):
 
 
 def test_a_filter_whose_ticks_another_program_counts_is_refused(file):
-    shutil.copy(GOLDEN / "growing-forgets-4.koel", file)
+    shutil.copy(GOLDEN / "growing-forgets-5.koel", file)
     with pytest.raises(ValueError, match="another program counts"):
         Filter(file)

@@ -449,7 +449,7 @@ OF_RUST = re.compile(r"::|`|build|layout|insert|hasher|StableHash|growing|growth
 
 def test_no_error_speaks_of_another_language(tmp_path):
     golden, full = pathlib.Path(__file__).parents[2] / "tests" / "golden", tmp_path / "fixed"
-    full.write_bytes((golden / "fixed-wide-4.koel").read_bytes())
+    full.write_bytes((golden / "fixed-wide-5.koel").read_bytes())
     fixed, seen, other = Filter(full), Filter(seed=1, max_bytes=150_000), Filter(seed=1)
     other.add_many(urls(100_000))
     part = tmp_path / "part"

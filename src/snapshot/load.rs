@@ -273,7 +273,7 @@ impl SnapshotInfo {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
         let unread = UnreadChanges::to_read(path);
-        let info = outlined(path).and_then(|(_, outline)| Ok(Self::describe(&outline, unread?)));
+        let info = outline_of(path).and_then(|outline| Ok(Self::describe(&outline, unread?)));
         info.map_err(|error| error.of_file(path))
     }
 
@@ -281,7 +281,7 @@ impl SnapshotInfo {
     /// none: then it is the checksum of the whole.
     #[cfg(all(unix, feature = "durable"))]
     pub(crate) fn state_at(path: &Path) -> Result<u64, SnapshotError> {
-        let (_, outline) = outlined(path).map_err(|error| error.of_file(path))?;
+        let outline = outline_of(path).map_err(|error| error.of_file(path))?;
         let state = outline.header.state();
         Ok(if state == 0 { outline.sum } else { state })
     }
@@ -300,12 +300,17 @@ impl SnapshotInfo {
     }
 }
 
-fn outlined(path: &Path) -> Result<(File, Outline), SnapshotError> {
+/// Opens a file and reads its outline. Returns `None` if this is not a regular file.
+pub(super) fn outlined(path: &Path) -> Result<Option<(File, Outline)>, SnapshotError> {
     // To open a pipe would wait for its other end.
     if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
-        return Err(DiskError::not_a_file().into());
+        return Ok(None);
     }
     let file = File::open(path).map_err(SnapshotError::opening)?;
-    let outline = Outline::read(&file)?;
-    Ok((file, outline.ok_or_else(DiskError::not_a_file)?))
+    Ok(Outline::read(&file)?.map(|outline| (file, outline)))
+}
+
+fn outline_of(path: &Path) -> Result<Outline, SnapshotError> {
+    let (_, outline) = outlined(path)?.ok_or_else(DiskError::not_a_file)?;
+    Ok(outline)
 }

@@ -18,13 +18,13 @@ use crate::snapshot::error::SnapshotError;
 use crate::snapshot::header::Header;
 use crate::snapshot::index::{Entry, ShardReader, Totals, age_shift};
 use crate::snapshot::journals::UnreadChanges;
-use crate::snapshot::load::{Outline, SnapshotInfo, read_at};
+use crate::snapshot::load::{Outline, SnapshotInfo, outlined, read_at};
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 use crate::table::memory::prefetch;
 use crate::table::ticking::Time;
 use arrayvec::ArrayVec;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic;
 
@@ -249,14 +249,9 @@ impl<S> fmt::Debug for SnapshotFile<S> {
 
 impl Mapped {
     fn outlined(path: &Path) -> Result<(File, Outline, UnreadChanges), SnapshotError> {
-        // To open a pipe would wait for its other end.
-        if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
-            return Err(SnapshotError::no_file_to_look_up());
-        }
         let unread = UnreadChanges::to_read(path);
-        let file = File::open(path).map_err(SnapshotError::opening)?;
-        let outline = Outline::read(&file)?;
-        Ok((file, outline.ok_or_else(SnapshotError::no_file_to_look_up)?, unread?))
+        let (file, outline) = outlined(path)?.ok_or_else(SnapshotError::no_file_to_look_up)?;
+        Ok((file, outline, unread?))
     }
 
     /// Maps the file with this outline.

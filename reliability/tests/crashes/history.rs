@@ -16,7 +16,7 @@
 #![allow(dead_code)]
 
 use koel::{
-    ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, DurableOptions,
+    Builder, ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, DurableOptions,
     StableHash, SyncPolicy,
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -37,6 +37,20 @@ const REMEMBERED: u64 = 3;
 /// Bytes of a note: the operation, the item, the time and the tick.
 const NOTE: usize = 32;
 
+/// The seed of the hasher. With it, no two items of which there are copies share a bucket. After a power failure, copies
+/// of both could be there that never were together, and not fit: that is `TooFull`, as documented.
+const SEED: u64 = 0;
+
+#[test]
+fn items_of_which_there_are_copies_have_room_beside_each_other() {
+    for number in 0..8 {
+        let kind = Kind::of(number);
+        let other =
+            || (0..100).find(|seed| (0..8).all(|it| Kind::of(it).has_room_for_copies(*seed)));
+        assert!(kind.has_room_for_copies(SEED), "{kind:?}: take the seed {:?}", other());
+    }
+}
+
 /// A filter and what happens to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
@@ -55,17 +69,31 @@ impl Kind {
     }
 
     pub fn open(self, path: &Path, policy: SyncPolicy) -> Result<DurableFilter, DurableError> {
-        // With this seed, no two items of which there are copies share a bucket. After a power failure, copies of both
-        // could be there that never were together, and not fit: that is `TooFull`, as documented.
-        let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(8));
+        DurableFilter::open_with(path, DurableOptions::default().sync(policy), self.builder(SEED))
+    }
+
+    fn builder(self, seed: u64) -> Builder<StableHash> {
+        let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(seed));
         // So low that no two of the items are one to the filter.
         let builder = builder.false_positive_rate(if self.forgets { 1e-7 } else { 1e-8 });
         let builder = match self.grows {
             true => builder.capacity(100).growing(),
             false => builder.capacity(4 * self.items as usize + 1_000),
         };
-        let builder = if self.forgets { builder.remembers(REMEMBERED as u32) } else { builder };
-        DurableFilter::open_with(path, DurableOptions::default().sync(policy), builder)
+        if self.forgets { builder.remembers(REMEMBERED as u32) } else { builder }
+    }
+
+    /// Whether any two of the items of which there are copies have room for all of both.
+    fn has_room_for_copies(self, seed: u64) -> bool {
+        let filter = self.builder(seed).build().expect("memory");
+        let items: Vec<u64> = (0..8).map(|number| COPIES | number).collect();
+        let added = |item: &u64| (0..).take_while(|_| filter.insert(item).is_ok()).count();
+        let alone = items.iter().map(|item| (filter.clear(), added(item)).1).collect::<Vec<_>>();
+        let pairs = (0..items.len()).flat_map(|one| (0..one).map(move |other| (one, other)));
+        pairs.into_iter().all(|(one, other)| {
+            filter.clear();
+            (added(&items[one]), added(&items[other])) == (alone[one], alone[other])
+        })
     }
 }
 

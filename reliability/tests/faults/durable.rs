@@ -402,7 +402,8 @@ fn each_answer_is_synced() {
     let answered = |scene: &Scene| fs::read(scene.notes.path()).expect("a file").len() / 8;
     assert!(answered(&scene) < 5, "{}", answered(&scene));
     // The system tells of a write that has failed once, and its next sync succeeds.
-    for failing in 2..rounds(6, 40) {
+    let mut of_others = 0;
+    for failing in 2..rounds(20, 60) {
         let scene = Scene::new();
         let inject = format!("inject=fdatasync:error=EIO:when={failing}");
         let (said, log) = run(&scene, "each", &["-e", &inject]);
@@ -410,11 +411,19 @@ fn each_answer_is_synced() {
             assert!(failing > 20, "there were only {failing} syncs");
             break;
         };
-        assert!(said.contains("NotSynced"), "{said}");
+        if !said.contains("NotSynced") {
+            of_others += 1;
+            assert_eq!(answered(&scene), 47, "{said}");
+            scene.check(&said);
+            continue;
+        }
         let notes = scene.notes.path().to_str().expect("text");
         let later = log.lines().skip(failed).filter(|line| line.contains(notes)).count();
         assert_eq!(later, 0, "an answer after a sync that has failed: {log}");
     }
+    // The new journal of the checkpoint that is asked for, that of the one in `close`, and the same journal once more,
+    // when the filter is dropped: nothing is lost with one of these.
+    assert_eq!(of_others, rounds(1, 3));
     // At an interval, it is told with the next change.
     let scene = Scene::new();
     let (said, _) = run(&scene, "often", &["-e", "inject=fdatasync:error=EIO:when=5+"]);

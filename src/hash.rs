@@ -189,7 +189,7 @@ impl Hasher for RandomHasher {
 /// }
 ///
 /// impl PersistentHasher for Seeded {
-///     const NAME: &'static str = "example.org SipHash 1-3, version 1";
+///     const NAME: &'static str = "example.org SipHash 1-3";
 ///
 ///     fn seed(&self) -> u128 {
 ///         self.0.into()

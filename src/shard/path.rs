@@ -8,7 +8,7 @@
 //!
 //! # No path visits a bucket twice
 //!
-//! [`execute`](crate::shard::kick::execute) computes one new word for each bucket of a path, so a bucket that appeared
+//! [`execute`](crate::shard::kick) computes one new word for each bucket of a path, so a bucket that appeared
 //! twice would lose an item. [`Path::new`] therefore refuses such a *self-crossing path*, and [`find`] searches again.
 //! This cannot go on forever: **in a table that does not change, the search never finds a self-crossing path**, so each
 //! one proves that another thread has written meanwhile.

@@ -76,8 +76,8 @@ mod sealed {
 /// The default hasher of a filter: a fast hash with random keys.
 ///
 /// Nobody who chooses the items can choose where they go, and no other process has the same hashes, unless it was
-/// forked from this one. The hash is ahash, and may be another one in any version. It tells [fewer types
-/// apart](StableHash#what-is-equal-to-what) than Rust does.
+/// forked from this one. The hash is ahash, and may be another one in any version. Items of different types
+/// [may be equal](StableHash#what-is-equal-to-what).
 #[derive(Clone, Default)]
 pub struct RandomState(ahash::RandomState);
 

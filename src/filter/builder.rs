@@ -238,9 +238,10 @@ impl<S> Builder<S> {
 
     /// Makes the filter forget an item once this time has passed since it was inserted or last
     /// [refreshed](ConcurrentCuckooFilter::refresh), by the system's clock: never earlier, and up to one tick and a
-    /// second later. The filter [remembers](Self::remembers) items for up to 14 ticks of whole seconds, which make up a
-    /// [`Window`] of a second to a hundred years. Call [`keep_up`](ConcurrentCuckooFilter::keep_up) before each insert,
-    /// refresh or lookup: it lets the ticks pass that are due.
+    /// second later. A tick is a fourteenth of the time, rounded up to whole seconds. The filter
+    /// [remembers](Self::remembers) items for up to 14 of them, a [`Window`] of a second to a hundred years. Call
+    /// [`keep_up`](ConcurrentCuckooFilter::keep_up) before each insert, refresh or lookup: it lets the ticks pass that
+    /// are due.
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;

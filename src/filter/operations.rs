@@ -184,7 +184,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
 /// returns, an item that expires may still be found.
 ///
 /// Files and [pieces](Self::piece_at) keep the ages: a filter that is loaded ticks on from the tick in which it was
-/// saved.
+/// saved. Let the time since then pass with [`tick_to`](Self::tick_to) or `keep_up`.
 ///
 /// ```
 /// use koel::ConcurrentCuckooFilter;

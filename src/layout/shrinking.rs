@@ -47,7 +47,8 @@ use crate::layout::geometry::{
 use std::num::NonZeroU32;
 use std::ops::Add;
 
-/// The number of buckets in each shard of a growing filter: 64 KiB, or 128 KiB of wide buckets.
+/// The number of buckets in each shard of a growing filter: 64 KiB, or 128 KiB of wide buckets. They are
+/// [small](mod@crate::guide::design#growth), so that splits are short.
 pub(crate) const GROWING_BUCKETS: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 13 };
 
 /// The division of lanes into anchor and suffix.

@@ -1,6 +1,4 @@
-//! Errors: that of running out of room, and the one that has a kind.
-//!
-//! An error has a kind, and a text that says what happened and what to do. The text is written where that happens.
+//! Errors: that of running out of room, and the one that has a kind. The text of an error is written where it happens.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,9 +8,8 @@ use std::sync::Arc;
 
 /// The error returned when there is no room for an item. Nothing was changed.
 ///
-/// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and usually a few percent
-/// more. [`FullKind`] has its reasons to refuse an item; a growing filter has
-/// [few](crate::ConcurrentCuckooFilter#when-it-returns-full). Other items may still fit.
+/// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and usually a few
+/// percent more. [`FullKind`] has its reasons to refuse an item. Other items may still fit.
 ///
 /// A refusal takes some microseconds, much longer than an insert, because the filter first examines the items that it
 /// could move, in some hundred buckets. While other threads write, an insert may be refused although there was room at
@@ -68,14 +65,6 @@ impl Full {
     }
 
     /// Returns the reason why there was no room.
-    ///
-    /// ```
-    /// use koel::{ConcurrentCuckooFilter, FullKind};
-    ///
-    /// let filter = ConcurrentCuckooFilter::with_capacity(100);
-    /// let full = (0..1_000).find_map(|item| filter.insert(&item).err());
-    /// assert_eq!(full.map(|full| full.kind()), Some(FullKind::NoRoomNearby));
-    /// ```
     #[must_use]
     pub fn kind(&self) -> FullKind {
         self.0
@@ -110,17 +99,8 @@ impl fmt::Display for Full {
 impl std::error::Error for Full {}
 
 /// The error of building a filter, of a union, or of an operation on files: a kind, and a text that says what happened
-/// and what to do.
-///
-/// [`BuildError`], [`UnionError`], [`SnapshotError`](crate::SnapshotError) and `DurableError` are this type, each with
-/// kinds of its own.
-///
-/// ```
-/// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
-///
-/// let builder = ConcurrentCuckooFilter::builder().capacity(100).false_positive_rate(1e-12);
-/// assert_eq!(builder.build().unwrap_err().kind(), BuildErrorKind::RateTooSmall);
-/// ```
+/// and what to do. [`BuildError`], [`UnionError`], [`SnapshotError`](crate::SnapshotError) and `DurableError` are this
+/// type, each with kinds of its own.
 #[derive(Clone)]
 pub struct Error<K>(Box<Details<K>>);
 
@@ -285,13 +265,6 @@ impl<K: fmt::Debug> std::error::Error for Error<K> {
 pub type BuildError = Error<BuildErrorKind>;
 
 /// The reason for a [`BuildError`].
-///
-/// ```
-/// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
-///
-/// let error = ConcurrentCuckooFilter::builder().build().unwrap_err();
-/// assert_eq!(error.kind(), BuildErrorKind::NoCapacity);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BuildErrorKind {

@@ -1,5 +1,5 @@
-//! Items and their hashes: the items that a filter accepts, its default hasher, hashers for filters that are saved, and
-//! the probes that tell hashers apart.
+//! Items and their hashes: what a filter accepts, its default hasher, hashers for filters that are saved, and the
+//! probes that tell hashers apart.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -28,8 +28,7 @@ pub trait Key: sealed::Sealed {
 ///
 /// It is the result of [`hash_of`](crate::ConcurrentCuckooFilter::hash_of), which is worth keeping for an item that is
 /// passed to a filter several times, or any other 64-bit hash of the item. In a filter that is used with both items and
-/// hashes, take the hashes from `hash_of`. The keys of the default hasher are random, so its hashes are valid only
-/// for this filter in this process.
+/// hashes, take the hashes from `hash_of`. Those of the default hasher are valid only for this filter in this process.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, Prehashed};
@@ -77,8 +76,8 @@ mod sealed {
 /// The default hasher of a filter: a fast hash with random keys.
 ///
 /// Nobody who chooses the items can choose where they go, and no other process has the same hashes, unless it was
-/// forked from this one. Integers of equal value have equal hashes, whatever their types, as [under
-/// `StableHash`](StableHash#what-is-equal-to-what). The hash is ahash, and may be another one in any version.
+/// forked from this one. The hash is ahash, and may be another one in any version. Items of different types
+/// [may be equal](StableHash#what-is-equal-to-what).
 #[derive(Clone, Default)]
 pub struct RandomState(ahash::RandomState);
 
@@ -162,95 +161,52 @@ impl Hasher for RandomHasher {
 /// A hasher that a file can name, and that can be restored from the file. Only a filter with such a hasher can be
 /// saved.
 ///
-/// koel comes with [`StableHash`]. To save filters that use another hasher, implement this trait for it. The hasher must
-/// then produce the same hashes in all processes, on all machines and in all versions of your program that share the file.
-/// Loading checks that the hasher's name and the hash of a probe are the same as when the file was saved, and no more.
+/// koel comes with [`StableHash`]. To save filters that use another hasher, implement this trait for it, or for a type
+/// of your own around the hasher of another crate. It has to produce the same hashes in all processes, on all machines
+/// and in all versions of your program that share the file. Loading checks that the hasher's name and the hash of a
+/// probe are the same as when the file was saved, and no more.
 ///
-/// * The standard library's `DefaultHasher` does not promise to keep its algorithm.
-/// * Integers are hashed in the machine's byte order, unless the hasher implements `write_u32` and its siblings. The
-///   example below does not, so its files are refused on machines with the other byte order.
+/// * The standard library's `DefaultHasher` does not promise to keep its algorithm. In the example, it stands for a
+///   hasher whose crate promises that.
+/// * Integers are hashed in the machine's byte order, unless the hasher implements `write_u32` and its siblings.
+///   Otherwise files are refused on machines with the other byte order.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, PersistentHasher};
-/// use std::hash::{BuildHasher, Hasher};
+/// use std::hash::{BuildHasher, DefaultHasher, Hasher};
 ///
 /// #[derive(Clone)]
-/// struct Fnv(u64);
+/// struct Seeded(u64);
 ///
-/// struct FnvHasher(u64);
+/// impl BuildHasher for Seeded {
+///     type Hasher = DefaultHasher;
 ///
-/// impl Hasher for FnvHasher {
-///     fn write(&mut self, bytes: &[u8]) {
-///         for byte in bytes {
-///             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
-///         }
-///     }
-///
-///     fn finish(&self) -> u64 {
-///         self.0
+///     fn build_hasher(&self) -> DefaultHasher {
+///         let mut hasher = DefaultHasher::new();
+///         hasher.write_u64(self.0);
+///         hasher
 ///     }
 /// }
 ///
-/// impl BuildHasher for Fnv {
-///     type Hasher = FnvHasher;
-///
-///     fn build_hasher(&self) -> FnvHasher {
-///         FnvHasher(self.0)
-///     }
-/// }
-///
-/// impl PersistentHasher for Fnv {
-///     const NAME: &'static str = "example.org FNV-1a 64";
+/// impl PersistentHasher for Seeded {
+///     const NAME: &'static str = "example.org SipHash 1-3";
 ///
 ///     fn seed(&self) -> u128 {
 ///         self.0.into()
 ///     }
 ///
 ///     fn from_seed(seed: u128) -> Option<Self> {
-///         Some(Fnv(seed.try_into().ok()?))
+///         Some(Seeded(seed.try_into().ok()?))
 ///     }
 /// }
 ///
-/// let filter = ConcurrentCuckooFilter::builder().capacity(100).hasher(Fnv(7)).build()?;
+/// let filter = ConcurrentCuckooFilter::builder().capacity(100).hasher(Seeded(7)).build()?;
 /// filter.insert("an item").expect("room for a hundred");
 /// let mut file = Vec::new();
 /// filter.write_to(&mut file)?;
-/// let again = ConcurrentCuckooFilter::<Fnv>::read_from(&file[..])?;
+/// let again = ConcurrentCuckooFilter::<Seeded>::read_from(&file[..])?;
 /// assert!(again.contains("an item"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # A hasher of another crate
-///
-/// Neither this trait nor such a hasher is yours, so wrap the hasher in a type of your own. Its crate has to promise that
-/// its hashes stay the same. Here, `BuildHasherDefault<DefaultHasher>` stands for the hasher, and promises nothing.
-///
-/// ```
-/// use koel::PersistentHasher;
-/// use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-///
-/// #[derive(Clone, Default)]
-/// struct Theirs(BuildHasherDefault<DefaultHasher>);
-///
-/// impl BuildHasher for Theirs {
-///     type Hasher = DefaultHasher;
-///
-///     fn build_hasher(&self) -> DefaultHasher {
-///         self.0.build_hasher()
-///     }
-/// }
-///
-/// impl PersistentHasher for Theirs {
-///     const NAME: &'static str = "example.org SipHash 1-3, version 1";
-///
-///     fn seed(&self) -> u128 {
-///         0
-///     }
-///
-///     fn from_seed(seed: u128) -> Option<Self> {
-///         (seed == 0).then(Theirs::default)
-///     }
-/// }
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a filter that hashes with `{Self}` cannot be saved or loaded",
@@ -273,25 +229,8 @@ pub trait PersistentHasher: BuildHasher + Sized {
     fn from_seed(seed: u128) -> Option<Self>;
 }
 
-/// A hasher whose output is fixed for good: 64-bit XXH3 with a seed.
-///
-/// Pass it to the [builder](crate::Builder::hasher) of a filter that will be
+/// A hasher whose output is fixed for good: 64-bit XXH3 with a seed, named `XXH3-64` in files. A filter with it can be
 /// [saved](crate::ConcurrentCuckooFilter::save).
-///
-/// ```
-/// use koel::{ConcurrentCuckooFilter, StableHash};
-///
-/// let builder = ConcurrentCuckooFilter::builder().capacity(1_000);
-/// let seen = builder.hasher(StableHash::random()).build()?;
-/// # let path = std::env::temp_dir().join(format!("koel-doc-{}", std::process::id()));
-/// seen.insert("https://a.example/").expect("room for a thousand");
-/// seen.save(&path)?;
-///
-/// let seen = ConcurrentCuckooFilter::<StableHash>::load(&path)?;
-/// assert!(seen.contains("https://a.example/"));
-/// # std::fs::remove_file(&path)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 ///
 /// # What is equal to what
 ///
@@ -312,10 +251,12 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash};
 ///
-/// let builder = ConcurrentCuckooFilter::builder().capacity(1_000);
-/// let seen = builder.hasher(StableHash::random()).build()?;
+/// let hash = StableHash::with_seed(0);
+/// let seen = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(hash).build()?;
 /// seen.insert(&5u64).expect("room for a thousand");
 /// assert!(seen.contains(&5) && seen.contains(&5u8) && !seen.contains(&5u128));
+/// seen.insert("xxh3").expect("room for a thousand");
+/// assert!(seen.contains(&String::from("xxh3")) && seen.contains(&b"xxh3"[..]));
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 ///
@@ -324,20 +265,9 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// Text and bytes are hashed with one call of XXH3, so programs in other languages find the same items. `koel dedup`
 /// hashes lines in this way.
 ///
-/// ```
-/// use koel::{ConcurrentCuckooFilter, StableHash};
-///
-/// let hash = StableHash::with_seed(0);
-/// let seen = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(hash).build()?;
-/// seen.insert("xxh3").expect("room for a thousand");
-/// assert!(seen.contains(&String::from("xxh3")) && seen.contains(&b"xxh3"[..]));
-/// assert_eq!(seen.hash_of("xxh3").0, hash.hash_bytes(b"xxh3"));
-/// # Ok::<(), koel::BuildError>(())
-/// ```
-///
-/// Any other item's [`Hash`] implementation writes bytes in one or more pieces, [each hashed with the hash before as its
-/// seed](mod@crate::guide::format#the-hasher). Strings and bytes inside other items are one piece each: the length that
-/// Rust writes before bytes, and the byte 255 that it writes after a string, are left out.
+/// Any other item's [`Hash`] implementation writes bytes in one or more pieces, [each hashed with the hash before as
+/// its seed](mod@crate::guide::format#the-hasher). Strings and bytes inside other items are one piece each: the length
+/// that Rust writes before bytes, and the byte 255 that it writes after a string, are left out.
 ///
 /// Rust does not promise that the types of the standard library will always write the same pieces. Today:
 ///
@@ -345,12 +275,10 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// * Slices of longer integers and of `usize`, and IP addresses, are written as they are laid out in memory. They hash
 ///   differently on machines with the other byte order, or with shorter words.
 ///
-/// Every file holds the hash of a probe: a `str`, integers, a slice of `u8`, an `Option` and a `char`. A file is
-/// refused if a later version of Rust hashes the probe differently. A change in the hash of any other type goes
-/// unnoticed, even if the type is your own, derives `Hash` and gets another field. Items that were inserted before are
-/// then no longer found. If that may happen, insert bytes, or a tuple of plain fields, instead of your type.
-///
-/// This hasher is called `XXH3-64` in files.
+/// Every file holds the hash of a [probe](mod@crate::guide::format#the-hasher), and is refused if a later version of
+/// Rust hashes the probe differently. A change in the hash of any type that is not in the probe goes unnoticed, even if
+/// the type is your own, derives `Hash` and gets another field. Items that were inserted before are then no longer
+/// found. If that may happen, insert bytes, or a tuple of plain fields, instead of your type.
 ///
 /// # Untrusted items
 ///
@@ -379,15 +307,8 @@ impl StableHash {
         StableHash { seed }
     }
 
-    /// Returns a hasher with a random seed.
-    ///
-    /// The filter's file contains the seed, so there is no need to keep it elsewhere.
-    ///
-    /// ```
-    /// use koel::StableHash;
-    ///
-    /// assert_ne!(StableHash::random(), StableHash::random());
-    /// ```
+    /// Returns a hasher with a random seed. The filter's file contains the seed, so there is no need to keep it
+    /// elsewhere.
     #[must_use]
     pub fn random() -> Self {
         // The keys of a `std::hash::RandomState` are random.
@@ -515,8 +436,7 @@ impl Hasher for StableHasher {
 }
 
 // Probes. A hasher may treat each kind of piece that an item is hashed in differently: bytes, text, integers of each
-// size, lengths. So there is a probe of each kind. Two hashers that agree on all probes may still differ: the probes
-// detect different implementations, not deliberate deception.
+// size, lengths. So there is a probe of each kind. Hashers that agree on all probes may still differ.
 
 /// What a file says of the hasher of its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -60,13 +60,6 @@ pub struct Stats {
 
 impl Stats {
     /// Returns the load factor: the fraction of the slots that is taken, from 0 to 1.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// filter.insert("an item")?;
-    /// assert!(filter.stats().load() < 0.01);
-    /// # Ok::<(), koel::Full>(())
-    /// ```
     #[must_use]
     pub fn load(&self) -> f64 {
         self.items as f64 / self.slots as f64

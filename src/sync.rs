@@ -1,13 +1,11 @@
 //! Selects the atomics: the standard ones or a checker's.
 //!
-//! What the models check names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle` nowhere else. Files,
-//! which no checker runs, use the standard ones. Each of the three versions of this module (std, loom, shuttle)
-//! provides [`AtomicBool`], [`AtomicPtr`], [`AtomicU16`], [`AtomicU32`], [`AtomicU64`], a [`Mutex`] and an [`RwLock`]
-//! that cannot be poisoned, a [`Backoff`], [`nap`], and
-//!
-//! * `read_owned(word)`: a plain load of a word that nobody else writes meanwhile. Under loom the load is not an
-//!   event, because an ordinary load right before a store of the same word would hide other threads' reads from loom. A
-//!   model fails if the lock does not order the load.
+//! What the models check names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle` nowhere else. Files, which no
+//! checker runs, use the standard ones. Each of the three versions of this module (std, loom, shuttle) has the same
+//! atomics, a [`Mutex`] and an [`RwLock`] that cannot be poisoned, a [`Backoff`], [`nap`], and `read_owned(word)`: a
+//! plain load of a word that nobody else writes meanwhile. Under loom that load is not an event, because an ordinary
+//! load right before a store of the same word would hide other threads' reads from loom. A model fails if the lock does
+//! not order the load.
 
 pub(crate) use imp::*;
 pub(crate) use owned::*;
@@ -139,7 +137,6 @@ mod imp {
 
     use std::time::Duration;
 
-    /// Sleeps for a moment, so that other threads can run.
     pub(crate) fn nap() {
         std::thread::sleep(Duration::from_micros(50));
     }
@@ -214,24 +211,21 @@ mod imp {
     }
 }
 
-/// Loads of words that only the holder of a lock writes.
+/// Loads of words that only the holder of a lock writes: the caller is that holder, or keeps others from writing.
 #[cfg(not(loom))]
 mod owned {
     use super::*;
 
-    /// Loads a word that only the holder of a lock writes. The caller is that holder, or keeps others from writing.
     #[inline]
     pub(crate) fn read_owned(word: &AtomicU64) -> u64 {
         word.load(Ordering::Relaxed)
     }
 
-    /// Loads a count that only the holder of a lock writes. The caller is that holder.
     #[inline]
     pub(crate) fn read_owned_u32(word: &AtomicU32) -> u32 {
         word.load(Ordering::Relaxed)
     }
 
-    /// Loads a pointer that only the holder of a lock writes. The caller is that holder.
     #[inline]
     pub(crate) fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
         word.load(Ordering::Relaxed)

@@ -1,14 +1,13 @@
 //! Windows of time: for how long a filter remembers items, by the system's clock.
 //!
-//! A filter counts ticks and knows no clock. The number that it has for its present tick is made here, of the length of
-//! a tick and of the ticks that have passed since 1970, so the filter's file tells both:
+//! A filter counts ticks and knows no clock. The number of its present tick is made here, of the length of a tick and
+//! of the ticks that have passed since 1970, so the filter's file tells both. For one filter, these numbers grow with
+//! time.
 //!
 //! ```text
 //!  63                    36 35                                  0
 //! |  seconds of one tick   |  seconds since 1970 / those of one  |
 //! ```
-//!
-//! For one filter, these numbers grow with time.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};

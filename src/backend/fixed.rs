@@ -43,7 +43,6 @@ impl Fixed {
         Fixed { table, capacity }
     }
 
-    /// Returns its shards as roots, which are never split.
     fn roots(&self) -> Roots {
         Roots { count: self.table.geometry.shards() }
     }

@@ -1,8 +1,8 @@
 //! Backends: where a filter keeps its items.
 //!
-//! A filter has one [`Backend`]: [`fixed`], with one table, or [`growing`], with a directory of shards, each with narrow or
-//! wide buckets. Each operation on items branches on kind and width once, so that there is code for each of the four. What
-//! concerns the filter as a whole branches on its kind alone.
+//! A filter has one [`Backend`]: [`fixed`], with one table, or [`growing`], with a directory of shards, each with
+//! narrow or wide buckets. Each operation on items branches on kind and width once, so that there is code for each of
+//! the four. What concerns the filter as a whole branches on its kind alone.
 //!
 //! # The path of an operation
 //!
@@ -79,9 +79,8 @@ macro_rules! on_shards {
 }
 pub(crate) use on_shards;
 
-/// The same for an attempt in the item's shard, which it finds [in time](Shards::locate_in_time), at the item's place. It
-/// is inlined where it is called, if buckets are narrow. The code for wide ones is apart, because it would take registers
-/// from the rest.
+/// The same for an attempt in the item's shard, which it finds [in time](Shards::locate_in_time), at the item's place.
+/// It is inlined where it is called, if buckets are narrow. The code for wide ones would take registers from the rest.
 macro_rules! at_once {
     ($backend:expr, $hash:ident, $shard:ident, $place:ident => $attempt:expr; $answer:ty) => {{
         #[inline(never)]
@@ -106,8 +105,8 @@ macro_rules! at_once {
     }};
 }
 
-/// The operations on the item with this hash. Those of one item that change something, or count, are as if a passing
-/// tick had already passed.
+/// The operations on the item with this hash. Those that change something, or count, are as if a passing tick had
+/// passed.
 impl Backend {
     /// Looks once for the item. Returns `None` if it may have been moving.
     #[inline(always)] // a call is a large part of a lookup in the cache
@@ -133,7 +132,6 @@ impl Backend {
         self.look(hash).unwrap_or_else(|| self.contains_slow(hash))
     }
 
-    /// Looks up an item after a [look](Self::look) that gave no answer.
     #[cold]
     #[inline(never)]
     pub(crate) fn contains_slow(&self, hash: Mixed) -> bool {
@@ -216,7 +214,6 @@ impl Backend {
         })
     }
 
-    /// Prefetches the memory that a lookup of the item reads.
     #[inline]
     pub(crate) fn prefetch(&self, hash: Mixed) {
         on_shards!(self, shards => _ = shards.fetch(hash));
@@ -267,7 +264,6 @@ impl Backend {
         Self::initial_bytes(&Layout { geometry, ..layout.clone() })
     }
 
-    /// Returns what only a growing filter has.
     fn growing(&self) -> Option<&Growing> {
         match self {
             Backend::Fixed(_) => None,
@@ -297,7 +293,6 @@ impl Backend {
         on_either!(self, backend => backend.layout())
     }
 
-    /// Returns the filter's clock and ticks, if it forgets.
     pub(crate) fn ticking(&self) -> Option<&Ticking> {
         on_either!(self, backend => backend.ticking())
     }
@@ -345,9 +340,9 @@ impl Backend {
 
 /// The shards one by one.
 impl Backend {
-    /// Copies the buckets of the shard at the cursor `next`, which is 0 at first, and moves it to the shard that follows.
-    /// Returns the shard's depth and figures. Other threads may change the filter between two calls, but for joins of its
-    /// shards: an item that stays in the filter is in exactly one of the copies, and a void lane in one or two.
+    /// Copies the buckets of the shard at the cursor `next`, which is 0 at first, and moves it to the shard that
+    /// follows. Returns the shard's depth and figures. Unless shards are joined between two calls, an item that stays
+    /// in the filter is in exactly one of the copies, and a void lane in one or two.
     pub(crate) fn copy_shard(
         &self,
         next: &mut Option<u64>,

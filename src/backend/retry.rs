@@ -1,17 +1,14 @@
 //! What follows when an operation on one item is not settled at once, in a filter of either kind.
 //!
 //! Most operations are settled by a look, or by one attempt under the locks of the item's own buckets. These are
-//! inlined where they are called (see [`Backend`](crate::backend::Backend)). What may have to follow is here, and is
-//! compiled once, in the library:
+//! inlined where they are called. What may have to follow is here, and is compiled once, in the library:
 //!
-//! * [`ask`] repeats an operation that adds nothing, until a shard answers that still owns the item. A shard does not
-//!   if it has been split, or joined with its other half, since it was found.
-//! * [`settle`] adds the item. If its shard has no room, the filter [makes room](Shards::make_room) by splitting the
-//!   shard, or refuses the item.
+//! * [`ask`] repeats an operation that adds nothing, until a shard answers that still owns the item.
+//! * [`settle`] adds the item. If its shard has no room, the filter [makes room](Shards::make_room), or refuses the
+//!   item.
 //!
 //! Both loops find the shard anew each time. They go on only if this thread has split a shard, or another thread has
-//! changed one meanwhile, so some thread always makes progress. The shards of a fixed filter always own their items and
-//! are never split.
+//! split or joined one meanwhile, so some thread always makes progress.
 
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
@@ -94,9 +91,8 @@ pub(crate) fn ask<'a, S: Shards<'a>, A>(
 }
 
 /// The shards of a filter, for operations on items: [those of a fixed size](crate::backend::fixed::FixedShards), or
-/// those that are [split](crate::backend::growing::GrowingShards) when they are full.
-///
-/// Whether buckets are wide is a part of the type. So there is code for each width, without a test in it.
+/// those that are [split](crate::backend::growing::GrowingShards) when they are full. Whether buckets are wide is a
+/// part of the type.
 pub(crate) trait Shards<'a>: Copy + Send + Sync {
     type Lease: Lease<'a>;
 
@@ -154,8 +150,7 @@ pub(crate) trait Shards<'a>: Copy + Send + Sync {
         self.look_at(self.spot(hash))
     }
 
-    /// An item of a batch whose memory was requested. A batch keeps some thirty of these between
-    /// [`fetch`](Self::fetch) and [`fetched`](Self::fetched), so each should be small.
+    /// An item of a batch whose memory was requested. A batch keeps some thirty of these, so each should be small.
     type Ahead: Copy;
 
     /// Finds the place of an item, and prefetches the memory that a lookup of it reads.

@@ -1,7 +1,6 @@
 //! Ticks of a filter that forgets: how they begin, and who passes them through the filter.
-//!
 //! [`sweep`](mod@crate::guide::sweep) says what a tick does to a shard, and [`ticking`](crate::table::ticking) in which
-//! order it passes through the segments of all shards.
+//! order it passes through segments.
 //!
 //! # Growing filters
 //!
@@ -11,10 +10,10 @@
 //! 1. The pass went through the old shard, under its locks, before the split.
 //! 2. The pass reaches the old shard later. Then it has not ended before the split, and reaches the new shard, too.
 //!
-//! At a new shard, the pass waits for the end of the split: the shard is fully locked before it is counted, and until its
-//! items, its figures and the directory's entries are stored. Then the pass finds the shard marked as swept, and leaves it
-//! alone: its items were swept before the split, and a union may have added others since, which are older than a tick that
-//! expired everything and stay nevertheless.
+//! At a new shard, the pass waits for the end of the split: the shard is fully locked before it is counted, and until
+//! its items, its figures and the directory's entries are stored. Then the pass finds the shard marked as swept, and
+//! leaves it alone: its items were swept before the split. A union may have added others since, which are older than a
+//! tick that ends all and stay nevertheless.
 //!
 //! Lanes may also move to a shard where the pass has been: a split takes a shard into use that a join has emptied, and a
 //! join moves the items of the upper half. Three rules are for this:
@@ -39,8 +38,6 @@ impl Backend {
 
     /// Passes ticks through the filter until the present one has this number. Returns how many have passed in this
     /// call.
-    ///
-    /// If ticks have had no numbers until now, the present tick gets this one.
     pub(crate) fn tick_to(&self, number: u64) -> u64 {
         let mut passed = 0;
         while let Some(some) = self.begin_tick_toward(number) {
@@ -55,8 +52,8 @@ impl Backend {
         self.begin(Goal::Next).is_some()
     }
 
-    /// Begins a tick toward the one with this number, unless one is passing. Returns how many ticks it makes
-    /// up for: 0 if a tick is passing that has to end first, and `None` if this number has been reached.
+    /// Begins a tick toward the one with this number, unless one is passing. Returns how many ticks it makes up for: 0
+    /// if a tick is passing that has to end first, and `None` if this number has been reached.
     pub(crate) fn begin_tick_toward(&self, number: u64) -> Option<u64> {
         let ticking = self.ticking()?;
         // Usually the number has been reached.

@@ -1,16 +1,15 @@
 //! Exclusive use of a filter's file by one process at a time.
 //!
-//! A claim is a locked file next to the filter's, `.NAME.koel-claim`, which contains the process id. The system releases
-//! the lock when the process ends, however it ends, so the next process takes over the claim file that a killed process
-//! left. The system takes back the memory of a killed process before it releases the lock, so the next process may have to
-//! wait. It waits for any process that has the lock: the number in the file may be that of a process in another container,
-//! so it does not show whether the owner is ending.
+//! A claim is a locked file next to the filter's, `.NAME.koel-claim`, which contains the process id. The system
+//! releases the lock when the process ends, however it ends, so the next process takes over the claim file that a
+//! killed process left. It takes back the memory of a killed process first, so the next process may have to wait. It
+//! waits for any process that has the lock: the number in the file may be that of a process in another container, so it
+//! does not show whether the owner is ending.
 //!
-//! Other users may write to the folder. Whatever else has the name of the claim, such as a link, is therefore in the way:
-//! it is neither followed nor changed.
+//! Other users may write to the folder. Whatever else has the name of the claim, such as a link, is neither followed
+//! nor changed.
 //!
-//! A child that a process forks shares the lock until it closes the file, and the claim stays its parent's: when the child
-//! drops it, the file is not removed.
+//! A child that a process forks shares the lock, and the claim stays its parent's: the child does not remove the file.
 
 use crate::disk::error::{DiskError, DiskErrorKind};
 use crate::disk::replace::{beside, folder_of, follow, id_of, is_at};
@@ -24,7 +23,7 @@ use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Flags for opening a file in a folder that others may write to: a link is not followed, and a pipe not waited for.
+/// Flags with which a link is not followed, and a pipe not waited for, in a folder that others may write to.
 pub(crate) fn flags_in_shared_folder() -> i32 {
     (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32
 }
@@ -161,7 +160,6 @@ impl Drop for Claim {
     }
 }
 
-/// Opens or creates a claim, without following a link and without waiting for the other end of a pipe.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(flags_in_shared_folder());
@@ -181,7 +179,6 @@ fn is_claim(mut file: &File) -> bool {
     is_claim && file.rewind().is_ok()
 }
 
-/// Returns the process in a claim, if there is one.
 fn owner(claim: &File) -> Option<u32> {
     let mut process = String::new();
     let _ = Read::take(claim, MOST).read_to_string(&mut process);

@@ -1,13 +1,12 @@
 //! Replaces an old file with a new one: as a whole, or not at all.
 //!
 //! The new file is written next to the old one as an *unfinished file*, named `.NAME.koel-saving`. It is synced and
-//! renamed, and then the folder is synced. Where the system does not rename over the old file, the save fails, and the old
-//! file stays.
+//! renamed, and then the folder is synced. Where the system does not rename over the old file, the save fails.
 //!
-//! A lock on the unfinished file keeps an earlier save from replacing the file of a later one. When a process is killed,
-//! the system releases its lock, unless a child that it forked is still alive. A later save that gets the lock therefore
-//! knows that the file was abandoned, and removes it. No save ever writes to a file that another save has created. On a
-//! file system without locks, a save fails before it writes anything.
+//! A lock on the unfinished file keeps an earlier save from replacing the file of a later one. When a process is
+//! killed, the system releases its lock, unless a child that it forked is still alive. A later save that gets the lock
+//! therefore knows that the file was abandoned, and removes it. No save ever writes to a file that another save has
+//! created.
 
 use crate::disk::error::{DiskError, DiskErrorKind};
 use crate::disk::space::{allocate, check_limit};
@@ -19,9 +18,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const UNFINISHED: &str = ".koel-saving";
 
-/// A file that is being written, and then takes the place of another one.
-///
-/// Dropping it before it is [finished](Self::finish) removes it.
+/// A file that is being written, and then takes the place of another one, or is removed when this is dropped.
 ///
 /// ```
 /// use koel::disk::Replacement;
@@ -115,9 +112,8 @@ impl Replacement {
 
 const CANNOT_WRITE: &str = "cannot write";
 
-/// A new file that has not taken its place yet. Nobody else writes to it. Dropping it removes the file.
-///
-/// If the file is to replace another one, only its owner can read it until it gets the permissions of the other.
+/// A new file that has not taken its place yet. Nobody else writes to it. Dropping it removes the file. If it is to
+/// replace another one, only its owner can read it until it gets the permissions of the other.
 #[derive(Debug)]
 pub struct Unfinished {
     /// The file to write to.

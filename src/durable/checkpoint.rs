@@ -17,8 +17,7 @@
 //! C7  remove J
 //! ```
 //!
-//! Every change is recorded in J until C6. So up to C4, S and J have all changes; and from C4 on, T and K have. The
-//! rename decides which.
+//! Every change is recorded in J until C6. So up to C4, S and J have all changes; and from C4 on, T and K have.
 //!
 //! # What does the end of the process leave, or a power failure?
 //!
@@ -91,7 +90,6 @@ impl Journals {
         Journals { state, claim, files, checkpoint: Mutex::default() }
     }
 
-    /// Fails if the claim of the state is gone, as where its folder was emptied.
     pub(crate) fn check_claim(&self) -> Result<(), SnapshotError> {
         Ok(self.claim.check().map_err(|error| error.of_file(&self.state))?)
     }
@@ -105,15 +103,14 @@ impl Journals {
         files.current.bytes() + files.next.as_ref().map_or(0, |next| next.bytes())
     }
 
-    /// Returns whether the state has all changes, and the journal none.
     pub(crate) fn is_empty(&self) -> bool {
         let files = self.files.lock();
         files.next.is_none() && files.old.is_none() && files.current.bytes() <= PAGE_BYTES
     }
 
-    /// Returns whether it is time for a checkpoint: if the journal is half as long as the state, or if the last
-    /// checkpoint has something left to do. So the journal is about as long as the state when the checkpoint ends,
-    /// unless the state is small.
+    /// Returns whether it is time for a checkpoint: the journal is half as long as the state, or the last checkpoint
+    /// has something left to do. So the journal is about as long as the state when the checkpoint ends, unless the
+    /// state is small.
     pub(crate) fn call_for_checkpoint(&self) -> bool {
         let state = fs::metadata(&self.state).map_or(0, |about| about.len());
         let alone = self.checkpoint.try_lock();
@@ -134,7 +131,6 @@ impl Journals {
         written.iter().flatten().try_for_each(|journal| journal.sync())
     }
 
-    /// Makes a checkpoint of the filter whose changes these streams record.
     pub(crate) fn checkpoint(
         &self,
         backend: &Backend,
@@ -251,7 +247,6 @@ impl Drop for Next<'_> {
     }
 }
 
-/// Removes a journal of a state that this process has claimed.
 fn remove(journal: &Path) -> Result<(), SnapshotError> {
     let removed = if_there(fs::remove_file(journal)).map(drop);
     removed.map_err(|error| {

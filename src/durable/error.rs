@@ -51,7 +51,6 @@ fn advice(error: &io::Error) -> &'static str {
 }
 
 impl DurableError {
-    /// The error when the journal cannot be made longer.
     pub(super) fn no_space(error: io::Error) -> Self {
         let text = format!(
             "the journal cannot be made longer, so nothing has changed: {error}{}",
@@ -60,7 +59,6 @@ impl DurableError {
         Self::new(DurableErrorKind::NoSpace, text).because_of(error)
     }
 
-    /// The error when the journal cannot be synced.
     pub(super) fn not_synced(error: io::Error) -> Self {
         let text = format!(
             "the journal cannot be synced: {error}; what has changed since the last sync would not survive \
@@ -69,7 +67,6 @@ impl DurableError {
         Self::new(DurableErrorKind::NotSynced, text).because_of(error)
     }
 
-    /// The error of an operation on the journal, or on the state with its journals, at this path.
     pub(super) fn journal(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
         move |error| {
             let text = format!("{doing}: {error}{}", advice(&error));
@@ -78,14 +75,12 @@ impl DurableError {
         }
     }
 
-    /// The error of a journal with the changes of another state.
     pub(super) fn other_state(journal: &Path) -> Self {
         let text = "it has changes of a state that is not beside it; restore that state, or remove this file, and \
                     the changes with it";
         Self::new(DurableErrorKind::OtherState, text).of_file(journal)
     }
 
-    /// The error of a state whose filter is not what was asked for.
     pub(super) fn other_settings(mismatch: Mismatch) -> Self {
         let text = format!(
             "{mismatch}: a filter keeps what it was made with, so leave that setting out, or use another file"
@@ -93,7 +88,6 @@ impl DurableError {
         Self::new(DurableErrorKind::OtherSettings, text)
     }
 
-    /// The error of two journals with one key, both with changes.
     pub(super) fn copied_journal(one: &Path, other: &Path) -> Self {
         let text = format!(
             "it and {} are copies of one journal, and both have changes; leave the newer one here, and move \

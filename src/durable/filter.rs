@@ -24,10 +24,11 @@ use std::sync::Arc;
 
 /// A [`ConcurrentCuckooFilter`] whose answers survive the end of its process.
 ///
-/// It is opened with its file. Every change is on record when the call that made it returns, and is there again when
-/// the filter is opened the next time: what was added is found, what was removed is gone, and what expired has expired.
-/// All operations take `&self`, so threads share one filter by reference or in an [`Arc`]. How it works, and what to know
-/// about its files: [the guide](crate::guide::durable).
+/// Every change is on record when the call that made it returns, and is there again when the filter is opened the next
+/// time: what was added is found, what was removed is gone, and what expired has expired. [The
+/// guide](crate::guide::durable) has [what a power failure takes](crate::guide::durable#what-a-crash-takes), how it
+/// works, and what to know about its files. All operations take `&self`, so threads share one filter by reference or in
+/// an [`Arc`].
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, DurableFilter, StableHash};
@@ -51,23 +52,10 @@ use std::sync::Arc;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # What survives
-///
-/// * **The end of the process**, however it ends: everything that a call has answered.
-/// * **A power failure**: everything that was answered before the last sync. The [`SyncPolicy`](crate::SyncPolicy) says
-///   when that is: every second, by default.
-///
-/// A lookup that sees a change of its item waits until that is on record, so its answer survives as the change does.
-///
-/// # Its files
-///
-/// The file that is opened, the *state*, is as [`save`](ConcurrentCuckooFilter::save) writes it. Beside it is a
-/// *journal*, `seen.koel.journal.N`, with the changes since the state was written. When the journal is long, a
-/// [*checkpoint*](crate::guide::durable#how-it-works) writes a new state and begins a new journal, while other threads go
-/// on. Move the state and its journal together.
-///
-/// Only one process at a time may open a state. All changes are made through this type, which does not lend the filter
-/// itself. [`try_clone`](Self::try_clone) makes a copy of it.
+/// Its file, the *state*, is as [`save`](ConcurrentCuckooFilter::save) writes it. Beside it is a *journal*,
+/// `seen.koel.journal.N`, with the changes since the state was written: move both together. One process at a time may
+/// open a state. All changes are made through this type, which does not lend the filter itself.
+/// [`try_clone`](Self::try_clone) makes a copy of it.
 ///
 /// # Errors
 ///
@@ -124,7 +112,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.filter.backend()
     }
 
-    /// Returns `true` if the filter contains the item, as [`ConcurrentCuckooFilter::contains`].
+    /// As [`ConcurrentCuckooFilter::contains`].
     #[inline]
     #[must_use]
     pub fn contains<K: Key + ?Sized>(&self, item: &K) -> bool {
@@ -132,24 +120,22 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.recorded(hash, self.backend().contains(hash))
     }
 
-    /// Returns the number of copies of the item, as [`ConcurrentCuckooFilter::count`].
+    /// As [`ConcurrentCuckooFilter::count`].
     #[must_use]
     pub fn count<K: Key + ?Sized>(&self, item: &K) -> usize {
         let hash = self.mixed(item);
         self.recorded(hash, self.backend().count(hash))
     }
 
-    /// Adds a copy of the item, whether or not it is in the filter. To add it once, use
-    /// [`insert_if_absent`](Self::insert_if_absent).
+    /// As [`ConcurrentCuckooFilter::insert`].
     #[doc(alias = "add")]
     pub fn insert<K: Key + ?Sized>(&self, item: &K) -> Result<(), DurableError> {
         let hash = self.mixed(item);
         self.change(hash, |filter| filter.insert(hash).map(|()| ((), Some(Change::Added))))
     }
 
-    /// Adds the item if it is not in the filter yet, and returns `true` if it was new.
-    ///
-    /// If it was not, the call that added it may not have been synced yet.
+    /// As [`ConcurrentCuckooFilter::insert_if_absent`]. If the item is not new, the call that added it may not have
+    /// been synced yet.
     #[inline]
     pub fn insert_if_absent<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         // In a child, a lookup may wait for a lock that a thread of the parent held.
@@ -166,7 +152,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         })
     }
 
-    /// Removes one copy of the item, and returns `true` if there was one.
+    /// As [`ConcurrentCuckooFilter::remove`].
     #[doc(alias = "delete")]
     pub fn remove<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         self.shared.check_process()?;
@@ -180,7 +166,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         })
     }
 
-    /// Lets the item expire as if it had been inserted now, and returns `true` if it is in the filter.
+    /// As [`ConcurrentCuckooFilter::refresh`].
     pub fn refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         let hash = self.mixed(item);
         self.change(hash, |filter| {
@@ -189,7 +175,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         })
     }
 
-    /// Adds the item if it is not in the filter, or refreshes it, and returns `true` if it was new.
+    /// As [`ConcurrentCuckooFilter::insert_or_refresh`].
     pub fn insert_or_refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         let hash = self.mixed(item);
         self.change(hash, |filter| {
@@ -199,7 +185,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         })
     }
 
-    /// Lets a tick pass, as [`ConcurrentCuckooFilter::tick`].
+    /// As [`ConcurrentCuckooFilter::tick`].
     pub fn tick(&self) -> Result<(), DurableError> {
         self.shared.check_process()?;
         let filter = &self.filter;
@@ -211,7 +197,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.shared.wait()
     }
 
-    /// Lets ticks pass until the one with this number is the present one, as [`ConcurrentCuckooFilter::tick_to`].
+    /// As [`ConcurrentCuckooFilter::tick_to`].
     pub fn tick_to(&self, number: u64) -> Result<u64, DurableError> {
         self.shared.check_process()?;
         let filter = &self.filter;
@@ -235,8 +221,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         Ok(passed)
     }
 
-    /// Lets the ticks pass that are due by the system's clock, as [`ConcurrentCuckooFilter::keep_up`]. Call it before
-    /// each insert or refresh, as there. Opening the filter does it once.
+    /// As [`ConcurrentCuckooFilter::keep_up`]. Opening the filter does it once.
     #[doc(alias = "expire")]
     pub fn keep_up(&self) -> Result<u64, DurableError> {
         match self.window().map(Window::number_now) {
@@ -246,13 +231,13 @@ impl<S: PersistentHasher> DurableFilter<S> {
         }
     }
 
-    /// Returns the window of time for which the filter remembers items, as [`ConcurrentCuckooFilter::window`].
+    /// As [`ConcurrentCuckooFilter::window`].
     #[must_use]
     pub fn window(&self) -> Option<Window> {
         self.filter.window()
     }
 
-    /// Removes all items.
+    /// As [`ConcurrentCuckooFilter::clear`].
     pub fn clear(&self) -> Result<(), DurableError> {
         self.shared.check_process()?;
         self.of_all(Change::Cleared, Mixed(0), || {
@@ -262,11 +247,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.shared.wait()
     }
 
-    /// Gives memory back that the filter does not need any more, as [`ConcurrentCuckooFilter::shrink`], and returns how
-    /// many bytes.
-    ///
-    /// Nothing is recorded: the contents stay the same. The state gets smaller with the next checkpoint. While one
-    /// copies the filter, this gives nothing back, and neither does it in a forked child.
+    /// As [`ConcurrentCuckooFilter::shrink`]. Nothing is recorded: the contents stay the same. The state gets smaller
+    /// with the next checkpoint. During a checkpoint, and in a forked child, this gives nothing back.
     pub fn shrink(&self) -> usize {
         if self.shared.is_forked_child() { 0 } else { self.filter.shrink() }
     }
@@ -300,9 +282,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         }
     }
 
-    /// Replaces the state by the present one, and the journal by an empty one.
-    ///
-    /// The filter does so by itself [when the journal is long](crate::guide::durable#how-it-works).
+    /// Replaces the state by the present one, and the journal by an empty one. The filter does so by itself [when the
+    /// journal is long](crate::guide::durable#how-it-works).
     ///
     /// # Errors
     ///
@@ -348,7 +329,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// [`Arc::into_inner`] returns `None` as long as another thread has the filter. Of several threads that end with
     /// it, exactly one gets the filter. If threads never end, call [`checkpoint`](Self::checkpoint) before the process
-    /// does.
+    /// does: the journal then has only later changes.
     ///
     /// # Errors
     ///
@@ -371,8 +352,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.shared.journals.state()
     }
 
-    /// Returns the size of the journal in bytes, and of both journals during a checkpoint: of the chunks that are in use,
-    /// each of 4 to 64 KiB.
+    /// Returns the size of the chunks of the journal that are in use, in bytes, and of both journals during a
+    /// checkpoint.
     #[must_use]
     pub fn journal_bytes(&self) -> u64 {
         self.shared.journals.bytes()
@@ -388,18 +369,13 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.lost
     }
 
-    /// Adds what another filter has, as [`ConcurrentCuckooFilter::union`]. Nothing of it is on record before the next
-    /// checkpoint, so no other thread may use the filter until the caller has made one.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error in the same cases as there.
+    /// As [`ConcurrentCuckooFilter::union`]. Nothing of it is on record before the next checkpoint, so no other thread
+    /// may use the filter until the caller has made one.
     #[doc(hidden)]
     pub fn union_unrecorded(&self, other: &ConcurrentCuckooFilter<S>) -> Result<usize, UnionError> {
         self.filter.union(other)
     }
 
-    /// Returns whether this process was forked from the one that opened the filter.
     #[doc(hidden)]
     #[inline]
     #[must_use]
@@ -407,7 +383,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.shared.is_forked_child()
     }
 
-    /// Makes all changes that were made before survive a power failure.
+    /// Makes all changes so far survive a power failure.
     ///
     /// # Errors
     ///
@@ -417,63 +393,62 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.shared.sync(u64::MAX)
     }
 
-    /// Returns the number of copies of items in the filter, as [`ConcurrentCuckooFilter::len`].
+    /// As [`ConcurrentCuckooFilter::len`].
     #[must_use]
     pub fn len(&self) -> usize {
         self.filter.len()
     }
 
-    /// Returns `true` if the filter is empty.
+    /// As [`ConcurrentCuckooFilter::is_empty`].
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.filter.is_empty()
     }
 
-    /// Returns the figures of the filter, as [`ConcurrentCuckooFilter::stats`].
+    /// As [`ConcurrentCuckooFilter::stats`].
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.filter.stats()
     }
 
-    /// Limits the size of the filter in memory, as [`ConcurrentCuckooFilter::set_max_bytes`].
-    ///
-    /// This is not recorded. The limit is in the state from the next checkpoint on.
+    /// As [`ConcurrentCuckooFilter::set_max_bytes`]. This is not recorded: the limit is in the state from the next
+    /// checkpoint on.
     pub fn set_max_bytes(&self, bytes: usize) {
         self.filter.set_max_bytes(bytes);
     }
 
-    /// Returns the age of the item, as [`ConcurrentCuckooFilter::age`].
+    /// As [`ConcurrentCuckooFilter::age`].
     #[must_use]
     pub fn age<K: Key + ?Sized>(&self, item: &K) -> Option<u64> {
         let hash = self.mixed(item);
         self.recorded(hash, self.backend().age(hash))
     }
 
-    /// Returns the number of the present tick, as [`ConcurrentCuckooFilter::present_tick`].
+    /// As [`ConcurrentCuckooFilter::present_tick`].
     #[must_use]
     pub fn present_tick(&self) -> Option<u64> {
         self.filter.present_tick()
     }
 
-    /// Returns the number of ticks for which items are remembered, as [`ConcurrentCuckooFilter::remembers`].
+    /// As [`ConcurrentCuckooFilter::remembers`].
     #[must_use]
     pub fn remembers(&self) -> Option<u32> {
         self.filter.remembers()
     }
 
-    /// Returns the numbers of items that expire with the next ticks, as [`ConcurrentCuckooFilter::expiring`].
+    /// As [`ConcurrentCuckooFilter::expiring`].
     #[must_use]
     pub fn expiring(&self) -> Vec<usize> {
         self.filter.expiring()
     }
 
-    /// Returns the hasher of the items.
+    /// As [`ConcurrentCuckooFilter::hasher`].
     #[must_use]
     pub fn hasher(&self) -> &S {
         self.filter.hasher()
     }
 
-    /// Returns the hash of an item, as [`ConcurrentCuckooFilter::hash_of`].
+    /// As [`ConcurrentCuckooFilter::hash_of`].
     #[must_use]
     pub fn hash_of<K: Key + ?Sized>(&self, item: &K) -> Prehashed {
         self.filter.hash_of(item)
@@ -481,10 +456,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Returns a copy in memory, as [`ConcurrentCuckooFilter::try_clone`]. It can be changed, and
     /// [saved](ConcurrentCuckooFilter::save) to any path but that of the state.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if there is not enough memory.
     pub fn try_clone(&self) -> Result<ConcurrentCuckooFilter<S>, BuildError>
     where
         S: Clone,
@@ -493,10 +464,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     }
 
     /// Writes a copy, as [`ConcurrentCuckooFilter::write_to`].
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the writer does.
     pub fn write_to(&self, writer: impl Write) -> Result<SaveReport, SnapshotError> {
         self.filter.write_to(writer)
     }
@@ -550,7 +517,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
 /// batch returns an error. That change is not made, and neither are those that come after it; changes before it are made
 /// and recorded, in an order of the filter's own.
 impl<S: PersistentHasher> DurableFilter<S> {
-    /// Returns which items the filter contains, in their order.
+    /// As [`ConcurrentCuckooFilter::contains_many`].
     #[must_use]
     pub fn contains_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
         let hashes = self.hashes(items);
@@ -559,15 +526,14 @@ impl<S: PersistentHasher> DurableFilter<S> {
         found
     }
 
-    /// Adds a copy of each item, whether or not it is in the filter. To add each once, use
-    /// [`insert_if_absent_many`](Self::insert_if_absent_many).
+    /// As [`ConcurrentCuckooFilter::insert_many`].
     pub fn insert_many<K: Key>(&self, items: &[K]) -> Result<Vec<Result<(), Full>>, DurableError> {
         self.batch(&batch::INSERT, Ok(()), &self.hashes(items), |answer| {
             answer.is_ok().then_some(Change::Added)
         })
     }
 
-    /// Adds each item that is not in the filter yet, and returns `true` for those that were new.
+    /// As [`ConcurrentCuckooFilter::insert_if_absent_many`].
     pub fn insert_if_absent_many<K: Key>(
         &self,
         items: &[K],
@@ -577,21 +543,21 @@ impl<S: PersistentHasher> DurableFilter<S> {
         })
     }
 
-    /// Removes one copy of each item, and returns `true` where there was one.
+    /// As [`ConcurrentCuckooFilter::remove_many`].
     pub fn remove_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
         self.batch(&batch::REMOVE, false, &self.hashes(items), |removed| {
             removed.then_some(Change::Removed)
         })
     }
 
-    /// Lets each item expire as if it had been inserted now, and returns `true` for those that are in the filter.
+    /// As [`ConcurrentCuckooFilter::refresh_many`].
     pub fn refresh_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, DurableError> {
         self.batch(&batch::REFRESH, false, &self.hashes(items), |is_in| {
             is_in.then_some(Change::Refreshed)
         })
     }
 
-    /// Adds each item or refreshes it, and returns `true` for those that were new.
+    /// As [`ConcurrentCuckooFilter::insert_or_refresh_many`].
     pub fn insert_or_refresh_many<K: Key>(
         &self,
         items: &[K],

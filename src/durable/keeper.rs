@@ -125,7 +125,6 @@ impl Journaled {
         FORKS.load(Ordering::Relaxed) != self.forks
     }
 
-    /// Fails in a child of the process that opened the filter.
     #[inline]
     pub(super) fn check_process(&self) -> Result<(), DurableError> {
         if !self.is_forked_child() {
@@ -159,8 +158,8 @@ impl Journaled {
         self.sync(next)
     }
 
-    /// Syncs the journals, unless sync number `wanted`, or a later one, has ended. After a
-    /// sync that failed, the pages may be gone, so all later syncs fail, too.
+    /// Syncs the journals, unless sync number `wanted`, or a later one, has ended. After a sync that failed, the pages
+    /// may be gone, so all later syncs fail, too.
     pub(super) fn sync(&self, wanted: u64) -> Result<(), DurableError> {
         let mut syncs = self.syncs.lock();
         loop {
@@ -249,12 +248,11 @@ impl Threads {
     }
 }
 
-/// Fork generation of this process, since an ancestor opened the first filter: a handler adds one in each child. Relaxed
-/// suffices, because the handler runs before the child's own code.
+/// The number of forks that led to this process since an ancestor opened the first filter. Relaxed: the handler that
+/// adds one in a child runs before the child's own code.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns [`FORKS`], which each child counts from then on. A child that a system call made, and not `fork` of the C
-/// library, is not told from its parent.
+/// Returns [`FORKS`]. A child that is not made by `fork` of the C library is not told from its parent.
 fn forks() -> io::Result<u64> {
     extern "C" fn forked() {
         FORKS.fetch_add(1, Ordering::Relaxed);

@@ -1,17 +1,12 @@
 //! The operations on batches. Each returns, in order, what a loop over single items would.
 //!
-//! A batch is processed in its own order, or part by part. In its own order, its items go through a window between
-//! requesting their memory and using it, so that dozens of memory accesses overlap. A batch of writes to a table that
-//! does not fit the caches is processed part by part. A *part* is a shard, or several adjacent shards. The items are
-//! taken in rounds. Each round is sorted by part, stably, and then each part of the table comes into the cache once and
-//! takes all its items.
+//! In the order of the batch, items go through a window between requesting their memory and using it, so that dozens of
+//! memory accesses overlap. Writes to a table that does not fit the caches are processed part by part instead. A *part*
+//! is a shard, or several adjacent shards. The items are taken in rounds, and each round is sorted by part, stably:
+//! each part of the table comes into the cache once a round, and takes all its items.
 //!
-//! Items of different shards do not affect each other. So either way the results, and the table afterwards, are exactly
-//! those of a loop, with two exceptions:
-//!
-//! 1. A batch may go on as before a tick that begins during it.
-//! 2. The shards of a growing filter share the memory, so when it runs out, a batch may see other items refused than a
-//!    loop would.
+//! Items of different shards do not affect each other, so the results, and the table afterwards, are those of a loop,
+//! but for the two exceptions of [batches](crate#what-you-can-rely-on).
 
 use crate::backend::retry::{Adding, Located, Shards, ask, settle};
 use crate::backend::{Backend, on_shards};
@@ -27,12 +22,9 @@ use std::mem::swap;
 
 /// # Many items at once
 ///
-/// With a [batch](crate::guide::batches), the filter knows in advance which memory it will need. So a batch is faster
-/// than a loop if the table does not fit the caches.
-///
-/// A batch returns, in order, what a loop over the single operation would have returned. Other threads see such a loop
-/// too, but the order of different items in it is unspecified. No lock is held for longer than by the single operation. If
-/// an item's `Hash` panics, some of the items before it may have been written.
+/// [The guide](crate::guide::batches) says when a batch is faster than a loop. A batch returns, in order, what a loop
+/// over the single operation would have [returned](crate#what-you-can-rely-on), and holds no lock for longer. If an
+/// item's `Hash` panics, some of the items before it may have been written.
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// Returns for each item whether the filter [contains](Self::contains) it.
     ///
@@ -49,7 +41,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         found
     }
 
-    /// [Adds](Self::insert) a copy of each item. Repeated items are added repeatedly, and take room each time; see
+    /// [Adds](Self::insert) a copy of each item. Repeated items take room each time: see
     /// [`insert_if_absent_many`](Self::insert_if_absent_many).
     ///
     /// ```
@@ -62,9 +54,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         self.answers(items, Ok(()), &INSERT)
     }
 
-    /// [Adds](Self::insert_if_absent) each item that is not in the filter yet.
-    ///
-    /// If an item is repeated in the batch, its first occurrence is the new one.
+    /// [Adds](Self::insert_if_absent) each item that is not in the filter yet. Of a repeated item, the first occurrence
+    /// is the new one.
     ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -86,13 +77,6 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// let new = links.iter().zip(added).filter(|(_, added)| *added == Ok(true));
     /// let mine: Vec<&str> = new.map(|(link, _)| *link).collect();
     /// assert_eq!(seen.remove_many(&mine), [true, true]);
-    /// ```
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// filter.insert("a")?;
-    /// assert_eq!(filter.remove_many(&["a", "a"]), [true, false]);
-    /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn remove_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
         self.answers(items, false, &REMOVE)
@@ -128,7 +112,6 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         answers
     }
 
-    /// Performs a batch. Its items are hashed round by round.
     pub(crate) fn perform<K: Key, A>(&self, items: &[K], answers: &mut [A], batch: OnAll<A>) {
         if let Some(hashes) = K::prehashed(items) {
             return batch(self.backend(), hashes, answers);
@@ -172,8 +155,7 @@ type OnAll<A> = fn(&Backend, &[Prehashed], &mut [A]);
 /// Performs an operation on these items of one part, and passes each answer on.
 type OnPart<A> = fn(&Backend, &[Item], &mut dyn FnMut(Item, A));
 
-/// What a batch does to each item, as a type. A function that is passed is not always inlined, and the place of an
-/// item then goes through memory.
+/// What a batch does to each item, as a type: a function that is passed is not always inlined.
 pub(crate) trait Operation: Copy {
     type Answer;
 
@@ -311,7 +293,6 @@ fn in_order<'a, S: Shards<'a>, O: Operation>(
     );
 }
 
-/// Processes a batch of writes in whichever order is faster.
 #[inline(never)]
 pub(crate) fn write<'a, S: Shards<'a>, O: Operation>(
     shards: S,
@@ -339,7 +320,6 @@ pub(crate) fn write<'a, S: Shards<'a>, O: Operation>(
     }
 }
 
-/// Does this to the items of one part.
 #[inline]
 fn act_on<'a, S: Shards<'a>, O: Operation>(
     shards: S,
@@ -427,8 +407,7 @@ impl Sorted {
 /// gain nothing more, and small batches get slower.
 const AHEAD: usize = 32;
 
-/// Visits items 0 to `count - 1`, each after the memory of the `ahead` items that follow it has been requested by
-/// `fetch`. By the time an item is visited, its memory has arrived.
+/// Visits items 0 to `count - 1`, each after `fetch` has requested the memory of the `ahead` items that follow it.
 #[inline]
 fn for_each_ahead<T: Copy>(
     count: usize,
@@ -490,11 +469,9 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     }
 }
 
-/// The operations on batches, on the threads of the caller's rayon pool.
-///
-/// A batch of lookups is cut into pieces. A batch of writes is sorted by part of the table: all threads sort the pieces
-/// of a round, and then each part takes its items of all pieces, in their order, on one thread. So no two threads write
-/// to the same shard, and the results are those of a loop.
+/// The operations on batches, on the threads of the caller's rayon pool. All threads sort the pieces of a round by
+/// part, and then each part takes its items of all pieces, in their order, on one thread. So no two threads write to
+/// the same shard, and the results are those of a loop.
 #[cfg(feature = "rayon")]
 mod parallel {
     use super::*;
@@ -508,17 +485,18 @@ mod parallel {
 
     /// # Many items at once, on many threads
     ///
-    /// These use the [rayon](https://docs.rs/rayon) pool that they are called in, and return their results in order, like
-    /// the methods without `par_`. If an item's `Hash` panics, any of the other items may have been written.
+    /// These use the [rayon](https://docs.rs/rayon) pool that they are called in. Results are in order, as without
+    /// `par_`. If an item's `Hash` panics, any of the other items may have been written.
+    ///
+    /// ```
+    /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(seen.par_insert_if_absent_many(&["a", "a"]), [Ok(true), Ok(false)]);
+    /// assert_eq!(seen.par_insert_many(&["b"]), [Ok(())]);
+    /// assert_eq!(seen.par_contains_many(&["a", "c"]), [true, false]);
+    /// assert_eq!(seen.par_remove_many(&["a", "a"]), [true, false]);
+    /// ```
     impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
-        /// Does the same as [`contains_many`](Self::contains_many).
-        ///
-        /// ```
-        /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-        /// filter.insert("a")?;
-        /// assert_eq!(filter.par_contains_many(&["a", "b"]), [true, false]);
-        /// # Ok::<(), koel::Full>(())
-        /// ```
+        /// As [`contains_many`](Self::contains_many).
         #[must_use]
         pub fn par_contains_many<K: Key + Sync>(&self, items: &[K]) -> Vec<bool> {
             let mut found = vec![false; items.len()];
@@ -531,24 +509,13 @@ mod parallel {
             found
         }
 
-        /// Does the same as [`insert_many`](Self::insert_many).
-        ///
-        /// ```
-        /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100_000);
-        /// let rows: Vec<u32> = (0..100_000).collect();
-        /// assert!(filter.par_insert_many(&rows).iter().all(Result::is_ok));
-        /// ```
+        /// As [`insert_many`](Self::insert_many).
         #[must_use = "a refused item is not in the filter"]
         pub fn par_insert_many<K: Key + Sync>(&self, items: &[K]) -> Vec<Result<(), Full>> {
             self.par_answers(items, Ok(()), &INSERT)
         }
 
-        /// Does the same as [`insert_if_absent_many`](Self::insert_if_absent_many).
-        ///
-        /// ```
-        /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
-        /// assert_eq!(seen.par_insert_if_absent_many(&["a", "a"]), [Ok(true), Ok(false)]);
-        /// ```
+        /// As [`insert_if_absent_many`](Self::insert_if_absent_many).
         #[must_use = "a refused item is not in the filter"]
         pub fn par_insert_if_absent_many<K: Key + Sync>(
             &self,
@@ -557,19 +524,11 @@ mod parallel {
             self.par_answers(items, Ok(false), &INSERT_IF_ABSENT)
         }
 
-        /// Does the same as [`remove_many`](Self::remove_many).
-        ///
-        /// ```
-        /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-        /// filter.insert("a")?;
-        /// assert_eq!(filter.par_remove_many(&["a", "b"]), [true, false]);
-        /// # Ok::<(), koel::Full>(())
-        /// ```
+        /// As [`remove_many`](Self::remove_many).
         pub fn par_remove_many<K: Key + Sync>(&self, items: &[K]) -> Vec<bool> {
             self.par_answers(items, false, &REMOVE)
         }
 
-        /// Performs an operation on all items, which are hashed on all threads.
         fn par_answers<K: Key + Sync, A: Copy + Send + Sync>(
             &self,
             items: &[K],

@@ -33,27 +33,17 @@ impl ConcurrentCuckooFilter<RandomState> {
     }
 
     /// Returns a builder, to choose another false-positive rate or hasher, or a filter that grows.
-    ///
-    /// ```
-    /// # use koel::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::builder()
-    ///     .capacity(50_000)
-    ///     .false_positive_rate(1e-6)
-    ///     .build()?;
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
     pub fn builder() -> Builder {
         Builder { settings: Settings::default(), hasher: RandomState::new() }
     }
 }
 
 impl<S> ConcurrentCuckooFilter<S> {
-    /// The same as [`with_capacity`](ConcurrentCuckooFilter::with_capacity), with a hasher of the caller's.
+    /// As [`with_capacity`](ConcurrentCuckooFilter::with_capacity), with a hasher of the caller's.
     ///
     /// # Panics
     ///
     /// As `with_capacity`.
-    ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};
     ///
@@ -73,14 +63,13 @@ impl<S> ConcurrentCuckooFilter<S> {
 /// The rate that the 16-bit layout achieves.
 const DEFAULT_RATE: f64 = 0.000_12;
 
-/// From one shard of 16-bit fingerprints to seven million items. At a rate of a percent it takes no more bits than less
-/// growth does (see the table in the guide).
+/// From one shard of 16-bit fingerprints to seven million items. At a rate of a percent, less growth takes as many
+/// bits.
 const DEFAULT_GROWTH: f64 = 256.0;
 
 /// The capacity of a [seen-set](Builder::seen_set), unless one is set: little enough to begin with one shard.
 const SEEN_CAPACITY: usize = 10_000;
 
-/// Returns the growth of a [seen-set](Builder::seen_set), unless one is set.
 fn growth_of_seen(is_capacity_known: bool, forgets: bool, rate: f64) -> f64 {
     match (is_capacity_known, forgets) {
         (true, _) => 4.0,
@@ -163,27 +152,15 @@ impl Settings {
 }
 
 impl<S> Builder<S> {
-    /// Sets the number of distinct items that have to fit.
-    ///
-    /// There is no default.
-    ///
-    /// ```
-    /// # use koel::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::builder().capacity(10).build()?;
-    /// assert!((0..10).all(|item| filter.insert(&item).is_ok()));
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
+    /// Sets the number of distinct items that have to fit. There is no default.
     pub fn capacity(mut self, items: usize) -> Self {
         self.settings.capacity = Some(items);
         self
     }
 
-    /// Sets the highest acceptable false-positive rate of the full filter.
-    ///
-    /// This is the fraction of never-inserted items that the filter may report as contained. It has to be more than 0 and
-    /// less than 1. The default is 0.00012.
-    ///
-    /// The filter uses [the shortest fingerprints](crate::guide::rates) that keep the rate.
+    /// Sets the highest acceptable false-positive rate of the full filter: the fraction of never-inserted items that
+    /// the filter may report as contained. It has to be more than 0 and less than 1. The default is 0.00012. The filter
+    /// uses [the shortest fingerprints](crate::guide::rates) that keep the rate.
     ///
     /// A filter of fixed size keeps the rate up to 2^32 buckets, which are 16 billion items at 16 bits. Twice as many
     /// have twice the rate, as [`false_positive_rate_at_capacity`](crate::Stats::false_positive_rate_at_capacity) says:
@@ -206,11 +183,12 @@ impl<S> Builder<S> {
 
     /// Sets the hasher, instead of a randomly keyed [`RandomState`].
     ///
-    /// A fixed hasher makes the filter reproducible: the same inserts in the same order give the same table. It also lets
-    /// anyone who knows the hasher choose items that meet in one bucket.
+    /// A fixed hasher makes the filter reproducible: the same inserts in the same order give the same table. It also
+    /// lets anyone who knows the hasher choose items that meet in one bucket.
     ///
-    /// The filter mixes each hash. So a hasher may have weak low or high bits, or may return integers unchanged. But items
-    /// with equal hashes are one item to the filter, so with a hasher of 32 bits it errs far more often than its rate.
+    /// The filter mixes each hash. So a hasher may have weak low or high bits, or may return integers unchanged. But
+    /// items with equal hashes are one item to the filter: with a hasher of 32 bits, it errs far more often than its
+    /// rate.
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;
@@ -228,16 +206,16 @@ impl<S> Builder<S> {
         Builder { settings: self.settings, hasher }
     }
 
-    /// Makes the filter [forget](ConcurrentCuckooFilter#forgetting): it remembers each item for so many
-    /// ticks, from 1 to 62, and removes it with the next. By default it remembers items for ever.
+    /// Makes the filter [forget](ConcurrentCuckooFilter#forgetting): it remembers each item for this number of ticks,
+    /// from 1 to 62, and removes it with the next. By default it remembers items for ever.
     ///
-    /// The capacity is the number of items that are remembered at once: those of the present tick, and of as many before
-    /// it. What expires takes room until its tick has passed, so leave room for one tick more if items keep coming
-    /// meanwhile. In a growing filter what has expired makes room, so a steady stream of items needs the room of its window
-    /// and no more.
+    /// The capacity is the number of items that are remembered at once: those of the present tick, and of as many
+    /// before it. What expires takes room until its tick has passed, so leave room for one tick more if items keep
+    /// coming meanwhile. In a growing filter what has expired makes room, so a steady stream of items needs no more
+    /// than the room of its window.
     ///
-    /// A fingerprint then needs 2 to 6 bits more: the binary logarithm of two more than the ticks, rounded up, so 3 for 6
-    /// ticks and 4 for 7 to 14.
+    /// A stamp takes the binary logarithm of `ticks + 2` of a fingerprint's bits, rounded up: 3 bits for 6 ticks, 4 for
+    /// 7 to 14.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -251,8 +229,7 @@ impl<S> Builder<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     ///
-    /// The ticks are yours, and pass when you say so. To forget by the system's clock, use
-    /// [`forgets_after`](Self::forgets_after).
+    /// The ticks are yours, and pass when you say so. [`forgets_after`](Self::forgets_after) is for the system's clock.
     pub fn remembers(mut self, ticks: u32) -> Self {
         self.settings.remembers = Some(ticks);
         self.settings.window = None;
@@ -261,11 +238,10 @@ impl<S> Builder<S> {
 
     /// Makes the filter forget an item once this time has passed since it was inserted or last
     /// [refreshed](ConcurrentCuckooFilter::refresh), by the system's clock: never earlier, and up to one tick and a
-    /// second later. A tick is a fourteenth of the time, rounded up to whole seconds.
-    ///
-    /// The filter [remembers](Self::remembers) items for up to 14 ticks, which make up a [`Window`]. Call
+    /// second later. A tick is a fourteenth of the time, rounded up to whole seconds. The filter
+    /// [remembers](Self::remembers) items for up to 14 of them, a [`Window`] of a second to a hundred years. Call
     /// [`keep_up`](ConcurrentCuckooFilter::keep_up) before each insert, refresh or lookup: it lets the ticks pass that
-    /// are due. Times are rounded up to whole seconds. They are a second at least, and a hundred years at most.
+    /// are due.
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;
@@ -293,11 +269,9 @@ impl<S> Builder<S> {
 
     /// Makes the filter [grow](ConcurrentCuckooFilter#growth) when it is full.
     ///
-    /// The [`capacity`](Self::capacity) is then that with which it begins: the filter begins with all the shards that so
-    /// many items need, and with at least one of 64 or 128 KiB. Items are placed by chance, so in rare cases a shard is
-    /// split a little sooner.
-    ///
-    /// The [rate](Self::false_positive_rate) is kept up to the [expected growth](Self::expected_growth), for which a
+    /// The [`capacity`](Self::capacity) is then that with which it begins, in at least one shard of 64 or 128 KiB.
+    /// Items are placed by chance, so in rare cases a shard is split a little sooner. The
+    /// [rate](Self::false_positive_rate) is kept up to the [expected growth](Self::expected_growth), for which a
     /// growing filter takes [longer fingerprints](crate::guide::growth#what-it-costs) than a fixed one.
     ///
     /// ```
@@ -340,14 +314,12 @@ impl<S> Builder<S> {
     }
 
     /// Sets the factor by which a [growing](Self::growing) filter may grow before it exceeds its false-positive rate,
-    /// and before the oldest fingerprints run out of bits.
-    ///
-    /// It has to be from 1 to 2^23, or less in a filter that forgets. The default is 256. It is a factor of the number of
-    /// slots that the filter begins with, which are at least the slots of 64 KiB, or 128. [What growth
+    /// and before the oldest fingerprints run out of bits: of the slots that it begins with, which fill 64 or 128 KiB
+    /// at least. It has to be from 1 to 2^23, or less in a filter that forgets. The default is 256. [What growth
     /// costs](crate::guide::growth#what-it-costs) depends on the rate.
     ///
-    /// [Beyond it](crate::guide::growth#beyond-the-expected-growth) the filter keeps growing, and its rate keeps rising at
-    /// the same pace. An item that came long before is found, but neither counted nor removed.
+    /// [Beyond it](crate::guide::growth#beyond-the-expected-growth) the filter keeps growing, and its rate keeps rising
+    /// at the same pace. An item that came long before is found, but neither counted nor removed.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -361,14 +333,12 @@ impl<S> Builder<S> {
         self
     }
 
-    /// Sets the most memory that a [growing](Self::growing) filter may take in all.
+    /// Sets the most memory that a [growing](Self::growing) filter may take in all. An insert that would need more is
+    /// refused; items whose shards have room still go in. By default there is no limit.
     ///
-    /// By default there is no limit. An insert that would need more is refused. Items whose shards
-    /// have room still go in.
-    ///
-    /// If the capacity needs several shards, these are all split soon after it is exceeded, which doubles the memory. A
-    /// limit of less than that hardly lets the filter grow: the first items are refused when half of it is in use. Choose
-    /// one of at least twice the first size.
+    /// If the capacity needs several shards, these are all split soon after it is exceeded, which doubles the memory.
+    /// Choose a limit of at least twice the first size: with less, the first items are refused when half of it is in
+    /// use.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -420,20 +390,14 @@ impl<S> Builder<S> {
     /// Returns the errors of [`build`](Self::build), but for those of memory and its limit.
     ///
     /// ```
-    /// use koel::ConcurrentCuckooFilter;
-    ///
-    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000_000);
-    /// assert_eq!(builder.plan()?.initial_bytes, builder.build()?.size_in_bytes());
-    ///
-    /// let huge = ConcurrentCuckooFilter::builder().capacity(1 << 40);
-    /// assert!(huge.plan()?.initial_bytes > 1 << 41);
+    /// let builder = koel::ConcurrentCuckooFilter::builder().capacity(1 << 40);
+    /// assert!(builder.plan()?.initial_bytes > 1 << 41);
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn plan(&self) -> Result<Plan, BuildError> {
         self.layout().map(Plan::of)
     }
 
-    /// Checks the settings, and plans the filter.
     fn layout(&self) -> Result<Layout, BuildError> {
         let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
         Ok(Layout { own_bytes, ..self.settings.layout()? })
@@ -492,10 +456,8 @@ impl Plan {
     }
 
     /// Estimates the number of bytes of the filter with this number of distinct items, which were added one after the
-    /// other.
-    ///
-    /// The estimate is right to within a few percent, or to within one shard, or one table of 2 MiB in filters of more
-    /// than 16 MiB. Beyond the [expected growth](Builder::expected_growth), a filter takes more.
+    /// other: to within a few percent, or to within one shard, or one table of 2 MiB in filters of more than 16 MiB.
+    /// Beyond the [expected growth](Builder::expected_growth), a filter takes more.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -512,14 +474,6 @@ impl Plan {
 
     /// Estimates the number of bytes of a file of the filter with this number of distinct items, as
     /// [`bytes_for`](Self::bytes_for) does.
-    ///
-    /// ```
-    /// # use koel::ConcurrentCuckooFilter;
-    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000_000);
-    /// let plan = builder.plan()?;
-    /// assert!(plan.file_bytes_for(1_000_000) < plan.bytes_for(1_000_000) as u64);
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
     #[must_use]
     pub fn file_bytes_for(&self, items: usize) -> u64 {
         file_bytes_with(&self.layout, self.layout.shards_with(items))

@@ -1,5 +1,5 @@
-//! Filters in files and in pieces, and the union of two filters. The work is done in [`snapshot`](crate::snapshot) and
-//! in [`union`].
+//! Filters in files and in pieces, and the union of two filters. [`snapshot`](crate::snapshot) and [`union`] do the
+//! work.
 
 use crate::disk::replace::Replacement;
 use crate::error::{UnionError, UnionErrorKind};
@@ -21,8 +21,8 @@ use std::path::Path;
 
 /// # Files
 ///
-/// A filter can be [saved and loaded](crate::guide::files) if its hasher is a [`PersistentHasher`]. Build it with a
-/// [`StableHash`](crate::StableHash), because the default hasher has random keys, which are lost when the process ends.
+/// A filter can be [saved and loaded](crate::guide::files) if its hasher is a [`PersistentHasher`], such as
+/// [`StableHash`](crate::StableHash). The default hasher has random keys, which are lost when the process ends:
 ///
 /// ```compile_fail,E0277
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -34,24 +34,25 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// The file contains every insert and removal that had returned before the call, and any of those that run during it.
     /// [Writers](crate::guide::progress) wait for the copy of one shard at a time, and lookups do not wait.
     ///
-    /// A save takes effect as a whole or not at all. The new file is written beside the old one, as `.NAME.koel-saving`,
-    /// synced, and renamed, and then the folder is synced. Whatever happens, the old file stays until the new one is in
-    /// place. So the folder needs room for both files, and only users you trust should be able to write to it. If the
-    /// process is killed, the unfinished file stays behind, and the next save to the same path removes it. A symbolic link
-    /// is followed. The new file gets the permissions of the old one, and its owner and group as far as that is allowed.
+    /// A save takes effect as a whole or not at all. The new file is written beside the old one, as
+    /// `.NAME.koel-saving`, synced, and renamed, and then the folder is synced. So the folder needs room for both
+    /// files, and only users you trust should be able to write to it. If the process is killed, the next save to the
+    /// same path removes the unfinished file. A symbolic link is followed. The new file gets the permissions of the old
+    /// one, and its owner and group as far as that is allowed.
     ///
     /// Only one save to a path runs at a time, across all processes. A second one is refused as
-    /// [`Busy`](crate::SnapshotErrorKind::Busy). This takes file locks: on a file system without them, a save fails before
-    /// it writes anything. [Let only one process load and save a file](crate::guide::files#one-process-per-file).
+    /// [`Busy`](crate::SnapshotErrorKind::Busy). This takes file locks: on a file system without them, a save fails
+    /// before it writes anything. [Let only one process load and save a
+    /// file](crate::guide::files#one-process-per-file).
     ///
     /// A file whose [journal](crate::guide::durable) has changes is not replaced
-    /// ([`HasJournal`](crate::SnapshotErrorKind::HasJournal)). Do not save to the path of a `DurableFilter` that is open:
-    /// before its first change, there is no journal that tells.
+    /// ([`HasJournal`](crate::SnapshotErrorKind::HasJournal)). Do not save to the path of a `DurableFilter` that is
+    /// open: before its first change, there is no journal that tells.
     ///
     /// # Errors
     ///
-    /// Returns an error if the system refuses any step, or if a journal beside the file has changes. The unfinished file is
-    /// then removed, and the old one is unchanged. Only if the very last step fails is the new file already in place, and
+    /// Returns an error if the system refuses any step, or if a journal has changes. The unfinished file is then
+    /// removed, and the old one is unchanged. If only the last step fails, the new file is already in place, and
     /// [`SnapshotError::is_in_place`] returns `true`.
     ///
     /// ```
@@ -87,8 +88,8 @@ impl<S> ConcurrentCuckooFilter<S> {
         save().map_err(|error: SnapshotError| error.of_file(path))
     }
 
-    /// Writes the filter to any writer, such as a socket or an archive, in the format of [`save`](Self::save): whole shards
-    /// at a time, so there is no need for a `BufWriter`.
+    /// Writes the filter to any writer, such as a socket or an archive, in the format of [`save`](Self::save). Whole
+    /// shards are written at a time, so there is no need for a `BufWriter`.
     ///
     /// # Errors
     ///
@@ -116,7 +117,6 @@ impl<S> ConcurrentCuckooFilter<S> {
         Ok(report)
     }
 
-    /// Returns what a file says of the hasher.
     pub(crate) fn hashed_by(&self) -> HashedBy
     where
         S: PersistentHasher,
@@ -126,25 +126,25 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Loads a filter that was [saved](Self::save).
     ///
-    /// The type of the hasher has to be named: `load` does not detect which hasher the filter had, but
-    /// [`SnapshotInfo`](crate::SnapshotInfo) tells. The loaded filter is identical to the saved one in its size, rate,
-    /// hasher and contents, and continues to grow if it [grows](Self::grows). Memory that it had allocated in advance is
-    /// not restored, and a growing filter that is more than three fifths empty [shrinks](Self::shrink).
+    /// Name the type of the hasher: [`SnapshotInfo`](crate::SnapshotInfo) tells which hasher the filter had. The loaded
+    /// filter is identical to the saved one in its size, rate, hasher and contents, and continues to grow if it
+    /// [grows](Self::grows). Memory that it had allocated in advance is not restored, and a growing filter that is more
+    /// than three fifths empty [shrinks](Self::shrink).
     ///
-    /// The file is read on all cores, with or without the feature `rayon`, directly into the memory of the filter. Beyond
-    /// that, all threads together take a sixteenth of the file, and no more than 1 MiB each; or, if that is more, a shard
-    /// each, which has 64 KiB to 2 MiB if there are several.
+    /// All cores read the file, with or without the feature `rayon`, into the memory of the filter. Beyond that, all
+    /// threads together take a sixteenth of the file, and no more than 1 MiB each; or, if that is more, a shard each,
+    /// which has 64 KiB to 2 MiB if there are several.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read; if the filter has another hasher, or the format another version; if it
-    /// is damaged, or only a piece of a filter; or if a [journal](crate::guide::durable) beside it has changes
+    /// Returns an error if the file cannot be read; if the filter has another hasher, or the format another version; if
+    /// it is damaged, or only a piece of a filter; or if a [journal](crate::guide::durable) beside it has changes
     /// ([`HasJournal`](crate::SnapshotErrorKind::HasJournal)). `DurableFilter::open` takes such changes in, and
     /// [`SnapshotFile`] reads the file alone. In a folder that this process may not list, no journal is found.
     ///
-    /// Every field is validated before it is used, so no file causes a panic. Nor does a file take more memory than the
-    /// sum of its own length, a thirtieth of its length, the memory of the threads, and, if it claims that its shards were
-    /// split very often, ten megabytes. The author of a forged file decides what the filter contains.
+    /// Every field is validated before it is used, so no file causes a panic. The memory for a file is at most the sum
+    /// of its length, a thirtieth of its length, the memory of the threads, and, if the file claims that its shards
+    /// were split very often, ten megabytes. The author of a forged file decides what the filter contains.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
@@ -186,13 +186,12 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Reads a filter that [`write_to`](Self::write_to) or [`save`](Self::save) has written, and nothing after it.
     ///
-    /// The length of a stream is not known in advance, so this takes up to 2.5 times as long as [`load`](Self::load), on
-    /// one core. Beyond a growing filter, it allocates a shard and a 32nd of the filter, with up to 2 MiB more if the
-    /// filter has 16 MiB or more. Beyond a fixed one, it allocates two shards and half of the filter.
+    /// The length of a stream is not known in advance, so this takes up to 2.5 times as long as [`load`](Self::load),
+    /// on one core. It takes as much memory beside the filter as a [`PieceLoader`], and the room of a shard or two.
     ///
     /// # Errors
     ///
-    /// Returns an error in the same cases as [`load`](Self::load).
+    /// As [`load`](Self::load).
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -226,7 +225,6 @@ impl<S> ConcurrentCuckooFilter<S> {
         Ok(Self::from_parts(backend, hasher).shrunk())
     }
 
-    /// Gives memory back if the filter has less in it than after any split. No other thread has it, so nobody waits.
     fn shrunk(self) -> Self {
         if 5 * (self.len() as u64) < 2 * self.backend().slots() as u64 {
             self.shrink();
@@ -258,9 +256,8 @@ impl<S: PersistentHasher> SnapshotFile<S> {
 /// # Pieces
 ///
 /// A server that answers requests cannot keep a stream open for each dump, so it sends a filter in pieces. Each is made
-/// when it is asked for by a *cursor*, checked when it arrives, and of a size that the caller chooses. Nothing is kept
-/// between two pieces, except for the cursor, and the filter can be changed and grow meanwhile. A file is the piece that
-/// has all of a filter: [`format`](mod@crate::guide::format).
+/// when it is asked for by a *cursor*, checked when it arrives, and of a size that the caller chooses. Nothing but the
+/// cursor is kept between two pieces, and the filter can be changed and grow meanwhile.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -281,26 +278,25 @@ impl<S: PersistentHasher> SnapshotFile<S> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
-    /// Makes the piece that begins at this cursor: 0 for the first piece, and then the [`next`](Piece::next) of the piece
-    /// before.
+    /// Makes the piece that begins at this cursor: 0 for the first piece, and then the [`next`](Piece::next) of the
+    /// piece before.
     ///
-    /// A piece takes at most `most_bytes`, or one shard if that is more: up to 2 MiB, or 128 KiB if the filter grows. The
-    /// shards are copied one after the other, as by [`save`](Self::save).
+    /// A piece takes at most `most_bytes`, or one shard if that is more: up to 2 MiB, or 128 KiB if the filter grows.
+    /// The shards are copied one after the other, as by [`save`](Self::save).
     ///
     /// All pieces from 0 to the one without a next, pushed to a [`loader`](Self::loader) in this order, are the filter
-    /// with everything that was inserted before the first piece was asked for, and not removed since. What other threads
-    /// insert and remove meanwhile may be in or not. Shards may be split, and the filter may be cleared. If the filter
-    /// [shrinks](Self::shrink), as when a whole tick begins, the next piece may be refused: then begin again at 0, with a
-    /// new loader.
+    /// with everything that was inserted before the first piece was asked for, and not removed since. What other
+    /// threads insert and remove meanwhile may be in or not.
     ///
-    /// A cursor is good until the shards at it are joined. It can be used again, for example if a piece was lost. Any
-    /// other filter, and this one after it was loaded again, has to be begun at 0. A cursor is less than 2^63, so it also
-    /// fits a signed integer.
+    /// A cursor is good until the shards at it are joined, when the filter [shrinks](Self::shrink), as when a whole
+    /// tick begins. Then begin again at 0, with a new loader. Until then it can be used again, for example if a piece
+    /// was lost. Any other filter, and this one after it was loaded again, has to be begun at 0. A cursor is less than
+    /// 2^63, so it also fits a signed integer.
     ///
     /// # Errors
     ///
-    /// Returns an error if this is no cursor of this filter
-    /// ([`NoSuchPiece`](crate::SnapshotErrorKind::NoSuchPiece)), and if there is no memory for the piece.
+    /// Returns an error if this is no cursor of this filter ([`NoSuchPiece`](crate::SnapshotErrorKind::NoSuchPiece)),
+    /// and if there is no memory for the piece.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
@@ -316,23 +312,7 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
         piece_of(self.backend(), &self.hashed_by(), cursor, most_bytes)
     }
 
-    /// Makes all pieces, one after the other, as [`piece_at`](Self::piece_at) does.
-    ///
-    /// After an error, there are no more.
-    ///
-    /// ```
-    /// use koel::{ConcurrentCuckooFilter, StableHash};
-    ///
-    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000_000);
-    /// let filter = builder.hasher(StableHash::random()).build()?;
-    /// filter.insert("an item").expect("room for a million");
-    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
-    /// for piece in filter.pieces(1 << 20) {
-    ///     loader.push(piece?.as_bytes())?;
-    /// }
-    /// assert!(loader.finish()?.contains("an item"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// Makes all pieces, one after the other, as [`piece_at`](Self::piece_at) does. After an error, there are no more.
     pub fn pieces(
         &self,
         most_bytes: usize,
@@ -347,14 +327,6 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
     }
 
     /// Returns a loader for the pieces of a filter with such a hasher.
-    ///
-    /// ```
-    /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
-    ///
-    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
-    /// let error = loader.push(b"GIF89a").unwrap_err();
-    /// assert_eq!(error.kind(), SnapshotErrorKind::NotASnapshot);
-    /// ```
     #[must_use]
     pub fn loader() -> PieceLoader<S> {
         PieceLoader::new()
@@ -367,15 +339,8 @@ impl<S: PersistentHasher> PieceLoader<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if not all pieces have been pushed, or if there is no memory for the filter.
-    ///
-    /// ```
-    /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
-    ///
-    /// let loader = ConcurrentCuckooFilter::<StableHash>::loader();
-    /// let error = loader.finish().unwrap_err();
-    /// assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
-    /// ```
+    /// Returns an error if not all pieces have been pushed ([`Incomplete`](crate::SnapshotErrorKind::Incomplete)), or
+    /// if there is no memory for the filter.
     pub fn finish(self) -> Result<ConcurrentCuckooFilter<S>, SnapshotError> {
         let (backend, hasher) = self.restored()?;
         Ok(ConcurrentCuckooFilter::from_parts(backend, hasher))
@@ -388,29 +353,27 @@ impl<S: PersistentHasher> PieceLoader<S> {
 /// size or both growing, with hashers that agree ([`StableHash::with_seed`](crate::StableHash::with_seed), or copies of
 /// one hasher), for the same rate, the same number of ticks that they remember, and the same capacity. Growing filters
 /// may have different capacities as long as they [began with as many shards](crate::guide::growth#filters-that-meet),
-/// and have grown differently since. Filters that were not made alike are refused before anything has changed.
+/// and have grown differently since.
 ///
 /// The hashers are compared by their hashes of some items of each kind: integers of each size, text and bytes of
-/// several lengths, a slice of integers, and a tuple. This finds other seeds and other versions. Hashers that agree
-/// on these items and differ on others are not found out: the filters are merged then, and items of the other filter
-/// may be missing from this one.
+/// several lengths, a slice of integers, and a tuple. This finds other seeds and other versions. If hashers agree on
+/// these items and differ on others, the filters are merged, and items of the other filter may be missing from this
+/// one.
 ///
 /// An item of both filters is there once, as if each item of the other filter had been passed to
-/// [`insert_if_absent`](Self::insert_if_absent): a copy of an item is not added again, and an item may be taken for
-/// another one. So a union may be repeated, and changes nothing the second time. For the same reason, **remove with
-/// care** afterwards: if two items, one from each filter, have the same fingerprint and buckets, only one entry is
-/// left, and removing either item removes both.
+/// [`insert_if_absent`](Self::insert_if_absent). So a union may be repeated, and changes nothing the second time. For
+/// the same reason, **remove with care** afterwards: if two items, one from each filter, have the same fingerprint and
+/// buckets, only one entry is left, and removing either item removes both.
 ///
-/// The false-positive rate is then about the sum of both rates, or less: each entry adds as much as it did in its filter,
-/// or more if it goes to several shards. [`stats`](Self::stats) reports the rate.
+/// The false-positive rate is then about the sum of both rates, or less: each entry adds as much as it did in its
+/// filter, or more if it goes to several shards. [`stats`](Self::stats) reports the rate.
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// Adds the entries of the other filter that are not here, and returns how many were added.
     ///
-    /// Everything that was in the other filter when the call began is in this one when it returns, except for items that
-    /// other threads remove meanwhile. Both filters may be [in use](crate::guide::progress), and two threads may merge two
-    /// filters into each other. The other filter's shards are copied one after the other. This takes the memory of one
-    /// more shard. If the filters grow, it takes that of three, and of one more for each doubling by which this filter has
-    /// outgrown the other.
+    /// Everything that was in the other filter when the call began is in this one when it returns, except for items
+    /// that other threads remove meanwhile. Both filters may be [in use](crate::guide::progress), and two threads may
+    /// merge two filters into each other. A union takes the memory of one more shard; if the filters grow, that of
+    /// three, and of one more for each doubling by which this filter has outgrown the other.
     ///
     /// If the filters [forget](Self#forgetting), an item is found here as long as it would be there, or here if that is
     /// longer. Where ticks have [numbers](Self::tick_to), this filter first advances to the present tick of the other
@@ -448,12 +411,12 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         union::union_with(self.backend(), other.backend())
     }
 
-    /// Checks that the filters were made alike, so that [`union`](Self::union) fails only for room or memory. To merge all
-    /// of several filters or none, check each before the first is merged.
+    /// Checks that the filters were made alike, so that [`union`](Self::union) fails only for room or memory. To merge
+    /// all of several filters or none, check each before the first is merged.
     ///
     /// # Errors
     ///
-    /// Returns the error of `union`, if they were not made alike.
+    /// As `union`, if they were not made alike.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash, UnionErrorKind};

@@ -23,9 +23,9 @@ use std::panic::RefUnwindSafe;
 /// A concurrent cuckoo filter: an approximate set that many threads fill, query and empty at once.
 ///
 /// It answers "was this item inserted?" with *no*, which is always right, or with *yes*, which is wrong for a small
-/// fraction of the items that were not inserted. That fraction, the false-positive rate, is chosen when the filter is
-/// built. The filter takes 8 to 38 bits an item, depending on the rate and not on the size of the items. All operations
-/// take `&self`, so share the filter by reference or in an [`Arc`](std::sync::Arc).
+/// fraction of the items that were not inserted, the *false-positive rate*. The filter takes 8 to 38 bits an item,
+/// depending on that rate and not on the size of the items. All operations take `&self`, so share the filter by
+/// reference or in an [`Arc`](std::sync::Arc).
 ///
 /// ```
 /// use koel::ConcurrentCuckooFilter;
@@ -47,25 +47,17 @@ use std::panic::RefUnwindSafe;
 ///
 /// # Remove only what you inserted
 ///
-/// The filter keeps a fingerprint of each item. Two items whose fingerprints and buckets coincide are one item to it. So
-/// removing an item that was never inserted, and that `contains` mistakes for another one, removes the other item's
+/// The filter keeps a fingerprint of each item. Two items whose fingerprints and buckets coincide are one item to it.
+/// So removing an item that was never inserted, and that `contains` mistakes for another one, removes the other item's
 /// fingerprint, and the other item is then missing. Every item is found until it is removed, provided that each
 /// [`remove`](Self::remove) is matched by an [`insert`](Self::insert), or by an
-/// [`insert_if_absent`](Self::insert_if_absent) that returned `true`. If it returned `false`, there is nothing to remove.
+/// [`insert_if_absent`](Self::insert_if_absent) that returned `true`.
 ///
 /// # Types of items
 ///
-/// The filter keeps no trace of an item's type. Query with the type that was inserted, or with one that hashes the
-/// same: integers of equal value do, up to 64 bits, and so do `String` and `&str`. With the default hasher, `str` and
-/// `[u8]` do not. [What is equal to what](crate::StableHash#what-is-equal-to-what) lists all, for both of koel's
-/// hashers. To keep several kinds of items in one filter, insert `(kind, item)`.
-///
+/// The filter keeps no trace of an item's type. Query with the type that was inserted, or with one [that hashes the
+/// same](crate::StableHash#what-is-equal-to-what). To keep several kinds of items in one filter, insert `(kind, item)`.
 /// In the place of an item, its hash can be passed, as [`Prehashed`](crate::Prehashed).
-///
-/// # Locks
-///
-/// Lookups usually take no lock, and other operations lock one or two segments of 512 buckets for some nanoseconds:
-/// [which operations wait, and for what](crate::guide::progress).
 pub struct ConcurrentCuckooFilter<S = RandomState> {
     backend: Backend,
     hasher: S,
@@ -81,45 +73,22 @@ impl<S> ConcurrentCuckooFilter<S> {
         &self.backend
     }
 
-    /// Returns the number of copies of items in the filter: inserts minus removals. Beyond its expected growth, a filter
-    /// does not count the items whose fingerprints [have no bits
-    /// left](crate::guide::growth#beyond-the-expected-growth).
-    ///
-    /// This adds up one count for each segment of 512 buckets, one after the other, while other threads may insert and
-    /// remove.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// filter.insert("an item")?;
-    /// filter.insert("an item")?;
-    /// assert_eq!(filter.len(), 2);
-    /// # Ok::<(), koel::Full>(())
-    /// ```
+    /// Returns the number of copies of items in the filter: inserts minus removals. Beyond its expected growth, a
+    /// filter does not count the items whose fingerprints [have no bits
+    /// left](crate::guide::growth#beyond-the-expected-growth). This adds up one count for each segment of 512 buckets,
+    /// one after the other.
     #[must_use]
     pub fn len(&self) -> usize {
         self.backend.items()
     }
 
     /// Returns `true` if the filter is empty.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// assert!(filter.is_empty());
-    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.backend.items() == 0
     }
 
-    /// Returns the number of distinct items that fit, as it was asked for.
-    ///
-    /// Items are placed by chance: less than one filter in a million refuses an item before its capacity is reached. A
-    /// filter that grows makes room for more items.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// assert_eq!(filter.capacity(), 100);
-    /// ```
+    /// Returns the number of distinct items that fit, as it was [asked for](crate::Builder::capacity).
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.backend.capacity()
@@ -146,11 +115,6 @@ impl<S> ConcurrentCuckooFilter<S> {
     ///
     /// What it [gave back](Self::shrink) is not among them. That stays reserved, so an allocator's figures, and the
     /// virtual size of the process, still count it.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(10);
-    /// assert!(filter.size_in_bytes() < 500);
-    /// ```
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
         size_of_val(self) + self.backend.heap_bytes()
@@ -177,22 +141,15 @@ impl<S> ConcurrentCuckooFilter<S> {
         self.backend.rate()
     }
 
-    /// Returns the false-positive rate of the filter with `capacity` items, or after its
-    /// [expected growth](crate::Builder::expected_growth) if it grows.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000);
-    /// assert!(filter.false_positive_rate_at_capacity() < 0.000_12);
-    /// ```
+    /// Returns the false-positive rate of the filter with `capacity` items, or after its [expected
+    /// growth](crate::Builder::expected_growth) if it grows.
     #[must_use]
     pub fn false_positive_rate_at_capacity(&self) -> f64 {
         self.backend.layout().rate
     }
 
-    /// Returns the figures of the filter: its contents, layout, memory and false-positive rates.
-    ///
-    /// Print them for a readable summary. This counts the items like [`len`](Self::len), and reads none of them.
-    ///
+    /// Returns the figures of the filter: its contents, layout, memory and false-positive rates. Print them for a
+    /// readable summary. This counts the items like [`len`](Self::len), and reads none of them.
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);
     /// println!("{}", filter.stats());
@@ -203,10 +160,8 @@ impl<S> ConcurrentCuckooFilter<S> {
         Stats { size_in_bytes: self.size_in_bytes(), ..self.backend.stats() }
     }
 
-    /// Copies the filter, while other threads may change it.
-    ///
-    /// The copy has the same layout, hasher, limit and contents: all that was in the filter when the call began, and any
-    /// of what came or went during it.
+    /// Copies the filter, while other threads may change it. The copy has the same layout, hasher, limit and contents:
+    /// all that was in the filter when the call began, and any of what came or went during it.
     ///
     /// # Errors
     ///
@@ -229,13 +184,6 @@ impl<S> ConcurrentCuckooFilter<S> {
     }
 
     /// Returns the hasher of the items.
-    ///
-    /// ```
-    /// use std::hash::BuildHasher;
-    ///
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// assert_eq!(filter.hasher().hash_one("an item"), filter.hash_of("an item").0);
-    /// ```
     #[must_use]
     pub fn hasher(&self) -> &S {
         &self.hasher
@@ -246,26 +194,6 @@ impl<S> ConcurrentCuckooFilter<S> {
 ///
 /// A filter that [grows](crate::Builder::growing) is for an unknown number of items. [The guide](crate::guide::growth)
 /// has how it grows and shrinks, and what that costs in memory, time and errors.
-///
-/// ```
-/// use koel::ConcurrentCuckooFilter;
-///
-/// let seen = ConcurrentCuckooFilter::builder().capacity(10_000).growing().build()?;
-/// std::thread::scope(|scope| {
-///     for thread in 0..4 {
-///         let seen = &seen;
-///         scope.spawn(move || {
-///             for page in 0..50_000 {
-///                 let url = format!("https://example.org/{thread}/{page}");
-///                 seen.insert_if_absent(&url).expect("memory for some more shards");
-///             }
-///         });
-///     }
-/// });
-/// assert!(seen.len() > 199_900); // all, but for false positives
-/// println!("{}", seen.stats());
-/// # Ok::<(), koel::BuildError>(())
-/// ```
 ///
 /// ## When it returns `Full`
 ///
@@ -288,14 +216,7 @@ impl<S> ConcurrentCuckooFilter<S> {
 ///
 /// A refusal leaves the contents unchanged, although the filter may have grown in the attempt.
 impl<S> ConcurrentCuckooFilter<S> {
-    /// Returns whether the filter grows when it is full.
-    ///
-    /// ```
-    /// # use koel::ConcurrentCuckooFilter;
-    /// assert!(!ConcurrentCuckooFilter::with_capacity(100).grows());
-    /// assert!(ConcurrentCuckooFilter::builder().capacity(100).growing().build()?.grows());
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
+    /// Returns whether the filter [grows](crate::Builder::growing) when it is full.
     #[must_use]
     pub fn grows(&self) -> bool {
         self.backend().grows()
@@ -304,10 +225,10 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// Gives memory back that the filter has grown to and does not need any more. Returns the number of bytes by which
     /// [`size_in_bytes`](Self::size_in_bytes) is less than before.
     ///
-    /// [The guide](crate::guide::growth#how-it-shrinks) has how far a filter shrinks. This visits all shards, which takes
-    /// a few milliseconds for each gigabyte, and some two hundred microseconds for each shard that it gives back. While
-    /// another thread copies the filter, to save it, clone it or merge it, this gives nothing back. While others insert,
-    /// the number of bytes is a rough one. Memory goes back on Linux only; elsewhere, it waits for the next splits.
+    /// [The guide](crate::guide::growth#how-it-shrinks) has how far a filter shrinks, and where the memory goes back.
+    /// This visits all shards, which takes a few milliseconds for each gigabyte, and some two hundred microseconds for
+    /// each shard that it gives back. While another thread copies the filter, to save it, clone it or merge it, this
+    /// gives nothing back. While others insert, the number of bytes is a rough one.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -326,14 +247,14 @@ impl<S> ConcurrentCuckooFilter<S> {
         before.saturating_sub(self.size_in_bytes())
     }
 
-    /// Does a part of what [`shrink`](Self::shrink) does: visits at most `most_shards` shards, beginning at `cursor`,
-    /// which is 0 at first, and gives back what it can there. Returns the cursor of the next part, or `None` after the
-    /// last.
+    /// Does a part of what [`shrink`](Self::shrink) does, for event loops: visits at most `most_shards` shards,
+    /// beginning at `cursor`, which is 0 at first, and gives back what it can there. Returns the cursor of the next
+    /// part, or `None` after the last.
     ///
-    /// This is for event loops, which have little time for each turn. One visit may give back several shards: at most one
-    /// for each bit of [`directory_depth`](crate::Stats::directory_depth). While the filter is copied, this goes through
-    /// it without giving anything back: begin again at 0 later. Nothing is kept between two parts, so two filters to
-    /// which the same is done in the same order stay equal.
+    /// One visit may give back several shards: at most one for each bit of
+    /// [`directory_depth`](crate::Stats::directory_depth). While the filter is copied, this goes through it without
+    /// giving anything back: begin again at 0 later. Nothing is kept between two parts, so two filters to which the
+    /// same is done in the same order stay equal.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -353,18 +274,13 @@ impl<S> ConcurrentCuckooFilter<S> {
     }
 
     /// Returns the number of shards: as [`stats`](Self::stats) does, but in the same time however many there are.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);
-    /// assert_eq!(filter.shards(), filter.stats().shards);
-    /// ```
     #[must_use]
     pub fn shards(&self) -> usize {
         self.backend().shards()
     }
 
-    /// Replaces the limit of the filter's memory, which
-    /// [`max_bytes`](crate::Builder::max_bytes) of the builder had set.
+    /// Replaces the limit of the filter's memory, which [`max_bytes`](crate::Builder::max_bytes) of the builder had
+    /// set.
     ///
     /// If the filter already takes more than the new limit, it keeps its memory until it [shrinks](Self::shrink), and
     /// stops growing. It grows by at least a 64th at a time, so raise the limit by more than that. `usize::MAX` is no
@@ -383,15 +299,7 @@ impl<S> ConcurrentCuckooFilter<S> {
         self.backend().set_max_bytes(bytes);
     }
 
-    /// Returns the limit of the filter's memory, or `usize::MAX` if there is none.
-    ///
-    /// ```
-    /// # use koel::ConcurrentCuckooFilter;
-    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
-    /// assert_eq!(builder.max_bytes(100_000).build()?.max_bytes(), 100_000);
-    /// assert_eq!(ConcurrentCuckooFilter::with_capacity(100).max_bytes(), usize::MAX);
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
+    /// Returns the [limit](crate::Builder::max_bytes) of the filter's memory, or `usize::MAX` if there is none.
     #[must_use]
     pub fn max_bytes(&self) -> usize {
         self.backend().max_bytes()

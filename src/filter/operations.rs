@@ -27,10 +27,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     }
 
     /// Prefetches the memory that an operation on this item reads, and returns the item's hash, which the operation
-    /// takes in its place.
-    ///
-    /// In a table beyond the caches, an operation mostly waits for memory. A caller that knows its next item early lets
-    /// that wait pass beside other work. Batches do this by themselves: [`contains_many`](Self::contains_many).
+    /// takes in its place. In a table beyond the caches, an operation mostly waits for memory: a caller that knows its
+    /// next item early lets that wait pass beside other work. [Batches](crate::guide::batches) do this by themselves.
     ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -46,7 +44,6 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         hash
     }
 
-    /// The item's hash, from which its shard and its buckets follow.
     #[inline]
     pub(crate) fn mixed<K: Key + ?Sized>(&self, item: &K) -> Mixed {
         Mixed::of(item.hash_with(&self.hasher))
@@ -156,10 +153,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     }
 
     /// Returns which of `parts` equal parts of all hashes this item's hash is in: from 0 to `parts - 1`, or 0 if there
-    /// are no parts.
-    ///
-    /// Items of different parts are in different shards of the table, except at the borders of a part. So threads that
-    /// take one part each do not contend for cache lines.
+    /// are no parts. Items of different parts are in different shards of the table, except at the borders of a part. So
+    /// threads that take one part each do not contend for cache lines.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -181,16 +176,15 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
 ///
 /// A filter that [remembers](crate::Builder::remembers) items for some ticks forgets them after that. A tick is what
 /// you make it, a minute or a day: the filter has no clock of its own and counts the calls of [`tick`](Self::tick), or
-/// takes the time from [`tick_to`](Self::tick_to). In a filter that does not forget, these do nothing. One that
-/// [forgets after a time](crate::Builder::forgets_after) takes the time from the system's clock, by
-/// [`keep_up`](Self::keep_up).
+/// takes the time from [`tick_to`](Self::tick_to). A filter that [forgets after a time](crate::Builder::forgets_after)
+/// takes it from the system's clock, by [`keep_up`](Self::keep_up). In a filter that does not forget, these do nothing.
 ///
 /// An item is found from its insert on until as many more ticks have passed, and with the next tick it goes, as if it
 /// had been removed: so do not remove it after that. Ticks may pass while other threads use the filter. Until `tick`
 /// returns, an item that expires may still be found.
 ///
 /// Files and [pieces](Self::piece_at) keep the ages: a filter that is loaded ticks on from the tick in which it was
-/// saved. Give it the number of the present one by [`tick_to`](Self::tick_to).
+/// saved. Let the time since then pass with [`tick_to`](Self::tick_to) or `keep_up`.
 ///
 /// ```
 /// use koel::ConcurrentCuckooFilter;
@@ -207,13 +201,6 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
 /// ```
 impl<S> ConcurrentCuckooFilter<S> {
     /// Returns for how many ticks the filter [remembers](crate::Builder::remembers) items, or `None` if for ever.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(7).build()?;
-    /// assert_eq!(filter.remembers(), Some(7));
-    /// assert_eq!(koel::ConcurrentCuckooFilter::with_capacity(100).remembers(), None);
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
     #[must_use]
     pub fn remembers(&self) -> Option<u32> {
         let lanes = self.backend().lanes();
@@ -222,16 +209,6 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Returns the window of time for which the filter remembers items, or `None` if it remembers them for ever, or by
     /// ticks that do not follow the system's clock.
-    ///
-    /// ```
-    /// use koel::{ConcurrentCuckooFilter, Window};
-    /// use std::time::Duration;
-    ///
-    /// let builder = ConcurrentCuckooFilter::builder().capacity(100);
-    /// let filter = builder.forgets_after(Duration::from_secs(3_600)).build()?;
-    /// assert!(filter.window().is_some_and(|window| window.seconds() >= 3_600));
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
     #[must_use]
     pub fn window(&self) -> Option<Window> {
         Window::of_ticks(self.remembers()?, self.present_tick())
@@ -240,12 +217,12 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// Lets the ticks pass that are due by the system's clock, in a filter that [forgets after a
     /// time](crate::Builder::forgets_after), and returns how many passed. In other filters, this does nothing.
     ///
-    /// **Call it before each insert or refresh**: the time of an item begins with the last `keep_up` before that. If
-    /// the filter was not kept up, as one that was just loaded, the item is forgotten too early, by the time that was
-    /// left out. Call it before lookups, too, or they find items for longer.
+    /// **Call it before each insert or refresh**: the time of an item begins with the last `keep_up` before that. In a
+    /// filter that was not kept up, such as one that was just loaded, the item is forgotten too early, by the time that
+    /// was left out. Call it before lookups, too, or they find items for longer.
     ///
-    /// While no tick is due, this takes as long as reading the clock; [`tick_to`](Self::tick_to) tells what a tick
-    /// takes. If the clock is set back, nothing is forgotten until it has caught up.
+    /// While no tick is due, this takes as long as reading the clock. If the clock is set back, nothing is forgotten
+    /// until it has caught up.
     ///
     /// ```no_run
     /// use koel::ConcurrentCuckooFilter;
@@ -266,10 +243,9 @@ impl<S> ConcurrentCuckooFilter<S> {
         self.window().map_or(0, |window| self.tick_to(window.number_now()))
     }
 
-    /// Lets a tick pass, and removes what expires.
-    ///
-    /// This goes through all segments. If a tick is passing already, in another thread or in
-    /// [parts](Self::tick_in_parts), it helps that one to its end first. So if two threads call this, two ticks pass.
+    /// Lets a tick pass, and removes what expires. This goes through all segments. If a tick is passing already, in
+    /// another thread or in [parts](Self::tick_in_parts), it helps that one to its end first. So if two threads call
+    /// this, two ticks pass.
     ///
     /// Before that, a filter that grows [shrinks](Self::shrink), by what it has then: what expires with a tick is given
     /// back by the next ones. After a burst this takes seconds for each gigabyte that is given back. Where that is too
@@ -294,15 +270,14 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Lets ticks pass until the present one has this number, and returns how many passed.
     ///
-    /// The numbers are yours: minutes since the epoch, say. Those from 2^36 on may be taken for numbers of a [`Window`], by
-    /// [`keep_up`](Self::keep_up) and by the command. The first call only gives the present tick its number. A number that
-    /// is not larger than the present one changes nothing, so a clock that goes backwards makes nothing expire. However
-    /// many ticks are made up for, this takes no longer than as many as the filter remembers; if they are more, the filter
-    /// is empty afterwards. The present tick keeps `u64::MAX`, whatever ticks follow, and only [`tick`](Self::tick) passes
-    /// more.
+    /// The numbers are yours: minutes since the epoch, say. Those from 2^36 on may be taken for numbers of a
+    /// [`Window`]. The first call only gives the present tick its number. A number that is not larger than the present
+    /// one changes nothing, so a clock that goes backwards makes nothing expire. However many ticks are made up for,
+    /// this takes no longer than as many as the filter remembers; if they are more, the filter is empty afterwards. The
+    /// present tick keeps `u64::MAX`, whatever ticks follow, and only [`tick`](Self::tick) passes more.
     ///
-    /// As by [`tick`](Self::tick), a filter that grows first [shrinks](Self::shrink). Many threads may call this. One of
-    /// them begins a tick; those that come while the last tick is passing return at once.
+    /// As by [`tick`](Self::tick), a filter that grows first [shrinks](Self::shrink). Many threads may call this. One
+    /// of them begins a tick; those that come while the last tick is passing return at once.
     ///
     /// ```
     /// let tokens = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(60).build()?;
@@ -338,11 +313,9 @@ impl<S> ConcurrentCuckooFilter<S> {
         self.backend().ticking().and_then(Ticking::number)
     }
 
-    /// Returns how many items expire with each of the next ticks, if nothing refreshes or removes them: first those that
-    /// go with the next one, last those of the present tick. There are none if the filter does not forget.
-    ///
-    /// This reads the stamp of every item, which takes about two milliseconds for a million of them. They are counted one
-    /// after the other while other threads may go on.
+    /// Returns how many items expire with each of the next ticks, if nothing refreshes or removes them: first those
+    /// that go with the next one, last those of the present tick. There are none if the filter does not forget. This
+    /// reads the stamp of every item, which takes about two milliseconds for a million of them.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(2).build()?;
@@ -358,14 +331,15 @@ impl<S> ConcurrentCuckooFilter<S> {
         self.backend().expiring()
     }
 
-    /// Begins a tick, unless one is passing, and leaves the work to
-    /// [`tick_in_parts`](Self::tick_in_parts). Returns whether it began one.
+    /// Begins a tick, unless one is passing, and leaves the work to [`tick_in_parts`](Self::tick_in_parts). Returns
+    /// whether it began one.
     ///
     /// From now on, what is inserted belongs to the new tick, and whatever changes the filter, or counts or dates an
     /// item, does what it would do if the tick had passed, however far its parts have come: two filters to which the
-    /// same is done in the same order are equal. Only [`contains`](Self::contains) and figures of the whole filter, such
-    /// as [`len`](Self::len), may still count items that have expired. So may decisions that depend on these figures, in a
-    /// growing filter that is far larger than planned or has items with all the copies that they may have.
+    /// same is done in the same order are equal. Until it has passed, [`contains`](Self::contains) and figures of the
+    /// whole filter, such as [`len`](Self::len), may still count items that have expired. So may decisions that depend
+    /// on these figures, in a growing filter that is far larger than planned or has items with all the copies that they
+    /// may have.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
@@ -379,11 +353,10 @@ impl<S> ConcurrentCuckooFilter<S> {
         self.backend().begin_tick()
     }
 
-    /// Begins a tick toward the one with this number, like [`tick_to`](Self::tick_to), unless one is passing, and leaves
-    /// the work to [`tick_in_parts`](Self::tick_in_parts). Returns how many ticks it makes up for: 0 if it began none.
-    ///
-    /// It begins one tick, or one that makes up for all that were missed if nothing is remembered for that long. So call
-    /// this again when the tick has passed.
+    /// Begins a tick toward the one with this number, like [`tick_to`](Self::tick_to), unless one is passing, and
+    /// leaves the work to [`tick_in_parts`](Self::tick_in_parts). Returns how many ticks it makes up for: 0 if it began
+    /// none. It makes up for several only if nothing is remembered for that long. So call this again when the tick has
+    /// passed.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(3).build()?;
@@ -401,11 +374,9 @@ impl<S> ConcurrentCuckooFilter<S> {
         self.backend().begin_tick_toward(number).unwrap_or(0)
     }
 
-    /// Goes on with a tick that is passing, through at most `most_segments` segments. Returns `true` if none is
-    /// passing any more.
-    ///
-    /// This is for event loops, which have little time for each turn. A segment takes about a microsecond. Several threads
-    /// may call this. No memory is given back: [`shrink_part`](Self::shrink_part) does that, best before a tick begins.
+    /// Goes on with a tick that is passing, through at most `most_segments` segments. Returns `true` if none is passing
+    /// any more. This is for event loops: a segment takes about a microsecond. Several threads may call this. No memory
+    /// is given back: [`shrink_part`](Self::shrink_part) does that, best before a tick begins.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
@@ -433,8 +404,8 @@ impl<S> ConcurrentCuckooFilter<S> {
 /// In a growing filter that is far larger than planned, some entries are in two shards, or stand for several items.
 /// There, `len` may count an item after it has expired, until the others have, too.
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
-    /// Returns how many ticks ago the item was inserted, or refreshed last: of several copies, that which
-    /// [`remove`](Self::remove) would take, the oldest. `None` if the filter does not contain it, or does not forget.
+    /// Returns how many ticks ago the item was inserted, or refreshed last. Of several copies, this is the age of the
+    /// oldest, which [`remove`](Self::remove) would take. `None` if the filter does not contain it, or does not forget.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(7).build()?;

@@ -1,7 +1,6 @@
-//! A journal: the changes since the last checkpoint, in a file that is mapped into memory.
-//!
-//! A store into the mapping survives the death of the process without a system call. Space is allocated ahead, so that
-//! a full disk is an error of [`Writer::reserve`](crate::journal::writer::Writer), and never a fault of a store.
+//! A journal: the changes since the last checkpoint, in a file that is mapped into memory. A store into the mapping
+//! survives the death of the process without a system call. Space is allocated ahead, so that a full disk is an error
+//! of [`Writer::reserve`](crate::journal::writer::Writer), and never a fault of a store.
 //!
 //! # The file
 //!

@@ -136,7 +136,6 @@ impl Reader {
         Ok(lost)
     }
 
-    /// Returns the number of bytes of the pages in use.
     pub(crate) fn bytes(&self) -> u64 {
         let pages: usize = self.streams.iter().chain([&self.others]).map(Vec::len).sum();
         (1 + pages as u64) * PAGE_BYTES

@@ -1,11 +1,8 @@
 //! Writes a journal: the file, space in it, and the place where each of its streams continues.
 //!
-//! # Orderings
-//!
-//! | access | ordering | partner, and what breaks without it |
-//! |---|---|---|
-//! | word 0 of a record | `Relaxed` | no thread reads it. If the process ends between the two stores, the check fails, as it does if a power failure takes one of them |
-//! | word 1 | `Release` | no thread reads it either. It keeps the compiler from storing the check before what it checks, and from storing records of a stream in another order |
+//! Word 0 of a record is stored `Relaxed`, and word 1 `Release`. No thread reads either. The ordering keeps the
+//! compiler from storing the check before what it checks, and records of a stream in another order: so if the process
+//! ends between the two stores, or a power failure takes one of them, the check fails.
 
 use crate::disk::mapping::Mapping;
 use crate::disk::space::{allocate, check_limit};
@@ -47,8 +44,7 @@ struct Space {
 }
 
 impl Journal {
-    /// Creates a journal, which must not exist yet. Only its owner can read it until the caller gives it other
-    /// permissions.
+    /// Creates a journal, which must not exist yet. Only its owner can read it until it gets other permissions.
     pub(crate) fn create(path: &Path, header: Header) -> io::Result<Journal> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
@@ -76,7 +72,6 @@ impl Journal {
         self.header
     }
 
-    /// Returns the number of bytes of the pages in use.
     pub(crate) fn bytes(&self) -> u64 {
         self.space.lock().next * PAGE_BYTES
     }

@@ -1,17 +1,15 @@
-//! Lanes in a word: the arithmetic of one bucket.
+//! Lanes in a word: the arithmetic of one bucket, on copies of words. None of it can fail.
 //!
 //! A bucket is one 64-bit word, cut into as many equal lanes as fit, from the low end up. The bits left over at the top
-//! stay zero. A lane holds one [`Fingerprint`], or zero when it is empty. Everything here works on a copy of the word,
-//! without atomics, locks or tables. None of it can fail.
+//! stay zero. A lane holds one [`Fingerprint`], or zero when it is empty.
 //!
 //! ```text
 //! 12 × 5    63 60 59     48 47     36 35     24 23     12 11      0
 //!          [ 0000 | lane 4 | lane 3 | lane 2 | lane 1 | lane 0 ]
 //! ```
 //!
-//! A *wide* bucket has two such words, each cut in the same way. A lane of the first word holds the *head* of a
-//! fingerprint, one half of it, which is never zero. The same lane of the second word holds its *tail*. The first word
-//! alone determines which lanes are empty. The tail of an empty lane is zero.
+//! A *wide* bucket has two such words. A lane of the first word holds the *head* of a fingerprint, one half of it,
+//! which is never zero. The same lane of the second word holds its *tail*, which is zero if the lane is empty.
 
 use std::num::NonZeroU32;
 
@@ -120,8 +118,8 @@ impl Lanes {
         }
     }
 
-    /// Cuts both words of wide buckets into as many lanes as fit, for fingerprints of `bits` bits (an
-    /// even number from 4 to 32).
+    /// Cuts both words of wide buckets into as many lanes as fit, for fingerprints of `bits` bits (an even number from
+    /// 4 to 32).
     pub(crate) const fn of_wide(bits: u32) -> Self {
         assert!(bits.is_multiple_of(2));
         Lanes { is_wide: true, ..Lanes::of_bits(bits / 2) }
@@ -181,8 +179,8 @@ impl Lanes {
         self.remembers > 0
     }
 
-    /// Returns the number of values that a head can take, which is also the largest of them. A narrow
-    /// bucket has heads only.
+    /// Returns the number of values that a head can take, which is also the largest of them. A narrow bucket has heads
+    /// only.
     #[inline]
     pub(crate) const fn last_head(self) -> u64 {
         (1 << self.bits) - 1
@@ -259,10 +257,9 @@ impl Lanes {
         LaneSet { tops: tops ^ self.tops, bits }
     }
 
-    /// Counts the taken lanes of the buckets that consist of these words.
-    ///
-    /// One word of counters, with a counter for each lane position, accumulates words until a counter might overflow.
-    /// Without a branch or a popcount for every word, many words are processed at once.
+    /// Counts the taken lanes of the buckets that consist of these words. One word of counters, with a counter for each
+    /// lane position, accumulates words until a counter might overflow: without a branch or a popcount for every word,
+    /// many words are processed at once.
     pub(crate) fn count_taken(self, words: &[u64]) -> usize {
         let ones = |words: Words| self.taken(words.heads).tops >> (self.bits - 1);
         let count = |words| self.sum(self.fold(words, ones, u64::wrapping_add)) as usize;
@@ -330,7 +327,6 @@ impl Lanes {
         wrong
     }
 
-    /// Returns the set bits above the lanes. A valid word has none.
     #[inline]
     fn above(self, word: u64) -> u64 {
         word & !(self.ones * self.last_head())
@@ -354,7 +350,6 @@ impl Lanes {
         Fingerprint::new(self.value(word, lane) as u32)
     }
 
-    /// Returns the fingerprint in `lane` of a bucket, or `None` if the lane is empty.
     #[inline]
     pub(crate) fn get_whole(
         self,
@@ -364,19 +359,16 @@ impl Lanes {
         Some(self.get(heads, lane)?.with_tail(self.value(tails, lane)))
     }
 
-    /// Returns the first word with the head of `fp` in `lane`, whatever the lane held before.
     #[inline]
     pub(crate) fn with(self, word: u64, lane: Lane, fp: Fingerprint) -> u64 {
         self.without(word, lane) | u64::from(fp.head()) << lane.shift
     }
 
-    /// Returns the second word with the tail of `fp` in `lane`, whatever the lane held before.
     #[inline]
     pub(crate) fn with_tail(self, word: u64, lane: Lane, fp: Fingerprint) -> u64 {
         self.without(word, lane) | u64::from(fp.tail) << lane.shift
     }
 
-    /// Returns the bucket with `fp` in `lane`, whatever the lane held before.
     #[inline]
     pub(crate) fn with_whole(
         self,
@@ -387,7 +379,6 @@ impl Lanes {
         Words { heads: self.with(heads, lane, fp), tails: self.with_tail(tails, lane, fp) }
     }
 
-    /// Returns the word with `lane` empty.
     #[inline]
     pub(crate) fn without(self, word: u64, lane: Lane) -> u64 {
         let lane_mask = u64::MAX >> (64 - self.bits);
@@ -412,10 +403,9 @@ impl Lanes {
         Words { heads: heads & whole, tails: tails & whole }
     }
 
-    /// Returns exactly the lanes in which the highest bit and the `compared` bits below it are zero.
-    ///
-    /// Adding the largest value of a lane's lower bits to them carries into the top bit unless they were zero, and
-    /// never out of the lane. The top bit's own value is or'ed in afterwards.
+    /// Returns exactly the lanes in which the highest bit and the `compared` bits below it are zero. Adding the largest
+    /// value of a lane's lower bits to them carries into the top bit unless they were zero, and never out of the lane.
+    /// The top bit's own value is or'ed in afterwards.
     #[inline]
     fn equal_lanes(self, word: u64, compared: u64) -> LaneSet {
         let lower = self.tops - self.ones;
@@ -458,7 +448,6 @@ impl LaneSet {
         self.tops.count_ones() as usize
     }
 
-    /// Whether there is more than one lane in the set.
     #[inline]
     pub(crate) fn has_several(self) -> bool {
         self.tops & self.tops.wrapping_sub(1) != 0
@@ -488,16 +477,14 @@ impl LaneSet {
         LaneSet { tops: self.tops | other.tops, bits: self.bits }
     }
 
-    /// Returns whether a bucket with these lanes empty has more room than one with the `other` lanes empty.
-    ///
-    /// The comparison begins with the highest lanes. It is exact for buckets that were filled from the lowest lane up,
+    /// Returns whether a bucket with these lanes empty has more room than one with the `other` lanes empty. The
+    /// comparison begins with the highest lanes. It is exact for buckets that were filled from the lowest lane up,
     /// without removals, and a good guess for others, at a quarter of the cost of counting.
     #[inline]
     pub(crate) fn is_emptier_than(self, other: Self) -> bool {
         self.tops > other.tops
     }
 
-    /// Returns the lowest lane of the set.
     #[inline]
     pub(crate) fn first(self) -> Option<Lane> {
         if self.tops == 0 {

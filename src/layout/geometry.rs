@@ -1,6 +1,6 @@
 //! Maps the hash of an item to a shard, two buckets and a fingerprint.
 //!
-//! This is pure arithmetic on numbers that are fixed when a filter is built. A number of shards or buckets need not be a
+//! This is arithmetic on numbers that are fixed when a filter is built. A number of shards or buckets need not be a
 //! power of two: part of the hash is multiplied by it. The high half of the product is the index, and the low half is
 //! the randomness left for the next index.
 //!
@@ -9,19 +9,14 @@
 //! Either bucket of an item yields the other from the fingerprint alone, which is all that the filter has of an item
 //! that it moves. Each rule is its own inverse, and changes the parity of the index, so an item's two buckets differ.
 //!
-//! A table of several shards has a power of two of buckets in each. The other bucket of `i` is `i ^ d`, where the odd
-//! distance `d` is derived from the fingerprint. A shard begins at a multiple of its size, so the same holds for indices
-//! in the whole table. There are two kinds of distances:
-//!
-//! * *near*, for three fingerprints of four: less than 512. The item's buckets then share a stripe and usually a page.
-//! * *far*, for the rest: anywhere in the shard. Far alternates tie the stripes together, so that all of them fill up
-//!   evenly.
-//!
-//! With two lanes a bucket, all distances are far: [why](mod@crate::guide::design#where-items-go).
-//!
-//! A table of one shard has any even number of buckets `n`. The other bucket is `(t - i) mod n`, where the odd
-//! `t` is derived from the fingerprint: so any two buckets of different parity may belong to an item. A shard of 4,096
-//! buckets, or of a larger power of two, has distances even if it is alone.
+//! 1. A table of several shards has a power of two of buckets in each, and so may a table of one shard from 4,096
+//!    buckets on. The other bucket of `i` is `i ^ d`, where the odd distance `d` is derived from the fingerprint. A
+//!    shard begins at a multiple of its size, so the same holds for indices in the whole table. *Near* distances, those
+//!    of three fingerprints of four, are less than 512: the buckets share a stripe and usually a page. *Far* distances
+//!    lead anywhere in the shard, and tie the stripes together, so that all of them fill up evenly. With two lanes a
+//!    bucket, [all are far](mod@crate::guide::design#where-items-go).
+//! 2. Any other table of one shard has an even number of buckets `n`. The other bucket is `(t - i) mod n`, where the
+//!    odd `t` is derived from the fingerprint: so any two buckets of different parity may belong to an item.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lanes};
@@ -31,8 +26,8 @@ pub(crate) const STRIPE_BUCKETS: u32 = if SMALL { 2 } else { 512 };
 /// The maximum number of buckets in a shard: 1 MiB, or 2 MiB of wide buckets.
 pub(crate) const SHARD_BUCKETS: u32 = if SMALL { 8 } else { 1 << 17 };
 
-/// The smallest number of buckets in a shard whose other buckets are a distance away. In smaller ones, stripes would fill
-/// up one by one while others still have room.
+/// The smallest number of buckets in a shard whose other buckets are a distance away. In smaller ones, stripes would
+/// fill up one by one while others still have room.
 pub(crate) const MIN_BY_DISTANCE: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 12 };
 
 pub(crate) const SHARD_STRIPES: usize = (SHARD_BUCKETS / STRIPE_BUCKETS) as usize;
@@ -56,7 +51,6 @@ pub(crate) struct Place {
 /// The indices of an item's two buckets in the whole table, and its fingerprint there. The second may be in the hole.
 pub(crate) type Spot = (usize, usize, Fingerprint);
 
-/// Maps the hash of every item of a filter to its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {
     lanes: Lanes,
@@ -128,7 +122,6 @@ impl Geometry {
         self.shards as usize
     }
 
-    /// Returns the number of buckets in each shard.
     #[inline]
     pub(crate) fn buckets(&self) -> u32 {
         self.buckets
@@ -143,13 +136,11 @@ impl Geometry {
         if self.by_distance { self.within[1] + 1 } else { 0 }
     }
 
-    /// Returns the number of words in each shard.
     #[inline]
     pub(crate) fn words(&self) -> usize {
         self.buckets as usize * self.lanes.words()
     }
 
-    /// Returns the number of stripes in each shard.
     #[inline]
     pub(crate) fn stripes(&self) -> u32 {
         self.buckets.div_ceil(STRIPE_BUCKETS)
@@ -161,7 +152,7 @@ impl Geometry {
         self.locate_mixed(Mixed::of(hash), self.lanes.is_wide())
     }
 
-    /// The same for a mixed hash. `is_wide` is whether buckets are wide: a constant, for callers on a fast path.
+    /// The same for a mixed hash. `is_wide` is a constant, for callers on a fast path.
     #[inline]
     pub(crate) fn locate_mixed(&self, hash: Mixed, is_wide: bool) -> (usize, Place) {
         let (shard, rest) = scale(hash.0, u64::from(self.shards));
@@ -170,7 +161,6 @@ impl Geometry {
         (shard as usize, Place { first, second: self.alternate_of(first, fp.head()), fp })
     }
 
-    /// Returns the same as [`locate_mixed`](Self::locate_mixed) in the whole table, in fewer steps.
     #[inline(always)]
     pub(crate) fn spot(&self, hash: Mixed, is_wide: bool) -> Spot {
         let first = scale(hash.0, self.total).0 as usize;
@@ -195,8 +185,7 @@ impl Geometry {
         Fingerprint::nth(head).with_tail(tail.into())
     }
 
-    /// Returns the other bucket of an item whose fingerprint `fp` is in `bucket`, in a fixed filter. In a wide bucket,
-    /// only the head of `fp` matters.
+    /// Returns the other bucket of an item that is in `bucket` with this fingerprint, of which only the head matters.
     #[inline]
     pub(crate) fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         let stamp = if self.lanes.is_wide() { 0 } else { self.stamp };
@@ -219,9 +208,8 @@ impl Geometry {
         (spread >> 40) as u32 & self.within[(spread >> 62) as usize] | 1
     }
 
-    /// Returns what `bucket` lacks of the sum of the two buckets of such an item, in the only shard.
-    ///
-    /// The sum is derived from the head's square: with multiples, [items spread slowly](mod@crate::guide::design#where-items-go).
+    /// Returns what `bucket` lacks of the sum of the two buckets of such an item, in the only shard. The sum is derived
+    /// from the head's square: [why](mod@crate::guide::design#where-items-go).
     #[inline(always)]
     fn rest_of_sum(&self, bucket: u32, head: u32) -> u32 {
         let square = spread(head).wrapping_mul(head.into());
@@ -245,9 +233,9 @@ pub(crate) fn spread(head: u32) -> u64 {
 /// An odd number without a pattern. There is one number for all purposes, so that a loop over lookups keeps it in a
 /// register.
 ///
-/// It has no divisor in common with 2^64 - 1: a product that is a multiple of that number is folded to ones, and so would
-/// hashes be that repeat a byte. And it spreads fingerprints well: a quarter of those of each size are far, and the
-/// distances of the few anchors of short fingerprints all differ, in tables of eight buckets, too.
+/// It has no divisor in common with 2^64 - 1: a product that is a multiple of that number is folded to ones, and so
+/// would hashes be that repeat a byte. And it spreads fingerprints well: a quarter of those of each size are far, and
+/// the distances of the few anchors of short fingerprints all differ, in tables of eight buckets, too.
 pub(crate) const MULTIPLIER: u64 = 0xA750_FAA4_14DC_2D91;
 
 /// A hash after mixing: each bit depends on all bits that the hasher returned.
@@ -255,15 +243,16 @@ pub(crate) const MULTIPLIER: u64 = 0xA750_FAA4_14DC_2D91;
 pub(crate) struct Mixed(pub u64);
 
 impl Mixed {
-    /// Spreads every bit of a hash over the whole hash. Sequential, aligned or small values from a weak hasher then fill the
-    /// table like random ones. After one fold, keys that differ in their upper halves only would share fingerprints.
+    /// Spreads every bit of a hash over the whole hash, so that sequential, aligned or small values from a weak hasher
+    /// fill the table like random ones. After one fold, keys that differ in their upper halves only would share
+    /// fingerprints.
     #[inline]
     pub(crate) fn of(hash: u64) -> Self {
         Mixed(folded(folded(hash)))
     }
 
-    /// Returns the index of the part of the hash range, of `count` equal parts, that contains this hash, and its place
-    /// in that part.
+    /// Returns the index of the part that contains this hash, of `count` equal parts of all hashes, and its place in
+    /// that part.
     #[inline]
     pub(crate) fn scaled(self, count: usize) -> (usize, u64) {
         let (part, rest) = scale(self.0, count as u64);

@@ -1,24 +1,20 @@
 //! Maps a hash to a shard of a growing filter, by the root of the hash and its position there.
 //!
-//! The hashes are first divided equally into *roots*, the shards that a filter begins with. The
-//! [position](Position) of a hash in its root chooses one of the shards that the root was split into. At
-//! level `n`, a root consists of `2^n` equal ranges of positions. The ranges of all roots are numbered in the order of
-//! their hashes. A fixed filter has nothing but roots.
+//! The hashes are first divided equally into *roots*, the shards that a filter begins with. At level `n`, a root
+//! consists of `2^n` equal ranges of [positions](Position), each of which leads to one of the shards that the root was
+//! split into. The ranges of all roots are numbered in the order of their hashes. A fixed filter has nothing but roots.
 //!
 //! # Why the shards of a root have unequal shares
 //!
-//! With equal shares, [the memory would double at one moment](mod@crate::guide::design#growth). So a hash is mapped to a
-//! *position* by a function that rises faster at the low end of the root than at the high end, and the bits of the
-//! position choose the shard:
+//! With equal shares, [the memory would double at one moment](mod@crate::guide::design#growth). So a position rises with
+//! the hash, faster at the low end of the root than at the high end:
 //!
 //! ```text
 //! position(x) = x + x (1 - x) / 3        for x from 0 to 1
 //! ```
 //!
-//! Its slope falls from 4/3 to 2/3. So a shard at the high end gets twice the items of one at the low end, and is
-//! split when the filter holds half as many items: at any size, some shards have just been split, and others are
-//! about to be. `benches/README.md` has the curve of the memory. The function is increasing, so a range of hashes is a
-//! range of positions.
+//! Its slope falls from 4/3 to 2/3. So a shard at the high end gets twice the items of one at the low end, and is split
+//! when the filter holds half as many items. The function is increasing, so a range of hashes is a range of positions.
 
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
@@ -89,10 +85,8 @@ impl Roots {
     }
 }
 
-/// Returns the position of a fraction of a root. Models have no use for unequal shares.
-///
-/// The position never decreases from one fraction to the next: the added term changes by at most a third of a unit,
-/// or by one unit after rounding down.
+/// Returns the position of a fraction of a root, which never decreases from one fraction to the next: the added term
+/// changes by at most a third of a unit, or by one unit after rounding down. Models have no use for unequal shares.
 #[inline]
 pub(crate) fn position_of(fraction: u64) -> u64 {
     if SMALL {
@@ -141,8 +135,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Groups the ranges of a level by a power of two. There are at most `most` groups, unless the number of ranges
-    /// cannot be halved often enough.
+    /// Groups the ranges of a level by a power of two, into at most `most` groups unless the number of ranges cannot be
+    /// halved often enough.
     pub(crate) fn at_most(most: usize, roots: Roots, level: u32) -> Self {
         let mut parts = Parts { roots, level, together: 0 };
         let ranges = roots.count << level;

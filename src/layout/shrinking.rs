@@ -7,19 +7,19 @@
 //!          [    anchor    | 1 0 0 0 0 0 0 0 ]    void: no bits are left
 //! ```
 //!
-//! The *anchor*, the upper half of a lane or less, never changes. It determines the item's other bucket,
-//! `i ^ d`, where `d` is odd and derived from the anchor. For three anchors of four, `d` is less
-//! than 512, so that both buckets share a stripe; for all others, and where a bucket has two lanes, it is less than
-//! 8,192, the number of buckets in each shard of a growing filter.
+//! The *anchor*, the upper half of a lane or less, never changes. It determines the item's other bucket, by the rule
+//! for [several shards](crate::layout::geometry). In a [wide](crate::layout::bucket) bucket, it is the head, and never
+//! zero.
 //!
-//! The *suffix*, the rest, holds the bits of the hash that follow the bits by which the directory found the
-//! shard, then a `1`, then zeros. A split sends the item to one of the halves by the first bit of the suffix, and
-//! shifts the rest up: from then on, the directory accounts for that bit. So each split makes a lane match more items,
-//! while items that are inserted after it have whole suffixes again. A *void* suffix has no bit left that could
-//! choose a half, and the lane goes to both.
+//! The *suffix* is the rest of the lane, or the tail in a wide bucket. It holds the bits of the hash that follow the
+//! bits by which the directory found the shard, then a `1`, then zeros. A split sends the item to one of the halves by
+//! the first bit of the suffix, and shifts the rest up: from then on, the directory accounts for that bit. So each split
+//! makes a lane match more items, while items that are inserted after it have whole suffixes again. A *void* suffix has
+//! no bit left that could choose a half, and the lane goes to both. A [stamp](crate::layout::stamps) is below the
+//! suffix, and stays as it is.
 //!
-//! A lookup derives the fingerprint that the item would have if it were new. A lane matches the
-//! item if it agrees with that fingerprint in all bits above the lane's last `1`.
+//! A lookup derives the fingerprint that the item would have if it were new. A lane matches the item if it agrees with
+//! that fingerprint in all bits above the lane's last `1`.
 //!
 //! # An example
 //!
@@ -38,16 +38,6 @@
 //!
 //! The code does the same to all lanes of a word at once: it multiplies a value by a word that has the lowest bit of
 //! each lane, to have the value in each lane, and leaves room in each lane for what an addition carries.
-//!
-//! # Wide buckets and stamps
-//!
-//! In a [wide](crate::layout::bucket) bucket, the head is the anchor and the tail is the suffix. An
-//! anchor in it is never zero.
-//!
-//! In a filter that forgets, the [stamp](crate::layout::stamps) is below the suffix. Operations on a suffix leave the
-//! stamp as it is.
-//!
-//! All of this is arithmetic on copies of words, as in [`bucket`](crate::layout::bucket).
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
@@ -57,11 +47,11 @@ use crate::layout::geometry::{
 use std::num::NonZeroU32;
 use std::ops::Add;
 
-/// The number of buckets in each shard of a growing filter: 64 KiB, or 128 KiB of wide buckets. At this size a split
-/// takes a tenth of a millisecond, and the bookkeeping of a shard is negligible.
+/// The number of buckets in each shard of a growing filter: 64 KiB, or 128 KiB of wide buckets. They are
+/// [small](mod@crate::guide::design#growth), so that splits are short.
 pub(crate) const GROWING_BUCKETS: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 13 };
 
-/// The division of the lanes of a growing filter into anchor and suffix.
+/// The division of lanes into anchor and suffix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shrinking {
     lanes: Lanes,
@@ -70,8 +60,8 @@ pub(crate) struct Shrinking {
     stamp: u8,
     /// The shift that turns the top bits of a position into a suffix.
     to_suffix: u8,
-    /// The mask of the distance to the other bucket, chosen by two bits of the anchor's hash: anywhere in the shard, or
-    /// in the same stripe.
+    /// The mask of the distance to the other bucket, by two bits of the anchor's hash: anywhere in the shard, or in the
+    /// stripe.
     within: [u32; 4],
     /// The mask of the anchor in a fingerprint.
     anchors: u32,
@@ -128,9 +118,9 @@ pub(crate) struct MergeMatches {
 /// this factor.
 ///
 /// It is half of the fingerprint, or more if the growth takes more: with each doubling, a lane loses a bit. One bit has
-/// to be left, because a void lane cannot choose its half; and one more level is needed, because the shards are
-/// unequal, so some have been split once more than the others. What is left for the anchor is never less than the loads
-/// of [`sizing`](crate::layout::sizing) were measured with.
+/// to be left, because a void lane cannot choose its half; and one more level is needed, because some of the unequal
+/// shards have been split once more than the others. What is left for the anchor is never less than the loads of
+/// [`sizing`](crate::layout::sizing) were measured with.
 fn suffix_size(lanes: Lanes, growth: f64) -> u32 {
     let unstamped = lanes.bits() - lanes.stamp_bits();
     if lanes.is_wide() {
@@ -199,15 +189,15 @@ impl Shrinking {
     /// Whether a filter takes another copy of an item that already has these matching lanes.
     ///
     /// It takes as many copies as a bucket has lanes. Two buckets hold twice as many, but an item with that many copies
-    /// would fill both of its buckets, and leave other items of these buckets nowhere to move. With one bucket's worth
-    /// of copies per item, buckets that such items connect like the edges of a tree have the room of a whole bucket
-    /// left. Anchors of less than six bits lead to so few alternates that three such items often share both buckets.
-    /// In buckets of more than four lanes, four or five copies are enough there, if they have so many bits that no
-    /// other items are mistaken for copies.
+    /// would leave other items of these buckets nowhere to move. With one bucket's worth of copies per item, buckets
+    /// that such items connect like the edges of a tree have the room of a whole bucket left. Anchors of less than six
+    /// bits lead to so few alternates that three such items often share both buckets. In buckets of more than four
+    /// lanes, four or five copies are enough there, if they have so many bits that no other items are mistaken for
+    /// copies.
     ///
-    /// A matching lane may belong to another item, especially if it has lost bits. So the filter adds up
-    /// in how many bits the lanes agree with the item. It has enough copies if that is more than in `slots - 1` copies
-    /// that have lost none; or, if anchors are short, if the lanes that have lost no bits agree in 32 bits or more.
+    /// A matching lane may belong to another item, especially if it has lost bits. So the filter adds up in how many
+    /// bits the lanes agree with the item. It has enough copies if that is more than in `slots - 1` copies that have
+    /// lost none; or, if anchors are short, if the lanes that have lost no bits agree in 32 bits or more.
     pub(crate) fn takes_another(&self, copies: Matches) -> bool {
         let Matches { lanes, whole, lost } = copies;
         let slots = self.lanes.slots();
@@ -239,8 +229,7 @@ impl Shrinking {
     }
 
     /// Computes where an item may be in its shard, which has this `depth`. `position` is the item's
-    /// [position](crate::layout::roots) in its root. `is_wide` is whether buckets are wide: a constant, for callers on
-    /// a fast path.
+    /// [position](crate::layout::roots) in its root. `is_wide` is a constant, for callers on a fast path.
     #[inline(always)]
     pub(crate) fn place(&self, hash: Mixed, position: u64, depth: u32, is_wide: bool) -> Place {
         // The bucket, and the anchor below it, which no split changes, are bits of a product of the hash.
@@ -254,14 +243,12 @@ impl Shrinking {
         Place { first, second, fp: self.fingerprint(anchor, suffix as u32, is_wide) }
     }
 
-    /// Returns the other bucket of an item whose fingerprint `fp` is in `bucket`.
     #[inline]
     pub(crate) fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         self.alternate_of(bucket, fp.head() & self.anchors)
     }
 
-    /// Does the same for an anchor, so that a lookup can compute the bucket before it knows the suffix, while it reads
-    /// the directory.
+    /// Returns the other bucket by the anchor alone, which a lookup has before it knows the suffix.
     #[inline]
     fn alternate_of(&self, bucket: Bucket, anchor: u32) -> Bucket {
         let spread = spread(anchor);
@@ -344,7 +331,6 @@ impl Shrinking {
         (self.lanes.shifted_to(suffixes, lane) >> self.stamp).trailing_zeros()
     }
 
-    /// The word that holds the suffixes.
     #[inline]
     fn suffixes(&self, Words { heads, tails }: Words) -> u64 {
         if self.lanes.is_wide() { tails } else { heads }
@@ -404,7 +390,6 @@ impl Shrinking {
         suffixes & first & !((suffixes & rest) + rest)
     }
 
-    /// The first bits of all suffixes, and the bits after them.
     #[inline]
     fn first_and_rest(&self) -> [u64; 2] {
         let first = self.units << (self.suffix - 1);
@@ -422,8 +407,8 @@ impl Shrinking {
         self.lanes
     }
 
-    /// Returns how often the lanes of a bucket match an item that is not in the filter, relative to one new lane: 1 for
-    /// a new lane, 2 for a lane that has lost one bit, 4 for two bits, and so on.
+    /// Returns how often the lanes of a bucket match an item that is not in the filter, relative to one new lane: a
+    /// lane that has lost `n` bits matches `2^n` times as often.
     #[inline]
     pub(crate) fn match_weight(&self, words: Words) -> u64 {
         let (ones, tops) = (self.lanes.ones(), self.lanes.tops());
@@ -463,13 +448,11 @@ impl Shrinking {
         MergeMatches { covering: self.lanes.set_of(covering), finer }
     }
 
-    /// Returns how many bits the suffix of a fingerprint has lost.
     #[inline]
     pub(crate) fn lost_by(&self, fp: Fingerprint) -> u32 {
         (self.suffix_lane(fp) >> self.stamp).trailing_zeros()
     }
 
-    /// The half of a fingerprint that has its suffix.
     #[inline]
     fn suffix_lane(&self, fp: Fingerprint) -> u32 {
         if self.lanes.is_wide() { fp.tail() } else { fp.head() }

@@ -65,8 +65,7 @@ impl Layout {
         Shrinking::new(self.lanes(), self.expected_growth)
     }
 
-    /// Returns the figures of a filter of this layout with this number of shards and items. The rate is an
-    /// [estimate](Self::rate_with). The caller adds the size, and the depth of a directory.
+    /// The caller adds the size, and the depth of a directory.
     pub(crate) fn stats(&self, shards: usize, items: usize) -> Stats {
         let (geometry, lanes) = (&self.geometry, self.lanes());
         Stats {
@@ -90,10 +89,8 @@ impl Layout {
         }
     }
 
-    /// Estimates how many shards a filter of this layout has once this number of distinct items was added.
-    ///
-    /// A shard is split when it is full. Within a root, the share of a shard rises with its position, so the shards of a
-    /// level that are full are its last ones.
+    /// Estimates how many shards a filter of this layout has once this number of distinct items was added. Within a
+    /// root, the share of a shard rises with its position, so the shards of a level that are full are its last ones.
     pub(crate) fn shards_with(&self, items: usize) -> usize {
         if !self.grows {
             return self.geometry.shards();
@@ -117,8 +114,8 @@ impl Layout {
         (1 + splits).saturating_mul(self.geometry.shards()).min(MAX_SHARDS as usize)
     }
 
-    /// Estimates the false-positive rate with this number of shards and items, as if the items had come while the
-    /// filter grew to this size.
+    /// Estimates the false-positive rate with this number of shards and items that came while the filter grew to this
+    /// size.
     fn rate_with(&self, shards: usize, items: usize) -> f64 {
         let in_a_bucket = items as f64 / (shards as f64 * f64::from(self.geometry.buckets()));
         if !self.grows {
@@ -142,8 +139,8 @@ struct Form {
     unsplit: f64,
 }
 
-/// All forms, in ascending order of bits per item. `benches/src/loads.rs` measures the loads that tables reach. A
-/// wide bucket fills up like a narrow one with as many lanes, since only the heads determine where items can move.
+/// All forms, in ascending order of bits per item. `benches/src/loads.rs` measures their loads. A wide bucket fills up
+/// like a narrow one with as many lanes, since only the heads determine where items can move.
 const FORMS: [Form; 11] = [
     Form { lanes: Lanes::of_bits(8), load: 0.97, reached: 0.995, unsplit: 0.94 },
     Form { lanes: Lanes::of_bits(9), load: 0.968, reached: 0.993, unsplit: 0.925 },
@@ -159,8 +156,8 @@ const FORMS: [Form; 11] = [
 ];
 
 impl Form {
-    /// Returns the same form for a filter that remembers items for `ticks` ticks (or, with 0, for ever), if a lane
-    /// has enough bits left for the fingerprint. The load depends on the bits of the fingerprint that choose the other
+    /// Returns the same form for a filter that remembers items for `ticks` ticks, or for ever with 0, if a lane has
+    /// enough bits left for the fingerprint. The load depends on the bits of the fingerprint that choose the other
     /// bucket. With 8 such bits, tables reach the planned load.
     fn remembering(&self, ticks: u8) -> Option<Form> {
         let lanes = if ticks == 0 { self.lanes } else { self.lanes.remembering(ticks) };
@@ -169,8 +166,8 @@ impl Form {
         is_enough.then_some(Form { lanes, ..*self })
     }
 
-    /// Returns the number of buckets that a table of one shard needs for this many items. The smaller the table,
-    /// the more the load at its first refusal varies, and the larger the margin has to be.
+    /// Returns the number of buckets that a table of one shard needs for this many items. The smaller the table, the
+    /// more the load at its first refusal varies, and the larger the margin has to be.
     fn buckets_for(&self, items: f64) -> f64 {
         let slots = self.lanes.slots() as f64;
         let by_chance = (items + 3.0 * items.sqrt() + 3.0) / (slots * self.reached);
@@ -178,20 +175,17 @@ impl Form {
         buckets.max(self.buckets_against_overfull_pairs(items)).ceil()
     }
 
-    /// Returns how many items each of several shards with this many buckets takes on average.
-    ///
-    /// Items are spread over the shards at random, and the load at which a shard first refuses one varies, by half as
-    /// much or less. Fewer than one shard in 10^8 deviates by six standard deviations of the number of its items.
+    /// Returns how many items each of several shards with this many buckets takes on average. Items are spread over the
+    /// shards at random, and the load at which a shard first refuses one varies, by half as much or less. Fewer than
+    /// one shard in 10^8 deviates by six standard deviations of the number of its items.
     fn items_in_a_shard(&self, buckets: f64) -> f64 {
         let slots = self.lanes.slots() as f64 * buckets;
         let root = (9.0 + slots * self.reached).sqrt() - 3.0;
         (root * root).min(slots * self.load)
     }
 
-    /// Returns the number of buckets at which one fill in 10^7 has an overfull pair of buckets.
-    ///
-    /// A pair is overfull if the number of items that belong to its two buckets exceeds the number of its slots. These
-    /// items cannot all be placed, however empty the rest of the table is. With `n` items and `p` pairs of buckets, `k`
+    /// Returns the number of buckets at which one fill in 10^7 has an overfull pair of buckets: one to which more items
+    /// belong than it has slots, however empty the rest of the table is. With `n` items and `p` pairs of buckets, `k`
     /// items share a pair in one fill out of `p^(k-1) / C(n, k)`.
     fn buckets_against_overfull_pairs(&self, items: f64) -> f64 {
         let too_many = 2 * self.lanes.slots() + 1;
@@ -202,8 +196,8 @@ impl Form {
         2.0 * pairs.sqrt()
     }
 
-    /// Plans the first table of a growing filter. If it has many shards, their number is a multiple of 16, so that batches
-    /// can be sorted by groups of shards.
+    /// Plans the first table of a growing filter. If it has many shards, their number is a multiple of 16, so that
+    /// batches can be sorted by groups of shards.
     fn growing_geometry(&self, capacity: usize) -> Option<Geometry> {
         let slots = self.lanes.slots() as f64 * f64::from(GROWING_BUCKETS);
         // Items are spread over the shards at random. No shard should get more items than fit without a split.
@@ -260,11 +254,9 @@ pub(crate) fn unsplit_load(lanes: Lanes) -> f64 {
 }
 
 /// Returns the probability that an item that was never inserted finds its fingerprint in one of the lanes of its two
-/// buckets, when the fraction `load` of all lanes is taken.
-///
-/// This is the worst case, in which no two of these lanes hold the same fingerprint, as in a filter filled by
-/// `insert_if_absent`. `insert` also adds the second of two items with the same fingerprint. The fingerprints are then
-/// random, and the probability is `1 - (1 - 1/fingerprints)^lanes`, which is a little less.
+/// buckets, when the fraction `load` of all lanes is taken. This is the worst case, in which no two of these lanes hold
+/// the same fingerprint, as in a filter filled by `insert_if_absent`. `insert` also adds the second of two items with
+/// the same fingerprint, so the probability is a little less, `1 - (1 - 1/fingerprints)^lanes`.
 ///
 /// Beyond 2^32 buckets, the index of a bucket takes bits of the hash that the fingerprint is made of, so the
 /// fingerprints that meet in a bucket have these bits in common.
@@ -283,22 +275,20 @@ pub(crate) fn rate_of_a_lane(lanes: Lanes) -> f64 {
     }
 }
 
-/// Returns by how much more the lanes of a filter match after this growth than as many new lanes would.
-///
-/// When the table has doubled, its old lanes contribute the same rate as before: each matches twice as many items,
-/// among twice as many buckets. The new lanes that fill the table up again add half the rate of the full first table.
+/// Returns by how much more the lanes of a filter match after this growth than as many new lanes would. When the table
+/// has doubled, its old lanes contribute the same rate as before: each matches twice as many items, among twice as many
+/// buckets. The new lanes that fill the table up again add half the rate of the full first table.
 fn weight_after(growth: f64) -> f64 {
     1.0 + growth.log2() / 2.0
 }
 
-/// Returns the forms in which lanes have enough bits for a window of `ticks` ticks, and for this growth.
 fn lasting(ticks: u8, growth: f64) -> impl DoubleEndedIterator<Item = Form> {
     let forms = FORMS.iter().filter_map(move |form| form.remembering(ticks));
     forms.filter(move |form| lasts_for(form.lanes, growth))
 }
 
-/// Returns the lanes of filters with fingerprints of `bits` bits, in wide or narrow buckets, that remember items for
-/// `ticks` ticks (or, with 0, for ever). Returns `None` if there are no such filters.
+/// Returns the lanes with fingerprints of `bits` bits in filters that remember items for `ticks` ticks, if there are
+/// any.
 pub(crate) fn lanes_of(bits: u32, is_wide: bool, ticks: u8) -> Option<Lanes> {
     let mut all = FORMS.iter().filter_map(|form| Some(form.remembering(ticks)?.lanes));
     all.find(|lanes| lanes.fingerprint_bits() == bits && lanes.is_wide() == is_wide)
@@ -307,9 +297,9 @@ pub(crate) fn lanes_of(bits: u32, is_wide: bool, ticks: u8) -> Option<Lanes> {
 /// How far the average load of a shard that is about to be split exceeds the planned load.
 const LOAD_ABOVE_PLAN: f64 = 0.01;
 
-/// Plans the smallest filter that holds `capacity` items, remembers them for `ticks` ticks (or, with 0, for ever) and
-/// keeps `rate`. With an expected growth, the filter grows: it begins with the capacity, and keeps the rate, and some
-/// bits of each fingerprint, until it has grown by that factor.
+/// Plans the smallest filter that holds `capacity` items, remembers them for `ticks` ticks, or for ever with 0, and
+/// keeps `rate`. With an expected growth, the filter begins with the capacity, and keeps the rate, and some bits of
+/// each fingerprint, until it has grown by that factor.
 pub(crate) fn layout_for(
     capacity: usize,
     rate: f64,
@@ -396,8 +386,7 @@ mod tests {
     #[test]
     fn a_table_takes_little_more_than_its_items_at_any_size() {
         for form in &FORMS {
-            // In percent, from each size in MiB to the double of it. The fewer lanes a word has, the fewer items are
-            // in a shard, and the more room chance needs.
+            // In percent, from each size in MiB to the double of it.
             let least = match form.lanes.slots() {
                 ..=3 => [(1.0, 8.0), (2.0, 6.0), (4.0, 4.5), (8.0, 3.0)],
                 4 => [(1.0, 6.5), (2.0, 5.0), (4.0, 3.5), (8.0, 2.5)],

@@ -24,8 +24,8 @@ pub(crate) const STAMPS: usize = MAX_TICKS as usize + 2;
 /// A number for each stamp. In a filter that does not forget, all lanes have the stamp 0.
 pub(crate) type ByStamp = [usize; STAMPS];
 
-/// The time in a filter that forgets. Bit 0: its tick is passing. Bit 1: all items from before this tick expire. The
-/// rest is the number of the tick.
+/// The time in a filter that forgets. Bit 0: its tick is passing. Bit 1: it ends all. The rest is the number of the
+/// tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment(u64);
 
@@ -64,8 +64,8 @@ impl Moment {
         self.0 & 2 == 2
     }
 
-    /// A mark that tells this tick from the one before, which is the mark of every stripe that has one. It is never 0,
-    /// and the same again after 256 ticks.
+    /// A mark that tells this tick from the one before: no stripe has the mark of any other. It is never 0, and the same
+    /// again after 256 ticks.
     #[inline]
     pub(crate) fn mark(self) -> u16 {
         1 << 8 | u16::from(self.tick() as u8)
@@ -132,25 +132,21 @@ impl Lanes {
         }
     }
 
-    /// Returns the stamp of a lane, which is 0 in a filter that does not forget.
     #[inline]
     pub(crate) fn stamp(self, words: Words, lane: Lane) -> usize {
         self.value(self.of_stamps(words), lane) as usize & self.last_stamp() as usize
     }
 
-    /// The stamp of lanes that are `age` ticks old.
     pub(crate) fn stamp_of_age(self, age: u64, now: Moment) -> usize {
         (now.tick().wrapping_sub(age) & self.last_stamp()) as usize
     }
 
-    /// Returns the age of a lane's item in ticks.
     #[inline]
     pub(crate) fn age(self, words: Words, lane: Lane, now: Moment) -> u64 {
         let stamp = self.value(self.of_stamps(words), lane);
         now.tick().wrapping_sub(stamp) & self.last_stamp()
     }
 
-    /// Returns the bucket with the item in `lane` made `age` ticks old.
     #[inline]
     pub(crate) fn with_age(self, words: Words, lane: Lane, age: u64, now: Moment) -> Words {
         let stamp = self.stamp_of_age(age, now) as u64;
@@ -168,16 +164,13 @@ impl Lanes {
         }
     }
 
-    /// The word that holds the stamps.
     #[inline]
     fn of_stamps(self, Words { heads, tails }: Words) -> u64 {
         if self.is_wide() { tails } else { heads }
     }
 
-    /// Returns the masks that find the lanes whose items have expired, of which a filter that does not forget has none.
-    ///
-    /// Once a tick has passed, no lane has an expired stamp. While a tick passes that ends all, the masks may be used
-    /// only once for each stripe: a union may bring older lanes after that, which stay.
+    /// Returns the masks that find the lanes whose items have expired. While a tick passes that ends all, the masks may
+    /// be used only once for each stripe: a union may bring older lanes after that, which stay.
     pub(crate) fn expiry(self, now: Moment) -> Expiry {
         let oldest = now.tick().wrapping_sub(u64::from(self.remembers) + 1);
         let (flipped, least) = match now.ends_all() {
@@ -216,16 +209,15 @@ impl Lanes {
     }
 }
 
-/// Precomputed masks that find expired lanes in many buckets. A tick applies them to all buckets, so they take few
-/// operations.
+/// Masks that find expired lanes in many buckets, in few operations.
 pub(crate) struct Expiry {
     lanes: Lanes,
-    /// The mask that flips the expired stamp to the largest one in every lane; or, if everything but the newest
-    /// expires, the newest stamp to 0.
+    /// Flips the expired stamp to the largest one in every lane. If a tick ends all, flips the newest stamp to 0
+    /// instead.
     flips: u64,
     stamps: u64,
-    /// The addend that carries into the highest bit of a lane if its flipped stamp is the largest one; or, if
-    /// everything but the newest expires, if it is not 0.
+    /// The addend that carries into the highest bit of a lane if its flipped stamp is the largest one; or, if a tick
+    /// ends all, if it is not 0.
     carry: u64,
     /// Whether stamp 0 has expired. Empty lanes have this stamp, too.
     is_0_dead: bool,
@@ -239,10 +231,8 @@ impl Expiry {
         if self.is_0_dead { dead.and(self.lanes.taken(words.heads)) } else { dead }
     }
 
-    /// Erases the expired lanes in `words`, which consist of whole buckets. Returns the number of erased lanes, if
-    /// there are no more buckets than a lane can count.
-    ///
-    /// The lanes are added up for all words at once, without a popcount for each word.
+    /// Erases the expired lanes in `words`, which consist of whole buckets, in a sum over all words. Returns the number
+    /// of erased lanes, if there are no more buckets than a lane can count.
     #[inline]
     pub(crate) fn erase(&self, words: &mut [u64]) -> u64 {
         let mut counters = 0;
@@ -257,7 +247,7 @@ impl Expiry {
     }
 }
 
-/// The difference between the ages of items at one moment and at another, perhaps in another filter.
+/// The difference between the ages of items at two moments, perhaps in two filters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AgeShift {
     /// The moment of the ages that the items have.

@@ -1,6 +1,5 @@
-//! Kicks: moving items to their other buckets to make room, while other threads look them up.
-//!
-//! Why a lookup stays right meanwhile: the page on [kicks](mod@crate::guide::kick).
+//! Kicks: moving items to their other buckets to make room. [Why a lookup stays right](mod@crate::guide::kick)
+//! meanwhile.
 
 use crate::layout::geometry::Place;
 use crate::shard::path::{self, MAX_MOVES, Path};
@@ -69,8 +68,8 @@ fn kick_far<'a, L: Lease<'a>>(
     if copies == Copies::Add {
         return Err(Refusal::Full);
     }
-    // Another thread may have used the last room for this very item, or be about to: it has made the other
-    // moves of its path, and stores the item last. That thread holds the stripe of the item's bucket.
+    // Another thread may have used the last room for this very item, or be about to: it stores the item last in its
+    // path. That thread holds the stripe of the item's bucket.
     let locked = shard.lock(place)?;
     if shard.contains_locked(&locked, place) { Ok(false) } else { Err(Refusal::Full) }
 }

@@ -1,8 +1,6 @@
-//! Lookups: whether an item is here, and how many copies of it.
-//!
-//! A lookup in a growing filter reads a version, both words, the directory's entry again, and the version again, and
-//! acquires no lock; the table of a fixed filter [looks](crate::table::Table::look) by itself. Only if moves
-//! invalidated all its attempts does a lookup lock the stripes of both buckets.
+//! Lookups: whether an item is here, and how many copies of it. Why they are right without a lock:
+//! [kicks](mod@crate::guide::kick), and [splits](mod@crate::guide::split). The table of a fixed filter
+//! [looks](crate::table::Table::look) by itself.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::Fingerprint;
@@ -42,15 +40,15 @@ impl<'a, L: Lease<'a>> Shard<L> {
         self.prefetch_words(place);
     }
 
-    /// Prefetches both buckets, for an operation that takes a lock first. (Loads wait for a lock, prefetches do not.)
+    /// Prefetches both buckets, for an operation that takes a lock first: loads wait for a lock, prefetches do not.
     #[inline]
     pub(crate) fn prefetch_words(self, place: Place) {
         prefetch(self.heads(place.first));
         prefetch(self.heads(place.second));
     }
 
-    /// Looks once, without a lock. Returns `None` if the item may have been moving (a hit in a narrow bucket of a fixed
-    /// filter is certain nevertheless), or if the meaning of the words may have changed.
+    /// Looks once, without a lock. Returns `None` if the item may have been moving, unless [hits need no
+    /// version](Self::hits_need_no_version), or if the meaning of the words may have changed.
     #[inline(always)]
     pub(crate) fn look(self, place: Place) -> Option<bool> {
         if L::IS_PERMANENT {
@@ -60,12 +58,11 @@ impl<'a, L: Lease<'a>> Shard<L> {
         if self.is_wide() && self.lanes().forgets() {
             return self.look_since(self.see(place), place);
         }
-        // Without the second version, lookups in wide buckets take 4 % fewer instructions.
+        // One version is enough here, and fewer instructions.
         let last = SeenVersion::of(self.version(place.second));
         self.look_since(SeenVersions { last, first: None }, place)
     }
 
-    /// Reads both buckets after these versions.
     #[inline(always)]
     fn look_since(self, seen: SeenVersions<'_>, place: Place) -> Option<bool> {
         let heads = [self.read(place.first), self.read(place.second)];
@@ -82,8 +79,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         self.check().is_ok() && seen.still_hold()
     }
 
-    /// Reads the versions that a lookup of an item has to validate: that of the bucket that it reads last, or of both
-    /// where items expire in wide buckets ([sweeps](mod@crate::guide::sweep#is-a-lookup-right)).
+    /// Reads the versions that a lookup of an item has to [validate](mod@crate::guide::sweep#is-a-lookup-right).
     #[inline(always)]
     pub(crate) fn see(self, place: Place) -> SeenVersions<'a> {
         let both = self.is_wide() && self.lanes().forgets();
@@ -91,15 +87,14 @@ impl<'a, L: Lease<'a>> Shard<L> {
         SeenVersions { last, first: both.then(|| SeenVersion::of(self.version(place.first))) }
     }
 
-    /// Reads the second words of two wide buckets. Both are read: which bucket has the head is random, so a branch on
-    /// it would be mispredicted.
+    /// Reads the second words of two wide buckets. Which bucket has the head is random, so a branch on it would be
+    /// mispredicted.
     #[inline(always)]
     pub(crate) fn both_tails(self, place: Place) -> [u64; 2] {
         [self.tails(place.first), self.tails(place.second)]
     }
 
-    /// Whether a hit needs no version, because the meaning of its word never changes and the word was stored
-    /// at once.
+    /// Whether a hit needs no version, because the meaning of its word never changes and the word was stored at once.
     #[inline]
     pub(crate) fn hits_need_no_version(self) -> bool {
         L::IS_PERMANENT && !self.is_wide()
@@ -125,8 +120,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         self.has_match([first.heads, second.heads], || [first.tails, second.tails], place.fp)
     }
 
-    /// Whether a lane of two buckets matches the item. (An item that is inserted is usually absent, and in wide buckets
-    /// so is its head: then the tails are not read.)
+    /// Whether a lane of two buckets matches the item. In wide buckets, the tails are read only if a head matches.
     #[inline(always)]
     pub(crate) fn has_match(
         self,
@@ -141,10 +135,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
         (!self.is_wide() || has_head()) && self.either_matches(heads, tails(), fp)
     }
 
-    /// Counts the copies of the item.
-    ///
-    /// Zero needs no lock. More than zero needs both locks: two words cannot be read at one moment, and
-    /// copies are inserted and removed one by one without a version change.
+    /// Counts the copies of the item. Zero needs no lock. More than zero needs both locks: two words cannot be read at
+    /// one moment, and copies are inserted and removed one by one without a version change.
     #[inline]
     pub(crate) fn count(self, place: Place) -> Result<usize, L::Lapsed> {
         if !self.contains(place)? {

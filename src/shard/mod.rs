@@ -1,15 +1,9 @@
-//! A shard: one complete cuckoo table inside a [`Table`].
+//! A shard: one complete cuckoo table inside a [`Table`]. [`raw`] has its words, its stripes and its locks. This file
+//! has its [`Lease`]: whether the shard still owns the items that an operation asks about, and what its lanes mean. A
+//! lock is handed out only while it does; see [`Lease::check`].
 //!
-//! [`raw`] has the words, the stripes and the locks of a shard. This file has its [`Lease`]: whether the shard still
-//! owns the items that an operation asks about, and what its lanes mean.
-//!
-//! # Rules
-//!
-//! * A write to a bucket needs the lock of its stripe; the [`Locks`] argument is the proof.
-//! * When a change of a word has to change a version, and when a hit or a miss is valid: the page on
-//!   [kicks](mod@crate::guide::kick). The orderings: [`stripe`](crate::table::stripe).
-//! * A lock is handed out only while the shard still owns the items that the caller asks about; see
-//!   [`Lease::check`]. A shard of a fixed filter always owns them.
+//! When a change of a word has to change a version, and when a hit or a miss is valid: [kicks](mod@crate::guide::kick).
+//! The orderings, and the proof of a lock: [`stripe`](crate::table::stripe).
 
 pub(crate) mod kick;
 pub(crate) mod lookup;
@@ -61,8 +55,7 @@ impl<'a> Shard<Permanent<'a>> {
 }
 
 impl<'a, L: Lease<'a>> Shard<L> {
-    /// Returns the fingerprint with the present stamp, for an item that is placed now. The caller holds a
-    /// lock of the shard.
+    /// Returns the fingerprint with the present stamp, for an item that is placed now, under a lock of the shard.
     #[inline]
     pub(crate) fn stamped(self, fp: Fingerprint) -> Fingerprint {
         if self.lanes().forgets() { self.lanes().stamped(fp, self.now()) } else { fp }
@@ -138,15 +131,14 @@ impl<'a, L: Lease<'a>> Shard<L> {
 /// The maximum number of full buckets on the list of a search for room, under any lease.
 pub(crate) const MAX_NODES: usize = if SMALL { 16 } else { 512 };
 
-/// Whether a shard still owns the items that an operation asks about, and what its lanes mean.
+/// Whether a shard still owns the items that an operation asks about, what its lanes mean, and where it is: a
+/// [`RawShard`].
 ///
 /// A shard of a fixed filter owns its items for good: its lease is [`Permanent`]. It compares whole fingerprints, and
 /// each lane is one item. A shard of a growing filter owns its items until it is split or joined: its lease is
-/// [`UntilSplit`](crate::backend::growing::lease::UntilSplit). Its fingerprints [lose
-/// bits](crate::layout::shrinking), and match more items the more they have lost;
-/// [void](crate::backend::growing#void-lanes) lanes are not one item each.
-///
-/// Where the shard is, the lease's target says: a [`RawShard`].
+/// [`UntilSplit`](crate::backend::growing::lease::UntilSplit). Its fingerprints [lose bits](crate::layout::shrinking),
+/// and match more items the more they have lost; [void](crate::backend::growing#void-lanes) lanes are not one item
+/// each.
 pub(crate) trait Lease<'a>: Copy + Deref<Target = RawShard<'a, Self::Width>> {
     /// `bool`, or [`Known`](raw::Known) where the code is compiled for one width of buckets.
     type Width: Into<bool> + Copy;
@@ -154,14 +146,12 @@ pub(crate) trait Lease<'a>: Copy + Deref<Target = RawShard<'a, Self::Width>> {
     /// The error that the lease has ended, so that the caller has to look up the item's shard again.
     type Lapsed: Debug;
 
-    /// Whether the meaning of a word never changes. If so, a fingerprint that was seen once in a narrow bucket is a
-    /// hit.
+    /// Whether the meaning of a word never changes.
     const IS_PERMANENT: bool;
 
     /// The number of full buckets that a search for room lists before it gives up.
     const MAX_NODES: usize;
 
-    /// Returns where the first word of a bucket is.
     #[inline(always)]
     fn heads(self, bucket: Bucket) -> &'a AtomicU64 {
         self.table.word(self.word(bucket))
@@ -220,8 +210,8 @@ pub(crate) trait Lease<'a>: Copy + Deref<Target = RawShard<'a, Self::Width>> {
     #[inline]
     fn removing(self, _lost: u32) {}
 
-    /// Records that the expired lanes of these buckets are being erased. Returns the number of them that
-    /// their stripe does not count. The caller holds the lock of the stripe.
+    /// Records that the expired lanes of these buckets are being erased. Returns the number of them that their stripe
+    /// does not count. The caller holds the lock of the stripe.
     #[inline]
     fn expiring(self, _words: &[u64], _now: Moment) -> i32 {
         0

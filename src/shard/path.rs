@@ -1,30 +1,28 @@
 //! The search for room: finds items to move so that one more fits.
 //!
 //! A breadth-first search from the newcomer's two buckets, along the alternates of the items in the way, to the nearest
-//! bucket with an empty lane. It takes no lock and writes nothing, so its result may be out of date before it returns;
-//! [`kick`](crate::shard::kick) checks it again under the locks. The same table always yields the same path. The search
-//! lists a bounded number of full buckets and looks at the neighbours of each, and it allocates nothing.
-//!
-//! Usually one move is enough. So [`find_near`] takes the first steps of the search without a list, and only if they find
-//! no room does [`find`] run the whole search.
+//! bucket with an empty lane. It takes no lock and writes nothing, so [`kick`](crate::shard::kick) checks its result
+//! again under the locks. The same table always yields the same path. The search lists a bounded number of full buckets
+//! and looks at the neighbours of each, and it allocates nothing. Usually one move is enough, so [`find_near`] takes
+//! the first steps without a list, and only if they find no room does [`find`] run the whole search.
 //!
 //! # No path visits a bucket twice
 //!
-//! [`execute`](crate::shard::kick::execute) computes one new word for each bucket of a path, so a bucket that
-//! appeared twice would lose an item. [`Path::new`] therefore refuses such a *self-crossing path*, and
-//! [`find`] searches again. This cannot go on forever: **in a table that does not change, the search never
-//! finds a self-crossing path**, so each one proves that another thread has written meanwhile.
+//! [`execute`](crate::shard::kick) computes one new word for each bucket of a path, so a bucket that appeared
+//! twice would lose an item. [`Path::new`] therefore refuses such a *self-crossing path*, and [`find`] searches again.
+//! This cannot go on forever: **in a table that does not change, the search never finds a self-crossing path**, so each
+//! one proves that another thread has written meanwhile.
 //!
-//! Suppose it did: bucket `B` is on the path twice, as the nodes `early` and `late`. Nodes are expanded in
-//! the order of the list, so `early` was expanded first.
+//! Suppose it did: bucket `B` is on the path twice, as the nodes `early` and `late`. Nodes are expanded in the order of
+//! the list, so `early` was expanded first.
 //!
-//! * If the path ends at `late`, then `B` has room, and the search would have returned `early`.
-//! * Otherwise the path goes on from `late` to a bucket `C`, the alternate of an item in `B`. The expansion
-//!   of `early` saw the same item. If `C` has room, the search returned there. If `C` is full, it was listed
-//!   ahead of `late`'s child: `early` comes first and is fewer moves deep, so the limits on nodes and moves
-//!   did not exclude it; and the only child that is skipped, the bucket from which `early` was reached, is on
-//!   the list already. The same holds for the bucket after `C`, and so on to the end of the path: the search
-//!   found the empty lane there from an earlier node, and returned that path instead.
+//! 1. The path ends at `late`. Then `B` has room, and the search would have returned `early`.
+//! 2. The path goes on from `late` to a bucket `C`, the alternate of an item in `B`. The expansion of `early` saw the
+//!    same item. If `C` has room, the search returned there. If `C` is full, it was listed ahead of `late`'s child:
+//!    `early` comes first and is fewer moves deep, so the limits on nodes and moves did not exclude it; and the only
+//!    child that is skipped, the bucket from which `early` was reached, is on the list already. The same holds for the
+//!    bucket after `C`, and so on to the end of the path: the search found the empty lane there from an earlier node,
+//!    and returned that path instead.
 //!
 //! The list has no set of visited buckets: to look a bucket up costs more than the few buckets that are listed twice.
 //!
@@ -103,7 +101,7 @@ struct Node {
     moves: u8,
 }
 
-/// Finds a path with at most one move that makes room for `place`. Four searches of five end here, without a list.
+/// Finds a path with at most one move that makes room for `place`.
 #[inline]
 pub(crate) fn find_near<'a, L: Lease<'a>>(shard: Shard<L>, place: Place) -> Option<Path<1>> {
     let lanes = shard.lanes();
@@ -199,9 +197,9 @@ fn steps_to(nodes: &[Node], last: Node) -> Steps {
 
 /// Finds a path of any length, in a shard that no other thread uses: its steps, and its end.
 ///
-/// [`find`] gives up after some hundred buckets, so changes that are made again in another order might not all fit. This
-/// search goes on until it has seen every bucket that moves can reach. If the items fit in any order, they fit: while an
-/// arrangement of all items exists, an item without room has a path of moves to an empty lane.
+/// [`find`] gives up after some hundred buckets, so changes that are made again in another order might not all fit.
+/// This search goes on until it has seen every bucket that moves can reach. If the items fit in any order, they fit:
+/// while an arrangement of all items exists, an item without room has a path of moves to an empty lane.
 #[cfg(all(unix, feature = "durable"))]
 pub(crate) fn find_exhaustively<'a, L: Lease<'a>>(
     shard: Shard<L>,
@@ -235,8 +233,7 @@ pub(crate) fn find_exhaustively<'a, L: Lease<'a>>(
 
 impl<'a, L: Lease<'a>> Shard<L> {
     /// Passes the new words of the buckets on a path to `add`, in its order: each item goes on to the next bucket, and
-    /// `arriving` takes the lane of the first. Returns `None` if the path is stale. No bucket appears twice, so each
-    /// word is computed from the bucket's present contents.
+    /// `arriving` takes the lane of the first. Returns `None` if the path is stale.
     #[inline]
     pub(crate) fn words_along(
         self,
@@ -263,8 +260,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
         Some(())
     }
 
-    /// Stores the new words of the buckets on a path, beginning at its end. The caller holds the locks of these stripes,
-    /// which are those of all buckets on the path. Their versions stay odd until the result is dropped.
+    /// Stores the new words of the buckets on a path, beginning at its end. The caller holds the locks of these
+    /// stripes. Their versions stay odd until the result is dropped.
     #[inline]
     pub(crate) fn store_along<'l, const MAX: usize>(
         self,

@@ -1,8 +1,8 @@
 //! A raw shard: where the words, the stripes and the locks of a shard are.
 //!
 //! It knows neither which items it owns nor what its lanes mean. So it cannot find or place an item, and no check keeps
-//! it from being split: a [`Lease`](crate::shard::Lease) adds both. What concerns a shard as a unit needs neither: it
-//! is filled, cleared, read, counted and swept here.
+//! it from being split: a [`Lease`](crate::shard::Lease) adds both. Here it is filled, cleared, read, counted and swept
+//! as a unit.
 //!
 //! An item moves under the locks of both its stripes, so what is read under all locks contains each item exactly once.
 
@@ -46,7 +46,6 @@ impl<'a> RawShard<'a> {
 }
 
 impl<'a, W: Into<bool> + Copy> RawShard<'a, W> {
-    /// Returns the shard that begins with this bucket of the table.
     #[inline(always)]
     pub(crate) fn from_base(table: &'a Table, base: usize, is_wide: W) -> Self {
         debug_assert!(table.is_wide() == is_wide.into());
@@ -74,13 +73,11 @@ impl<'a, W: Into<bool> + Copy> RawShard<'a, W> {
         self.base + bucket.0 as usize
     }
 
-    /// Returns the table's index of a bucket's first word.
     #[inline]
     pub(crate) fn word(self, bucket: Bucket) -> usize {
         self.index(bucket) << u32::from(self.is_wide())
     }
 
-    /// Returns the table's indices of all words.
     fn words(self) -> Range<usize> {
         let first = self.word(Bucket(0));
         first..first + self.table.geometry.words()
@@ -160,7 +157,6 @@ impl<'a, W: Into<bool> + Copy> RawShard<'a, W> {
         }
     }
 
-    /// Makes the versions of these stripes odd until the result is dropped.
     #[inline(always)]
     pub(crate) fn write_section<'l, const N: usize>(
         self,
@@ -173,7 +169,6 @@ impl<'a, W: Into<bool> + Copy> RawShard<'a, W> {
         self.table.stripes.write_section(locked, which)
     }
 
-    /// Invalidates all readers that have begun.
     fn invalidate_all_readers(self, locked: &AllLocks<'_>) {
         self.own_stripes().for_each(|stripe| self.table.stripes.invalidate_readers(locked, stripe));
     }
@@ -227,9 +222,9 @@ impl<'a, W: Into<bool> + Copy> RawShard<'a, W> {
         self.own_stripes().for_each(|stripe| self.table.stripes.set_swept(locked, stripe, now));
     }
 
-    /// Erases the expired lanes of a stripe, unless a writer has done so in this tick. `uncounted` is called with the
-    /// words before that, and returns how many of these lanes the stripe does not count. If the shard is out of use, the
-    /// stripe is only marked. `is_in_use` is called under the lock.
+    /// Erases the expired lanes of a stripe, unless a writer has done so in this tick. `uncounted` gets the words
+    /// before that, and returns how many of these lanes the stripe does not count. `is_in_use` is called under the
+    /// lock: if the shard is out of use, the stripe is only marked.
     pub(crate) fn sweep(
         self,
         stripe: usize,

@@ -1,6 +1,4 @@
-//! Expiry: ticks erase items while other threads use the filter.
-//!
-//! Why lookups, writes and counts stay right meanwhile: the page on [sweeps](mod@crate::guide::sweep).
+//! Expiry: ticks erase items. [Why lookups, writes and counts stay right](mod@crate::guide::sweep) meanwhile.
 
 use crate::layout::geometry::Place;
 use crate::layout::stamps::Moment;
@@ -10,8 +8,7 @@ use crate::table::stripe::Locks;
 use crate::table::ticking::{Ticking, Time};
 
 impl<'a, L: Lease<'a>> Shard<L> {
-    /// Returns the time. A caller that does not hold a lock of the shard may get an earlier one, and asks again under
-    /// the lock.
+    /// Returns the time, or an earlier one to a caller that does not hold a lock of the shard.
     #[inline]
     pub(crate) fn now(&self) -> Moment {
         self.ticking().map_or(Moment::FIRST, |ticking| ticking.clock().now())

@@ -1,6 +1,5 @@
-//! Inserts, removals and refreshes of one item, in its own two buckets.
-//!
-//! An item whose buckets are both full is passed on to [`kick`](mod@crate::guide::kick).
+//! Inserts, removals and refreshes of one item in its own two buckets. If both are full,
+//! [`kick`](mod@crate::shard::kick) goes on.
 
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Words};
 use crate::layout::geometry::{Bucket, Place};
@@ -10,8 +9,8 @@ use crate::shard::lookup::SeenVersions;
 use crate::shard::{Answer, Lease, Shard};
 use crate::table::stripe::{Locks, Two};
 
-/// The order in which lanes are removed: the lane that has lost the fewest bits first, and of several such
-/// lanes the oldest.
+/// The order in which lanes are removed: the lane that has lost the fewest bits first, and of several such lanes the
+/// oldest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank(u64);
 
@@ -35,10 +34,9 @@ impl<'a, L: Lease<'a>> Shard<L> {
         }
     }
 
-    /// Adds a copy of the item if one of its buckets has room. Returns `None` if nothing was added.
-    ///
-    /// A growing filter limits the copies of an item: this adds nothing if the emptier bucket has a match. The other bucket
-    /// is not checked, which would make each insert slower, so one copy too many may get in.
+    /// Adds a copy of the item if one of its buckets has room. Returns `None` if nothing was added. A growing filter
+    /// limits the copies of an item: this adds nothing if the emptier bucket has a match. The other bucket is not
+    /// checked, so one copy too many may get in.
     #[inline(always)]
     pub(crate) fn insert_at_once(self, place: Place) -> Option<()> {
         let (bucket, word) =
@@ -54,8 +52,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
         self.fill_locked(&locked, bucket, place.fp).then_some(())
     }
 
-    /// Returns the emptier of the item's buckets, and its word. Filling the emptier one makes buckets fill up
-    /// later and kicks rarer.
+    /// Returns the emptier of the item's buckets, and its word: [why](mod@crate::guide::design#where-items-go).
     #[inline]
     pub(crate) fn emptier_of(self, place: Place, first: u64, second: u64) -> (Bucket, u64) {
         let (in_first, in_second) = (self.lanes().empty(first), self.lanes().empty(second));
@@ -127,10 +124,9 @@ impl<'a, L: Lease<'a>> Shard<L> {
         self.fill_locked(&locked, bucket, place.fp).then_some(true)
     }
 
-    /// Removes one copy of the item, unless only void lanes match it. Returns whether there was one.
-    ///
-    /// This takes the locks of both buckets, because the copy that goes is chosen from both, and because readers of both
-    /// are invalidated if another copy stays. An item that is removed is nearly always there, so no look comes first.
+    /// Removes one copy of the item, unless only void lanes match it. Returns whether there was one. Both buckets are
+    /// locked, because the copy that goes is chosen from both, and because readers of both are invalidated if another
+    /// copy stays. An item that is removed is nearly always there, so no look comes first.
     #[inline]
     pub(crate) fn remove(self, place: Place) -> Result<bool, L::Lapsed> {
         self.prefetch_words(place);
@@ -165,7 +161,6 @@ impl<'a, L: Lease<'a>> Shard<L> {
         Ok(self.empty_lane(&locked, place, (bucket, words, lane), stays))
     }
 
-    /// Removes the copy of the item that has lost the fewest bits, and of several such copies the oldest.
     #[cold]
     #[inline(never)]
     fn remove_closest(
@@ -255,8 +250,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
         first
     }
 
-    /// Invalidates the readers that have begun to look for the item, before one copy is removed and another
-    /// stays: [`kick`](mod@crate::guide::kick) says why.
+    /// Invalidates the readers that have begun to look for the item, before one copy is removed and another stays:
+    /// [why](mod@crate::guide::kick#and-what-changes-without-a-move).
     #[cold]
     #[inline(never)]
     fn invalidate_readers(&self, locked: &impl Locks, place: Place) {
@@ -267,11 +262,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
     }
 }
 
-/// Refreshing an item in a filter that forgets: it gets the stamp of the present tick.
-///
-/// Several lanes may match an item, because it was inserted more than once, or because other items have the same
-/// fingerprint. Nothing tells which lane belongs to which item, so all of them are stamped. Then none of these items
-/// expires too early.
+/// Refreshing an item in a filter that forgets: it gets the stamp of the present tick. Nothing tells which of the lanes
+/// that match belongs to the item, so all of them are stamped, and no item expires too early.
 impl<'a, L: Lease<'a>> Shard<L> {
     /// Stamps the item, if it is here. Returns whether it is.
     #[inline]

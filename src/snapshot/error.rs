@@ -1,6 +1,4 @@
-//! The error of saving and loading: its kind, and a text that says what happened and what to do.
-//!
-//! The text is written where that happens. The errors that several places report are here.
+//! The error of saving and loading. Its text is written where it happens; errors that several places report are here.
 
 use crate::disk::error::text_of;
 use crate::disk::{DiskError, DiskErrorKind};
@@ -26,21 +24,6 @@ use std::io::{self, ErrorKind};
 pub type SnapshotError = Error<SnapshotErrorKind>;
 
 /// The kinds of [`SnapshotError`].
-///
-/// ```
-/// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
-///
-/// let filter = ConcurrentCuckooFilter::builder()
-///     .capacity(9)
-///     .hasher(StableHash::with_seed(1))
-///     .build()?;
-/// let mut file = Vec::new();
-/// filter.write_to(&mut file)?;
-/// file.pop();
-/// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..]).unwrap_err();
-/// assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SnapshotErrorKind {
@@ -88,12 +71,10 @@ impl SnapshotError {
         Self::new(SnapshotErrorKind::Io, text).because_of(cause)
     }
 
-    /// The error of an operation of the system.
     pub(crate) fn io(doing: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::of_system(text_of(doing, &error), error)
     }
 
-    /// The error of opening a file to read it.
     pub(crate) fn opening(error: io::Error) -> Self {
         let kind = match error.kind() {
             ErrorKind::NotFound => SnapshotErrorKind::NotFound,
@@ -154,30 +135,15 @@ impl SnapshotError {
         Self::new(SnapshotErrorKind::Outgrown, text)
     }
 
-    /// Returns `true` if a save has put the new file in the place of the old one.
-    ///
-    /// The new file is complete then. The error only means that the old one may come back if the system crashes.
-    ///
-    /// ```
-    /// use koel::{ConcurrentCuckooFilter, StableHash};
-    ///
-    /// let filter = ConcurrentCuckooFilter::builder()
-    ///     .capacity(9)
-    ///     .hasher(StableHash::with_seed(1))
-    ///     .build()?;
-    /// let error = filter.save("/no/such/folder/seen.koel").unwrap_err();
-    /// assert!(!error.is_in_place());
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
+    /// Returns `true` if a save has put the new file in the place of the old one. The new file is complete then. The
+    /// error only means that the old one may come back if the system crashes.
     pub fn is_in_place(&self) -> bool {
         self.kind() == SnapshotErrorKind::NotSynced
     }
 }
 
-/// For functions that return the errors of the system. The error keeps its text, and the [`SnapshotError`] is its
-/// [inner error](io::Error::get_ref).
-///
-/// The kind is that of the [system's error](SnapshotError::io_error), if there is one.
+/// For functions that return the errors of the system. The [`SnapshotError`] is the [inner error](io::Error::get_ref),
+/// with its text, and the kind is that of the [system's error](SnapshotError::io_error), if there is one.
 ///
 /// ```
 /// use koel::{SnapshotError, SnapshotErrorKind, SnapshotFile};

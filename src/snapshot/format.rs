@@ -1,5 +1,5 @@
-//! What the [page on the format](mod@crate::guide::format) says of a part as a whole: its words at both ends, checksums,
-//! where shards begin.
+//! A part as a whole, as the page on the [format](mod@crate::guide::format) says: both ends, checksums, where shards
+//! begin.
 
 use crate::layout::sizing::Layout;
 use crate::snapshot::error::SnapshotError;
@@ -24,8 +24,7 @@ pub(crate) fn first_byte(layout: &Layout, shards: usize) -> u64 {
     if is_large { HUGE as u64 } else { 8 * HEADER_WORDS as u64 }
 }
 
-/// Returns the bucket that no shard of a growing filter has, which ends the shards of a part. Those of a fixed filter are
-/// counted in the header, and no bucket follows them.
+/// Returns the bucket that no shard of a growing filter has, which ends the shards of a part.
 pub(crate) fn mark(layout: &Layout) -> Vec<u64> {
     let lanes = layout.lanes();
     if layout.grows { [lanes.tops(), 0][..lanes.words()].to_vec() } else { Vec::new() }

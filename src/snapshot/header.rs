@@ -80,17 +80,14 @@ impl Header {
         Ok(header)
     }
 
-    /// Returns whether the part is a file, which holds all of a filter.
     pub(crate) fn is_file(&self) -> bool {
         self.words[0] == u64::from_le_bytes(MAGIC)
     }
 
-    /// Returns the place where the part begins.
     pub(crate) fn start(&self) -> u64 {
         self.words[START]
     }
 
-    /// Returns the byte at which the shards begin.
     pub(crate) fn first(&self) -> u64 {
         self.words[FIRST]
     }
@@ -108,7 +105,6 @@ impl Header {
         Err(SnapshotError::damaged(at, "there should be zeros before the shards"))
     }
 
-    /// Returns the number of shards of the part, if the filter has a fixed size.
     pub(crate) fn shards(&self) -> Option<u64> {
         (!self.layout.grows).then_some(self.words[SHARDS])
     }
@@ -123,7 +119,6 @@ impl Header {
         self.words[STATE]
     }
 
-    /// Returns what the part says of the filter's hasher.
     fn hashed_by(&self) -> HashedBy {
         let words = &self.words;
         let name = std::array::from_fn(|at| words[NAME][at / 8].to_le_bytes()[at % 8]);

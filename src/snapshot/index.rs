@@ -1,11 +1,8 @@
 //! Shards in a file, and the index that says which they are.
 //!
-//! The words of a shard are checked by a [`ShardReader`]. The index has an [`Entry`] for each shard, which says what they
-//! have to be. All entries of a filter are read by [`Totals`], part by part, which checks that the shards are
-//! consecutive, in place and in time.
-//!
-//! The page on the [format](mod@crate::guide::format) has what places and times are. A place is also the cursor of a
-//! [piece](crate::snapshot::write::Piece).
+//! A [`ShardReader`] checks the words of a shard. The index has an [`Entry`] for each shard, which says what they have
+//! to be. [`Totals`] reads all entries of a filter, part by part, and checks that the shards are consecutive, in [place
+//! and in time](mod@crate::guide::format). A place is also the cursor of a [piece](crate::snapshot::write::Piece).
 
 use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
 use crate::error::{NoMemory, reserve};
@@ -297,9 +294,9 @@ impl Totals {
     }
 }
 
-/// Returns the time from which a loaded filter continues. The counts of passed ticks are only compared within one file, so
-/// the filter may begin with any count. The highest bit is cleared, because a file may contain a count that would soon
-/// overflow: a later shard of a file of this filter would then seem to be from an earlier time.
+/// Returns the time from which a loaded filter continues. The counts of passed ticks are only compared within one file,
+/// so the filter may begin with any count. The highest bit is cleared, because a file may contain a count that would
+/// soon overflow: a later shard of a file of this filter would then seem to be from an earlier time.
 pub(crate) fn from_here(time: Time) -> Time {
     Time { elapsed: time.elapsed & (u64::MAX >> 1), ..time }
 }

@@ -1,8 +1,5 @@
-//! The journals beside a file: how they are named, and whether they have changes.
-//!
-//! A file whose `DurableFilter` was not closed lacks the changes that only its journals have. So a load refuses it, and
-//! a save does not replace it. A journal that a crash has left beside a file that has its changes counts, too, until
-//! `DurableFilter::open` removes it.
+//! The journals beside a file: how they are named, and whether they have changes that the file lacks. A journal that a
+//! crash has left beside a file that has its changes counts, too, until `DurableFilter::open` removes it.
 
 use crate::disk::replace::{folder_of, follow, if_there};
 use crate::snapshot::error::{SnapshotError, SnapshotErrorKind};
@@ -52,9 +49,8 @@ pub(crate) fn number_in_name(journal: &Path) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// The changes that the file of a `DurableFilter` lacks, because only the journals beside it have them.
-///
-/// There are some if the filter is open, or was not closed. `DurableFilter::open` takes them in.
+/// The changes that the file of a `DurableFilter` lacks, because only the journals beside it have them. There are some
+/// if the filter is open, or was not closed. `DurableFilter::open` takes them in.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash, UnreadChanges};
@@ -106,9 +102,7 @@ impl UnreadChanges {
     }
 
     /// The same for a file that is to be read. The journals of a folder that this process may not list count as none.
-    ///
-    /// To miss none, look for them before the file is opened: a checkpoint replaces the file, and then removes its
-    /// journals.
+    /// Look for them before the file is opened: a checkpoint replaces the file, and then removes its journals.
     pub(crate) fn to_read(path: &Path) -> Result<Self, SnapshotError> {
         Self::beside(path).or_else(|error| match error.io_error().map(io::Error::kind) {
             Some(ErrorKind::PermissionDenied) => Ok(UnreadChanges::default()),
@@ -116,7 +110,6 @@ impl UnreadChanges {
         })
     }
 
-    /// Fails if there are such journals. `advice` says why that matters, and what to do.
     pub(crate) fn refuse(&self, advice: &str) -> Result<(), SnapshotError> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let text = format!("changes may be in its journal {} alone{advice}", journal.display());

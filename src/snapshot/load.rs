@@ -136,10 +136,9 @@ pub(crate) fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), Sna
     })
 }
 
-/// Reads all shards into the words of their table, on up to as many threads as there are cores.
-///
-/// The threads take turns to read, in the order of the file. While one thread reads, the others check their shards. If
-/// any shard is damaged, returns the error of the first one.
+/// Reads all shards into the words of their table, on up to as many threads as there are cores. The threads take turns
+/// to read, in the order of the file. While one thread reads, the others check their shards. If any shard is damaged,
+/// returns the error of the first one.
 fn in_turns(
     file: &File,
     length: u64,
@@ -195,10 +194,9 @@ fn in_turns(
     failed.lock().take().map_or(Ok(()), |(_, error)| Err(error))
 }
 
-/// The description of a filter, read from the first and the last bytes of its file, without loading it.
-///
-/// The filter may be of any kind and have any hasher. The length of the file shows whether it is complete; only loading
-/// it shows whether its shards are undamaged.
+/// The description of a filter of any kind and hasher, read from the first and the last bytes of its file, without
+/// loading it. The length of the file shows whether it is complete; only loading it shows whether its shards are
+/// undamaged.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotInfo, StableHash};
@@ -229,10 +227,8 @@ pub struct SnapshotInfo {
     /// The number of the [tick](crate::ConcurrentCuckooFilter::tick_to) in which the filter was saved, if it forgets
     /// and ticks have numbers.
     pub present_tick: Option<u64>,
-    /// The number of bytes of changes that the file may lack, because they are in journals beside it. It is more than 0
-    /// if a `DurableFilter` of this file is open, or was not closed.
-    ///
-    /// `DurableFilter::open` takes them in. The journals of a folder that this process may not list are not counted.
+    /// The number of bytes of [unread changes](crate::UnreadChanges) in the journals beside the file. The journals of a
+    /// folder that this process may not list are not counted.
     pub journal_bytes: u64,
 }
 
@@ -255,10 +251,8 @@ impl SnapshotInfo {
     /// The number of bytes in the end of a file.
     pub const END_BYTES: usize = 8 * END_WORDS;
 
-    /// Returns the length of the file that ends with these bytes, or `None` if no file does.
-    ///
-    /// A program that receives a file in parts can thus tell when it is complete. Only loading it shows whether it is
-    /// undamaged.
+    /// Returns the length of the file that ends with these bytes, or `None` if no file does. So a program that receives
+    /// a file in parts can tell when it is complete.
     #[must_use]
     pub fn length_in_end(bytes: &[u8]) -> Option<u64> {
         End::length_in(bytes)
@@ -286,7 +280,6 @@ impl SnapshotInfo {
         Ok(if state == 0 { outline.sum } else { state })
     }
 
-    /// Describes the filter in a file with this outline, and with these journals beside it.
     pub(super) fn describe(outline: &Outline, unread: UnreadChanges) -> Self {
         let Outline { header, entries, totals, length, .. } = outline;
         let (layout, lanes) = (&header.layout, header.layout.lanes());

@@ -30,12 +30,11 @@ use std::sync::atomic;
 
 /// A filter in its file, to be read without loading it. Many processes share one copy: the system's cache of the file.
 ///
-/// Opening a file reads its beginning, its index and its end, so a file of a gigabyte is open within milliseconds. It
-/// takes some 100 bytes of memory for each shard, which has 64 KiB or more. The first lookup that leads to a shard reads
-/// and checks all of it. Later lookups read two words, which are mapped into memory. All threads may use it at once, and
-/// the filter may be of either kind. Other systems than Unix of 64 bits map no file: there, opening it reads all of it.
-///
-/// To change the filter, or for lookups of several times the speed, [load](Self::load) it.
+/// Opening a file reads its beginning, its index and its end. It takes some 100 bytes of memory for each shard, which
+/// has 64 KiB or more. The first lookup that leads to a shard reads and checks all of it. Later lookups read two words,
+/// which are mapped into memory. All threads may use it at once, and the filter may be of either kind. Other systems
+/// than Unix of 64 bits map no file: there, opening it reads all of it. To change the filter, or for faster lookups,
+/// [load](Self::load) it.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotFile, StableHash};
@@ -56,7 +55,7 @@ use std::sync::atomic;
 ///
 /// The filter as it was saved, for as long as this value lives. A later [save](crate::ConcurrentCuckooFilter::save), or
 /// a checkpoint of a `DurableFilter`, puts a new file in the place of the old one: open it again to see that. Nothing
-/// else becomes visible: not the changes that only the journal of a `DurableFilter` has, and no passing of time. In a
+/// else becomes visible: not the [unread changes](crate::UnreadChanges) in a journal, and no passing of time. In a
 /// filter that [forgets](crate::ConcurrentCuckooFilter#forgetting), items that had expired when it was saved are gone,
 /// and no other item expires.
 ///
@@ -94,15 +93,14 @@ pub(crate) struct Mapped {
 const AHEAD: usize = 32;
 
 impl SnapshotFile {
-    /// Opens a file that was [saved](crate::ConcurrentCuckooFilter::save), of a filter with a [`StableHash`].
-    ///
-    /// Checks everything about the file except the contents of its shards. Each shard is checked when a lookup first
-    /// leads to it, or by [`check`](Self::check): no lookup answers from a damaged one.
+    /// Opens a file that was [saved](crate::ConcurrentCuckooFilter::save), of a filter with a [`StableHash`]. Checks
+    /// everything about the file except the contents of its shards: no lookup answers from a damaged shard, since each
+    /// is checked when a lookup first leads to it, or by [`check`](Self::check).
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or mapped, or is not a regular file; if it has another
-    /// hasher or another version; or if it is damaged.
+    /// Returns an error if the file cannot be read or mapped, or is not a regular file; if it has another hasher or
+    /// another version; or if it is damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         Self::open_hashed_by(path)
     }
@@ -111,10 +109,6 @@ impl SnapshotFile {
 impl<S: PersistentHasher> SnapshotFile<S> {
     /// Opens a file of a filter with another hasher, as [`open`](SnapshotFile::open) does:
     /// `SnapshotFile::<MyHasher>::open_hashed_by(path)`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error in the same cases as [`open`](SnapshotFile::open).
     pub fn open_hashed_by(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
         let opened = || {
@@ -137,9 +131,8 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         Ok(self.mapped.has(shard, place))
     }
 
-    /// Looks up an item if that takes no system call: returns `None` if its shard has to be read first.
-    ///
-    /// An event loop answers such an item in another thread, by [`contains`](Self::contains).
+    /// Looks up an item if that takes no system call: returns `None` if its shard has to be read first. An event loop
+    /// answers such an item in another thread, by [`contains`](Self::contains).
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, SnapshotFile, StableHash};
@@ -160,11 +153,8 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         self.mapped.is_checked(shard).then(|| self.mapped.has(shard, place))
     }
 
-    /// Returns the number of copies of the item, like [`count`](crate::ConcurrentCuckooFilter::count).
-    ///
-    /// # Errors
-    ///
-    /// Returns an error in the same cases as [`contains`](Self::contains).
+    /// Returns the number of copies of the item, like [`count`](crate::ConcurrentCuckooFilter::count). Fails as
+    /// [`contains`](Self::contains).
     #[inline]
     pub fn count<K: Key + ?Sized>(&self, item: &K) -> Result<usize, SnapshotError> {
         let (shard, place) = self.located(item);
@@ -172,11 +162,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         Ok(self.mapped.copies(shard, place))
     }
 
-    /// Looks up each item. This takes less time than a loop, because the memory of many is fetched at once.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error in the same cases as [`contains`](Self::contains).
+    /// Looks up each item, as [`contains`](Self::contains) does, but faster: the memory of many is fetched at once.
     pub fn contains_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, SnapshotError> {
         let mut answers = Vec::with_capacity(items.len());
         let mut words = Vec::new();
@@ -197,10 +183,9 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         Ok(answers)
     }
 
-    /// Checks all shards that no lookup has led to yet. From then on, no lookup fails, unless the file is changed in
-    /// place, or the system cannot read it.
-    ///
-    /// This takes about as long as to [load](crate::ConcurrentCuckooFilter::load) the filter on one core.
+    /// Checks all shards that no lookup has led to yet, which takes about as long as to
+    /// [load](crate::ConcurrentCuckooFilter::load) the filter on one core. From then on, no lookup fails, unless the
+    /// file is changed in place, or the system cannot read it.
     ///
     /// # Errors
     ///
@@ -209,7 +194,6 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         self.mapped.check_all()
     }
 
-    /// Returns the number of the item's shard, and the item's place there.
     #[inline]
     fn located<K: Key + ?Sized>(&self, item: &K) -> (usize, Place) {
         self.mapped.located(item.hash_with(&self.hasher))
@@ -273,7 +257,6 @@ impl Mapped {
         Ok(Mapped { path, file, mapping, header, info, index, reader, checked })
     }
 
-    /// Returns the number of the shard of the item with this hash, and the item's place there.
     #[inline]
     fn located(&self, hash: u64) -> (usize, Place) {
         let Some((shrinking, roots)) = &self.index.growth else {
@@ -295,7 +278,6 @@ impl Mapped {
         if self.is_checked(shard) { Ok(()) } else { self.check_shard(shard, &mut Vec::new()) }
     }
 
-    /// Checks all shards that have not been checked.
     fn check_all(&self) -> Result<(), SnapshotError> {
         let mut words = Vec::new();
         let mut unchecked = (0..self.info.stats.shards).filter(|shard| !self.is_checked(*shard));
@@ -323,7 +305,6 @@ impl Mapped {
         Ok(())
     }
 
-    /// Returns the indices of the first words of the item's two buckets in the mapping.
     #[inline(always)]
     fn buckets(&self, shard: usize, place: Place) -> [usize; 2] {
         let first = self.header.offset(shard) as usize / size_of::<u64>();
@@ -443,7 +424,7 @@ impl Index {
         Ok(Index { growth, entries, directory, deepest, time })
     }
 
-    /// Returns how much older the items of a shard have become by the time of the last shard, if they have.
+    /// Returns how much older the items of a shard have become by the time of the last shard.
     #[inline(always)]
     fn shift(&self, shard: usize) -> Option<AgeShift> {
         self.time.and_then(|time| age_shift(self.entries[shard].time, Some(time)))

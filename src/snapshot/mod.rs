@@ -1,14 +1,7 @@
 //! Filters in files: saving one while other threads use it, and loading it again.
 //!
-//! * [`format`](mod@format) is the specification of files and pieces, and has the checksums and the end.
-//! * [`header`] encodes and parses the header of a part: it describes the filter.
-//! * [`index`] checks the words of each shard, and reads the index, which says what they have to be.
-//! * [`write`](mod@write) writes a part of a filter to a file, or as a piece in memory.
-//! * [`read`] makes a filter from its parts, and copies one in memory.
-//! * [`load`] makes a filter of a file, on all cores, or reads only the description of the filter.
-//! * [`mapped`] answers from a file that is not loaded, and that all processes share.
-//! * [`journals`] finds the changes that a file lacks, beside it.
-//! * [`error`] has the error of all of these.
+//! A file, or a piece of a filter, is a *part*: [`write`](mod@write) writes it, and [`read`] makes a filter from its
+//! parts. Of a whole file, [`load`] makes a filter on all cores, and [`mapped`] answers lookups without a load.
 
 pub(crate) mod error;
 pub(crate) mod format;

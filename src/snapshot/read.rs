@@ -1,9 +1,6 @@
-//! Reads a filter from its parts, one after the other, each from front to back.
-//!
-//! A file is one part, and pieces are several. The index of a part comes after its shards, so these are put where they
-//! stay before they are compared with it. No filter is made of them unless all of that is right.
-//!
-//! # Memory
+//! Reads a filter from its parts, one after the other, each from front to back. The index of a part comes after its
+//! shards, so these are put where they stay before they are compared with it. No filter is made of them unless all is
+//! right.
 //!
 //! Memory is allocated only for shards that have been read, whatever a header claims:
 //!
@@ -48,11 +45,11 @@ pub(crate) fn read<S: PersistentHasher>(
 
 /// Makes a filter from its [pieces](crate::ConcurrentCuckooFilter::piece_at), which are pushed in their order.
 ///
-/// A push takes time and memory in proportion to the piece, but for the push with which half of a fixed filter has come:
-/// then its shards are copied into the table together. So [`finish`](Self::finish) has little left to do. The loader of a
-/// growing filter takes a 32nd more memory than the filter, and up to 2 MiB more if the filter has 16 MiB or more. The
-/// loader of a fixed one takes up to half more. Neither ever asks for more than three times what was pushed, and some
-/// megabytes: no piece is believed about those that follow.
+/// A push takes time and memory in proportion to the piece, but for the push with which half of a fixed filter has
+/// come: then its shards are copied into the table together. The loader of a growing filter takes a 32nd more memory
+/// than the filter, and up to 2 MiB more if the filter has 16 MiB or more. The loader of a fixed one takes up to half
+/// more. Neither ever asks for more than three times what was pushed, and some megabytes: no piece is believed about
+/// those that follow.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
@@ -133,12 +130,8 @@ impl<S: PersistentHasher> PieceLoader<S> {
     }
 
     /// Reads the next piece from a stream in which pieces follow one another, and takes it over, as
-    /// [`push`](Self::push) does. Nothing after it is read. Returns `false` if the stream has ended.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error in the same cases as [`push`](Self::push), and if the stream cannot be read. The stream is then
-    /// somewhere in the piece.
+    /// [`push`](Self::push) does. Nothing after it is read. Returns `false` if the stream has ended. After an error,
+    /// the stream is somewhere in the piece.
     ///
     /// ```
     /// # use koel::{ConcurrentCuckooFilter, StableHash};
@@ -164,35 +157,13 @@ impl<S: PersistentHasher> PieceLoader<S> {
     }
 
     /// Returns whether the filter [grows](crate::Builder::growing), or `None` before the first piece has been pushed.
-    ///
-    /// ```
-    /// # use koel::{ConcurrentCuckooFilter, StableHash};
-    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-    /// let filter = builder.capacity(1_000_000).build()?;
-    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
-    /// assert_eq!(loader.grows(), None);
-    /// loader.push(filter.piece_at(0, 0)?.as_bytes())?;
-    /// assert_eq!(loader.grows(), Some(false)); // no need to go on, where only a growing filter will do
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// So a caller for whom only a growing filter will do need not go on.
     #[must_use]
     pub fn grows(&self) -> Option<bool> {
         self.begun.as_ref().map(|begun| begun.header.layout.grows)
     }
 
     /// Returns the cursor of the piece that comes next, or `None` if all have been pushed.
-    ///
-    /// ```
-    /// # use koel::{ConcurrentCuckooFilter, StableHash};
-    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-    /// let filter = builder.capacity(1_000_000).build()?;
-    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
-    /// while let Some(cursor) = loader.next() {
-    ///     loader.push(filter.piece_at(cursor, 0)?.as_bytes())?;
-    /// }
-    /// assert!(loader.finish()?.is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn next(&self) -> Option<u64> {
         next_of(&self.begun)

@@ -1,7 +1,6 @@
-//! Writes a part of a filter.
-//!
-//! A [`Saving`] gives the bytes of a part, one after the other, and its caller writes them: the header; of each shard, its
-//! words, as soon as it was copied; the index and the end. So only one shard is in memory twice.
+//! Writes a part of a filter. A [`Saving`] gives the bytes of a part, one after the other, and its caller writes them:
+//! the header; of each shard, its words, as soon as it was copied; the index and the end. So only one shard is in
+//! memory twice.
 //!
 //! In a growing filter, shards may be split meanwhile. Those in the file still make up every root, because the backend
 //! copies the shards in the order of the hashes that lead to them. Between two parts, shards may also be joined. If the
@@ -99,7 +98,6 @@ impl<'a> Saving<'a> {
         })
     }
 
-    /// Returns the header, and what else is before the shards.
     pub(crate) fn header(&self) -> &[u8] {
         bytemuck::cast_slice(&self.header)
     }
@@ -142,7 +140,6 @@ impl<'a> Saving<'a> {
         Ok((SaveReport { items, bytes, shards }, &seal(&mut self.index).0[8..]))
     }
 
-    /// Returns the place where the next part begins, if there is another one.
     fn next_part(&self) -> Option<u64> {
         self.totals.next()
     }
@@ -160,8 +157,8 @@ fn no_such(Part { start, is_file, .. }: Part) -> SnapshotError {
     SnapshotError::new(SnapshotErrorKind::NoSuchPiece, text)
 }
 
-/// Passes a part of a filter to `to`, from the header to the end. Returns what it contains, and the place where the next
-/// part begins, if there is another one.
+/// Passes a part of a filter to `to`, from the header to the end. Returns what it contains, and the place where the
+/// next part begins, if there is another one.
 pub(crate) fn write(
     backend: &Backend,
     hasher: &HashedBy,
@@ -215,17 +212,6 @@ fn most_shards(layout: &Layout, bytes: usize) -> u64 {
 }
 
 /// A piece of a filter, which was made by [`piece_at`](crate::ConcurrentCuckooFilter::piece_at).
-///
-/// ```
-/// use koel::{ConcurrentCuckooFilter, StableHash};
-///
-/// let builder = ConcurrentCuckooFilter::builder().capacity(100);
-/// let filter = builder.hasher(StableHash::random()).build()?;
-/// let piece = filter.piece_at(0, 1 << 20)?;
-/// assert_eq!(piece.next(), None); // a small filter is one piece
-/// assert!(piece.as_bytes().starts_with(b"\x89koelp"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone)]
 pub struct Piece {
     bytes: Vec<u8>,
@@ -234,36 +220,18 @@ pub struct Piece {
 
 impl Piece {
     /// The first bytes of every piece, and of nothing else that koel writes.
-    ///
-    /// ```
-    /// # use koel::{ConcurrentCuckooFilter, Piece, StableHash};
-    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-    /// let filter = builder.capacity(100).build()?;
-    /// assert!(filter.piece_at(0, 0)?.as_bytes().starts_with(&Piece::MAGIC));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub const MAGIC: [u8; 8] = PIECE_MAGIC;
 
     /// Returns the bytes of the piece, which are sent or stored as they are, and later
     /// [pushed](crate::PieceLoader::push). Filters that were built alike and have the same contents have the same
     /// pieces.
-    ///
-    /// ```
-    /// # use koel::{ConcurrentCuckooFilter, StableHash};
-    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-    /// let filter = builder.capacity(100_000).build()?;
-    /// let bytes = filter.piece_at(0, 0)?.as_bytes().to_vec();
-    /// assert!(bytes.len() < filter.size_in_bytes() + 500);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns the cursor of the next piece, or `None` if this is the last one.
-    ///
-    /// It is never 0, which is the cursor of the first piece.
+    /// Returns the cursor of the next piece, or `None` if this is the last one. It is never 0, the cursor of the first
+    /// piece.
     ///
     /// ```
     /// # use koel::{ConcurrentCuckooFilter, StableHash};
@@ -286,7 +254,6 @@ impl fmt::Debug for Piece {
     }
 }
 
-/// Makes the piece that begins at this cursor.
 pub(crate) fn piece_of(
     backend: &Backend,
     hasher: &HashedBy,

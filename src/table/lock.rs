@@ -5,12 +5,12 @@ use crate::sync::{AtomicBool, Backoff, Mutex, Ordering, nap};
 /// A lock: one compare-and-swap to take, one store to release.
 ///
 /// A mutex that wakes its waiters has to check at every release whether there are any, which takes a second
-/// read-modify-write. Here the release is a plain store, and waiters poll: they spin a little, then yield, and then queue
-/// up in a [`Mutex`], whose holder alone keeps polling. So when the system has descheduled the holder of a lock and a
-/// hundred threads wait for it, one of them naps and polls, and ninety-nine sleep.
+/// read-modify-write. Here the release is a plain store, and waiters poll: they spin a little, then yield, and then
+/// queue up in a [`Mutex`], whose holder alone keeps polling. So when the system has descheduled the holder of a lock,
+/// one of its waiters naps and polls, and all others sleep.
 ///
-/// The lock guarantees mutual exclusion, and that some waiter acquires it. It guarantees no order: many threads may
-/// overtake a waiter. It never panics, and its queue allocates only what `parking_lot` keeps for waiting threads.
+/// Some waiter acquires the lock, in no order: many threads may overtake a waiter. The lock never panics, and its queue
+/// allocates only what `parking_lot` keeps for waiting threads.
 pub(crate) struct Lock {
     held: AtomicBool,
     /// The queue of threads that found `held` true several times. The first holds this mutex while it polls.
@@ -35,10 +35,8 @@ impl Lock {
         LockGuard { lock: self }
     }
 
-    /// Acquires the lock if it is free.
-    ///
-    /// No load precedes the compare-and-swap. A load would fetch the cache line for reading, and the swap
-    /// would fetch it again for writing.
+    /// Acquires the lock if it is free. No load precedes the compare-and-swap: it would fetch the cache line for
+    /// reading, and the swap would fetch it again for writing.
     #[inline]
     fn try_take(&self) -> bool {
         // Acquire: pairs with the release of the last holder. Without it, this one may read words from before the last
@@ -51,8 +49,8 @@ impl Lock {
         if self.try_for_a_while() {
             return;
         }
-        // A thread in this queue may hold locks of lower stripes, while the holder of this lock
-        // waits for locks of higher stripes at most. So the queue adds no cycle to the lock order.
+        // A thread in this queue may hold locks of lower stripes, while the holder of this lock waits for locks of
+        // higher stripes at most. So the queue adds no cycle to the lock order.
         let _first_in_line = self.queue.lock();
         while !self.try_for_a_while() {
             nap();

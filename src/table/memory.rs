@@ -1,11 +1,7 @@
-//! Hints to the machine about memory, and allocations that suit them. Most of the crate's `unsafe` code is here.
-//!
-//! No hint changes what a read returns, only how soon. `benches/results/hints.txt` has the measurements that justify them.
+//! Hints to the machine about memory, and allocations that suit them. No hint changes what a read returns, only how
+//! soon. `benches/results/hints.txt` has the measurements that justify them.
 
 /// Starts fetching the cache line of `value`.
-///
-/// A lookup in a table that does not fit the caches mostly waits for memory. A batch prefetches the words of dozens of
-/// items ahead, so that many fetches are in flight at once.
 #[inline]
 #[cfg_attr(
     any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))),
@@ -108,10 +104,10 @@ mod words {
 /// The words of a table, in huge pages if it is large.
 ///
 /// With small pages, a processor looks up the addresses of most pages of a large table in memory, once per bucket. Most
-/// Linux systems give huge pages only to programs that ask for them, and only where a whole one fits, so less than one at
-/// either end of a table remains in small pages. Only the tables of a growing filter of many MiB begin at a huge page,
-/// since their sizes are multiples of one: another table would have to ask for 2 MiB more than it uses, and hosts that
-/// limit the address space or count what is allocated would count them too.
+/// Linux systems give huge pages only to programs that ask for them, and only where a whole one fits, so less than one
+/// at either end of a table remains in small pages. Only the tables of a growing filter of many MiB begin at a huge
+/// page, since their sizes are multiples of one. Another table would have to ask for 2 MiB more than it uses, which
+/// counts on hosts that limit the address space or what is allocated.
 #[cfg(not(any(loom, shuttle)))]
 mod words {
     use super::HUGE;
@@ -204,7 +200,6 @@ mod words {
         }
     }
 
-    /// The words, of which no other thread has a share.
     pub(crate) fn words_mut(words: &mut TableWords) -> &mut [u64] {
         let count = words.len();
         // SAFETY: these words were allocated and zeroed at `start`, and nobody else has them while they are borrowed. An

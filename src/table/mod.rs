@@ -2,8 +2,7 @@
 //!
 //! The buckets of a [`Table`] are in one array, shard after shard, and so are its stripes, since each shard is a whole
 //! number of stripes, or the only shard. All indices are indices into the whole table; a caller that works in one shard
-//! adds the index of the shard's first bucket. A write to a bucket needs the lock of its stripe; the [`Locks`] argument is
-//! the proof. The two words of a [wide](crate::layout::bucket) bucket are adjacent.
+//! adds the index of the shard's first bucket. The two words of a [wide](crate::layout::bucket) bucket are adjacent.
 
 pub(crate) mod lock;
 #[cfg(any(loom, all(unix, feature = "durable")))]
@@ -26,8 +25,8 @@ pub(crate) struct Table {
     pub geometry: Geometry,
     words: TableWords,
     pub stripes: Stripes,
-    /// The time, in a fixed filter that forgets. It is boxed so that no field of the table itself ever
-    /// changes: the compiler then need not reload fields that it has loaded.
+    /// The time, in a fixed filter that forgets. Boxed, so that no field of the table itself ever changes, and the
+    /// compiler need not reload fields.
     ticking: Option<Box<Ticking>>,
 }
 
@@ -62,8 +61,7 @@ impl Table {
         let segments = geometry.shards() * geometry.stripes() as usize;
         let words = geometry.shards() * geometry.words();
         let bytes = Self::bytes(&geometry);
-        // The words first: if the system refuses them, no memory has been written yet. Stripes are written
-        // when they are made.
+        // The words first: if the system refuses them, no memory has been written yet.
         let words = zeroed(words, soon).ok_or(bytes)?;
         let stripes = Stripes::new(segments).ok_or(bytes)?;
         Ok(Table { geometry, words, stripes, ticking: None })
@@ -121,9 +119,9 @@ impl Table {
     /// Looks once for an item in narrow buckets, without a lock. Returns `None` if an item that was not found may have
     /// been moving.
     ///
-    /// A hit needs no version, since its word was stored at once. Only if the item was not found, a version is read, and
-    /// then both words once more: if they are the same, the item is not in them either. The version is that of the bucket
-    /// that is [read last](mod@crate::guide::sweep#is-a-lookup-right).
+    /// A [hit needs no version](mod@crate::guide::kick#how-does-a-lookup-stay-right-while-an-item-moves). If both words
+    /// of a miss are the same after the version was read, the item is not in them either. The version is that of the
+    /// bucket that is [read last](mod@crate::guide::sweep#is-a-lookup-right).
     #[inline(always)]
     pub(crate) fn look(&self, (first, second, fp): Spot) -> Option<bool> {
         let (one, other) = (&self.words[first], &self.words[second]);
@@ -217,10 +215,9 @@ impl Table {
         read_owned(&self.words[word])
     }
 
-    /// Calls `replace` with copies of these words, up to `N` at a time, and stores the copies if it returns
-    /// that it has changed them, the last word first. All words are of one stripe.
-    ///
-    /// The words are copied so that the compiler can process several at once.
+    /// Calls `replace` with copies of these words, up to `N` at a time, so that the compiler can process several at
+    /// once. Stores the copies if it returns that it has changed them, the last word first. All words are of one
+    /// stripe.
     #[inline]
     pub(crate) fn replace<const N: usize>(
         &self,

@@ -1,21 +1,18 @@
-//! Stripes: the lock, the version and the count of each segment of buckets.
+//! Stripes: the lock, the version and the count of each segment of buckets. This file never accesses a bucket.
 //!
-//! Writers hold the lock of the stripe of every bucket that they write, as [`LockGuard`], [`Two`] or [`Many`]. A writer
-//! that needs several locks acquires them at once, and only here: in ascending order and each once, so threads never
-//! wait for each other in a cycle. (A split then locks the new shard as well, and a join the upper half after the lower
-//! one. No thread waits for a shard with items while it holds one without, nor for a lower half while it holds the upper
-//! one, so this adds no cycle.) The result is a witness of the locks, [`Locks`],
-//! which the writing functions require.
+//! Writers hold the lock of the stripe of every bucket that they write, as [`LockGuard`], [`Two`] or [`Many`]: a
+//! witness of the locks, [`Locks`], which the writing functions require. Threads never wait for each other in a cycle,
+//! because all of them lock in this order, and never go back:
 //!
-//! Readers hold no lock. They take a [`SeenVersion`] of one of the two stripes that they are about to read (if items
-//! expire, the stripe of the bucket that they read last, or both in wide buckets), read both buckets, and then check
-//! whether the version still holds. It holds unless an item was [moved](Stripes::write_section) meanwhile, as by a
-//! kick, a split or a join, or readers were [invalidated](Stripes::invalidate_readers): by a removal of one of several
-//! copies, a sweep or a clear. Filling or emptying a single lane does not change the version, because it is one store
-//! of one word, which a reader sees as a whole or not at all. (Buckets of two words have [rules of their
-//! own](mod@crate::guide::kick#and-in-a-wide-bucket): there, whatever empties a lane makes the version odd meanwhile.)
+//! 1. In a shard, all stripes that are needed, at once, ascending and each once, and only here.
+//! 2. In a join, the lower half, and then the upper half.
+//! 3. In a split, the shard with items, and then the one without.
 //!
-//! This file never accesses a bucket.
+//! Readers hold no lock. They take a [`SeenVersion`] of a stripe that they are about to read, read both buckets, and
+//! then check whether the version still holds. It holds unless an item was [moved](Stripes::write_section) meanwhile,
+//! as by a kick, a split or a join, or readers were [invalidated](Stripes::invalidate_readers): by a removal of one of
+//! several copies, a sweep or a clear. [Kicks](mod@crate::guide::kick) has what a version has to tell, and
+//! [sweeps](mod@crate::guide::sweep#is-a-lookup-right) whose version a reader takes.
 //!
 //! # Orderings
 //!
@@ -33,20 +30,20 @@
 //! | the same, read | `Acquire` | the same |
 //! | `items` | `Relaxed` | written only under the lock; a sum over stripes is one of recent values |
 //!
-//! A split or a join that depends on a sum of `items` is decided again under all locks of the shards. (A refusal to
-//! split is decided under those of the item.)
+//! A split or a join that depends on a sum of `items` is decided again under all locks of the shards, and a refusal to
+//! split under those of the item.
 //!
-//! Every data store is `Release`. A release fence in the mover alone would not be enough: a later writer may
-//! have stored the word that a reader sees without the item. Only the lock orders that writer after the
-//! mover, and the mover's fence does not cover its store.
+//! Every data store is `Release`. A release fence in the mover alone would not be enough: a later writer may have
+//! stored the word that a reader sees without the item. Only the lock orders that writer after the mover, and the
+//! mover's fence does not cover its store.
 
 use crate::layout::stamps::Moment;
 use crate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering, read_owned, read_owned_u32};
 use crate::table::lock::{Lock, LockGuard};
 use arrayvec::ArrayVec;
 
-/// All stripes of a table, in two arrays. The versions, which readers read, are seldom written, so they are
-/// apart from what every writer writes.
+/// All stripes of a table. The versions, which readers read, are seldom written, so they are apart from what writers
+/// write.
 pub(crate) struct Stripes {
     /// Odd while items of the segment are being moved. 64 bits never wrap around.
     versions: Box<[AtomicU64]>,
@@ -123,18 +120,14 @@ impl Stripes {
         self.writers[stripe].swept.store(now.mark(), Ordering::Release);
     }
 
-    /// Returns the version of a stripe.
     #[inline]
     pub(crate) fn version(&self, stripe: usize) -> &AtomicU64 {
         &self.versions[stripe]
     }
 
-    /// Reads the version for the lookup of an item that has one of its two buckets in this segment.
-    ///
-    /// The version of one stripe covers both buckets, since a move of an item changes the versions of both
-    /// stripes. But it has to be read before *both* words, and checked after both. A lookup that reads one
-    /// bucket, checks the version, and then reads the other bucket misses an item that has moved from the
-    /// second bucket to the first meanwhile.
+    /// Reads the version for the lookup of an item that has one of its two buckets in this segment. A move changes the
+    /// versions of both stripes, so one covers both buckets. But it has to be read [before both words, and checked
+    /// after both](mod@crate::guide::kick#how-does-a-lookup-stay-right-while-an-item-moves).
     #[inline]
     pub(crate) fn see(&self, stripe: usize) -> SeenVersion<'_> {
         SeenVersion::of(&self.versions[stripe])
@@ -165,9 +158,8 @@ impl Stripes {
         Many { held: which.ascending.iter().map(|&stripe| self.lock(stripe)).collect() }
     }
 
-    /// Makes the versions of these stripes odd until the result is dropped, which invalidates every reader
-    /// that uses one of them. The caller moves items meanwhile: it copies them to their other buckets, and
-    /// erases them from the first.
+    /// Makes the versions of these stripes odd until the result is dropped, which invalidates every reader that uses
+    /// one of them. The caller moves items meanwhile.
     #[inline]
     pub(crate) fn write_section<'a, const N: usize>(
         &'a self,
@@ -181,8 +173,8 @@ impl Stripes {
         WriteSection { stripes: self, which }
     }
 
-    /// Invalidates every reader that has already begun, and none that begins later. Called before an item is
-    /// erased from one bucket while its other bucket may hold a copy.
+    /// Invalidates every reader that has already begun, and none that begins later. Called before an item is erased
+    /// from one bucket while its other bucket may hold a copy.
     #[inline]
     pub(crate) fn invalidate_readers(&self, locked: &impl Locks, stripe: usize) {
         debug_assert!(locked.include(self, stripe));
@@ -277,8 +269,7 @@ fn make_even(version: &AtomicU64) {
     version.store(read_owned(version) + 1, Ordering::Release);
 }
 
-/// The locks of some stripes. A function that writes a bucket or changes a version takes them as proof that
-/// its caller holds them.
+/// The locks of some stripes. A function that writes a bucket or changes a version takes them as proof.
 pub(crate) trait Locks {
     fn include(&self, stripes: &Stripes, stripe: usize) -> bool;
 }

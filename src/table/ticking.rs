@@ -1,7 +1,5 @@
-//! How a tick passes through a filter: the order in which its segments are swept, and the threads that do the work.
-//!
-//! What a tick does, and why: [`sweep`](mod@crate::guide::sweep). The work is handed out in portions to the threads that
-//! ask for it.
+//! How a tick passes through a filter: the order in which its segments are swept, and the threads that do the work,
+//! which is handed out to them in portions. What a tick does, and why: [`sweep`](mod@crate::guide::sweep).
 //!
 //! ```text
 //!              1 begin                                     2 hand out
@@ -12,8 +10,8 @@
 //!                                                        4 give back, after a panic
 //! ```
 //!
-//! 1. *Begin*: `next` becomes 0, the caller's number and `elapsed` advance, and the clock shows the new time, and
-//!    with it that the tick is passing. Only a resting filter begins a tick, so one tick passes after the other.
+//! 1. *Begin*: `next` becomes 0, the caller's number and `elapsed` advance, and the clock shows the new time, and that
+//!    its tick is passing. Only a resting filter begins a tick, so one tick passes after the other.
 //! 2. *Hand out*: a thread gets the segments from `next` on, up to a limit. `next` moves behind them, and `at_work` is
 //!    one more.
 //! 3. *Done*: `at_work` is one less.
@@ -44,8 +42,8 @@ const PORTION: usize = if SMALL { 2 } else { 64 };
 pub(crate) struct Time {
     /// The number of the tick, or one with the same stamp.
     pub tick: u64,
-    /// The number of ticks since some fixed moment, by the callers' numbers. A tick that made up for more ticks than items
-    /// are remembered for may count as fewer, but never as fewer than items are remembered for.
+    /// The number of ticks since some fixed moment, by the callers' numbers. A tick that made up for more ticks than
+    /// items are remembered for may count as fewer, but never as fewer than that.
     pub elapsed: u64,
     /// The caller's number of the tick.
     pub number: Option<u64>,
@@ -112,7 +110,6 @@ struct Progress {
     elapsed: u64,
 }
 
-/// What a thread has to do next.
 enum Task {
     Sweep(Range<usize>),
     /// Nothing, until other threads are done.
@@ -150,13 +147,12 @@ impl Ticking {
         self.progress.lock().number
     }
 
-    /// Whether the present tick has this number, or a later one. If ticks have had no numbers until now, the present
-    /// tick gets this one.
+    /// Whether the present tick has this number, or a later one. If ticks have had no numbers, the present tick gets
+    /// this one.
     pub(crate) fn has_reached(&self, number: u64) -> bool {
         *self.progress.lock().number.get_or_insert(number) >= number
     }
 
-    /// Whether a tick may [begin](Self::begin) now.
     pub(crate) fn is_due(&self, goal: Goal) -> bool {
         self.due(goal, &self.progress.lock()).is_some()
     }
@@ -186,10 +182,9 @@ impl Ticking {
         Some(passes).filter(|passes| *passes > 0 && !self.clock.own_time().is_passing())
     }
 
-    /// Works on at most `most` segments. Returns whether no tick is passing any more.
-    ///
-    /// `segments` returns the number of segments now, which never shrinks. `sweep` erases the expired lanes of some
-    /// segments, except where a writer has done so.
+    /// Works on at most `most` segments, of the number that `segments` returns now, which never shrinks. Returns
+    /// whether no tick is passing any more. `sweep` erases the expired lanes of some segments, except where a writer
+    /// has done so.
     pub(crate) fn work(
         &self,
         most: usize,

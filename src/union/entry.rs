@@ -1,15 +1,16 @@
 //! What becomes of an entry of another filter in a shard here: an item that is known only by its lane there.
 //!
-//! The suffix of an entry may have lost bits (see [`shrinking`](crate::layout::shrinking)), so the entry may
-//! stand for any of several items. A lane *covers* the entry if it agrees with it in all bits that neither
-//! has lost, and has lost at least as many bits: the entry is here already. A lane that has lost fewer bits does not
-//! cover the entry, though it may look like it above the lane's own last `1`, if the bits of the lane's item happen to
-//! be a `1` and zeros where the entry ends.
+//! The suffix of an entry may have [lost bits](crate::layout::shrinking), so the entry may stand for any of several
+//! items. Take a lane that agrees with it in all bits that neither has lost.
 //!
-//! A lane that agrees with the entry but has lost fewer bits is *finer*. It is probably a lane of the same
-//! item, inserted when its filter was larger. The entry matches all items that this lane matched, and
-//! replaces it. So an item that both filters had is here once, and the lane causes as many false positives as
-//! the entry alone would. As with a match of a new item, the lane may be that of another item.
+//! 1. It has lost at least as many bits. It *covers* the entry, which is here already.
+//! 2. It has lost fewer bits: it is *finer*. It is probably a lane of the same item, inserted when its filter was
+//!    larger. The entry matches all items that this lane matched, and replaces it. So an item that both filters had is
+//!    here once, and the lane causes as many false positives as the entry alone would. As with a match of a new item,
+//!    the lane may be that of another item.
+//!
+//! A finer lane may look as if it covered the entry, if the bits of its item happen to be a `1` and zeros where the
+//! entry ends.
 //!
 //! An entry without such a lane is put into either bucket. A merge holds all locks of the shard, so a path is never
 //! stale once it is found. Versions invalidate lookups during the moves, as in a [kick](mod@crate::guide::kick).

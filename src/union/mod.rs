@@ -1,13 +1,11 @@
 //! The union of two filters: merges the entries of another filter into this one.
 //!
 //! The other filter's shards are copied one after the other. The entries of a copy, [`Incoming`], are merged bucket by
-//! bucket into the shards here that own their hashes, and taken out of it one by one; an entry is added if it [is not here
-//! already](entry). No lock of a shard of one filter is held while a shard of the other is locked, so two filters may be
-//! merged into each other at the same time. No shard of the other filter is joined meanwhile, so that each copy begins
-//! where the copy before it ended.
-//!
-//! Each copy has its time, and an entry is added with the age that it has then. Where both filters number their
-//! ticks, the difference of the numbers is added to its age here; a filter that is behind the other catches up first.
+//! bucket into the shards here that own their hashes, and taken out of it one by one; an entry is added if it [is not
+//! here already](entry). No lock of a shard of one filter is held while a shard of the other is locked, so two filters
+//! may be merged into each other at the same time. No shard of the other filter is joined meanwhile, so that each copy
+//! begins where the copy before it ended. Each copy has its time, and an entry is added with [the age that it has
+//! then](Ages).
 //!
 //! # Which shards get an entry?
 //!
@@ -22,9 +20,14 @@
 //!   bucket as it is merged. Each entry gains a bit.
 //!
 //! Then the buckets correspond to each other. Whenever a merge has released the locks of a shard, it looks up the shard
-//! again. The shard may have been split, by the merge for want of room or by another thread: then what is left of the
-//! copy is split for its halves. Or it may have been joined: then what is left is deeper than the shard. An entry that
-//! was merged is not left, so it is merged once, and does not come back if another thread removes its item.
+//! again, which may have changed:
+//!
+//! 1. It was split, by the merge for want of room or by another thread. Then what is left of the copy is split for its
+//!    halves.
+//! 2. It was joined. Then what is left is deeper than the shard.
+//!
+//! An entry that was merged is not left, so it is merged once, and does not come back if another thread removes its
+//! item.
 //!
 //! # Void lanes
 //!
@@ -55,8 +58,7 @@ const MAX_REFUSED: usize = 1_000;
 /// The number of entries after which a merge releases the locks of the shard, so that writers have a turn.
 const CHUNK: usize = 1_000;
 
-/// Merges the entries of another filter into this one. Returns the number of entries added. The hashers have
-/// to be the same, and the filters have to be [alike](check).
+/// Merges the entries of another filter, which is [alike](check), into this one. Returns the number of entries added.
 pub(crate) fn union_with(backend: &Backend, other: &Backend) -> Result<usize, UnionError> {
     let mut union = Union::default();
     union.merge_shards(backend, other)?;
@@ -129,10 +131,9 @@ impl Incoming<'_> {
         stripes.next_power_of_two() * STRIPE_BUCKETS as usize
     }
 
-    /// Returns the bucket that comes after `after` others.
-    ///
-    /// The stripes take turns, so that they fill up evenly. Otherwise one would be full before the others have any entries,
-    /// and the shard would seem to have met a [crowd](crate::guide::split).
+    /// Returns the bucket that comes after `after` others. The stripes take turns, so that they fill up evenly.
+    /// Otherwise one would be full before the others have any entries, and the shard would seem to have met a
+    /// [crowd](crate::guide::split).
     #[inline]
     fn bucket(&self, after: usize) -> Bucket {
         let stripes = self.end() / STRIPE_BUCKETS as usize;
@@ -189,10 +190,9 @@ impl Incoming<'_> {
         Ok(lower)
     }
 
-    /// Merges up to `CHUNK` entries into a shard. The caller holds all locks of the shard, in which these ages are those
-    /// of the present time. `convert` converts a bucket to the depth of the shard. `merge` adds an entry. Returns the
-    /// place of an entry for which there is no room. That entry stays the next one, and those that were merged have been
-    /// taken out: another thread may have removed an item that was merged, which must not come back.
+    /// Merges up to `CHUNK` entries into a shard. The caller holds all locks of the shard, in which these ages are
+    /// those of the present time. `convert` converts a bucket to the depth of the shard. `merge` adds an entry. Returns
+    /// the place of an entry for which there is no room, which stays the next one.
     #[inline]
     fn merge_some<'s, L: Lease<'s>>(
         &mut self,
@@ -372,7 +372,6 @@ impl Union {
         if self.refused < MAX_REFUSED { Ok(()) } else { self.result() }
     }
 
-    /// Returns an error if any entry was refused.
     pub(crate) fn result(&self) -> Result<(), UnionError> {
         let &Union { added, refused, full, .. } = self;
         full.map_or(Ok(()), |full| {

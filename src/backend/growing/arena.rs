@@ -5,8 +5,8 @@
 //! limit leaves room for fewer. More would lie idle. From 16 MiB on, a table fills whole huge pages, at least one.
 //!
 //! A shard that a join leaves without items gives its memory back to the system, where it stands: its words read as
-//! zero from then on. What is left of it is a two-hundredth, its site and its stripes. The next split takes the first
-//! shard that has no items, so the last tables are the first that become empty.
+//! zero from then on. A two-hundredth is left of it, its site and its stripes. The next split takes the first shard
+//! that has no items, so the last tables are the first that become empty.
 
 use crate::backend::growing::site::{Entry, Site, Use};
 use crate::error::FullKind;
@@ -78,7 +78,6 @@ impl Arena {
         Ok(tables)
     }
 
-    /// Makes the first `shards` shards those in use.
     fn use_first(&self, shards: usize) {
         for (number, site) in self.numbered(0) {
             let spare = Use::Spare { given_back: 0 };
@@ -106,7 +105,6 @@ impl Arena {
         }
     }
 
-    /// The number of shards in use.
     #[inline]
     pub(crate) fn shards(&self) -> usize {
         self.shards.get() as usize
@@ -150,8 +148,8 @@ impl Arena {
         })
     }
 
-    /// Returns the shard that comes into use next. If all shards are in use, allocates a table of at most
-    /// `bytes` bytes. One caller at a time.
+    /// Returns the shard that comes into use next. If all shards are in use, allocates a table of at most `bytes`
+    /// bytes. One caller at a time.
     pub(crate) fn next_unused(&self, bytes: usize) -> Result<Spare<'_>, FullKind> {
         self.next_with(bytes, |shards| shards.div_ceil(MAX_GROWTH_DIVISOR), Table::needed_soon)
     }
@@ -192,7 +190,6 @@ impl Arena {
         waiting.for_each(|site| self.give_back(site));
     }
 
-    /// Gives the memory of a shard that is out of use back to the system.
     fn give_back(&self, site: &Site) {
         let given_back = site.table().give_back(site.number()..site.number() + 1) as u64;
         site.set_used_for(Use::Spare { given_back });
@@ -212,7 +209,7 @@ impl Arena {
     }
 
     /// Returns the first unused shard. A new table has at least as many shards as `least` returns for the present
-    /// number of shards.
+    /// number.
     fn next_with(
         &self,
         bytes: usize,
@@ -267,8 +264,7 @@ impl Arena {
         all
     }
 
-    /// Returns the number of shards of a new table, beside `shards` present ones. If these take a few huge
-    /// pages or more, the new table fills whole huge pages.
+    /// Returns the number of shards of a new table, beside `shards` present ones.
     fn wanted(geometry: &Geometry, shards: usize) -> usize {
         let wanted = (shards / GROWTH_DIVISOR).max(1);
         let in_a_huge_page = HUGE / (8 * geometry.words());

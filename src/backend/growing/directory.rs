@@ -1,23 +1,19 @@
 //! The directory: which shard of a growing filter owns an item now.
 //!
-//! The directory is a list of entries. An [`Entry`] says where a shard is and how deep it is, that is, how
-//! many bits of a hash led to it. The hash range is first divided among the `roots`, the shards that the
-//! filter began with, and then halved bit by bit. A list of level `n` has `2^n` entries for each root; a
-//! shard of lower depth is in several adjacent entries.
+//! The directory is a list of entries. An [`Entry`] says where a shard is and how deep it is, that is, how many bits of
+//! a hash led to it. The hash range is first divided among the `roots`, the shards that the filter began with, and then
+//! halved bit by bit. A list of level `n` has `2^n` entries for each root; a shard of lower depth is in several
+//! adjacent entries.
 //!
-//! A split replaces the shard's entry by one for each half. If the list has no two entries for the shard, a
-//! list of the next level is made first, with each entry twice. All lists up to the level of the one in use are kept
-//! up to date, each as far as it can be: it has the entries of all shards that are no deeper than its level. Where a
-//! shard is deeper, it has [`SPLIT`], and the list in use has the entries. (A filter loaded from a file has no
-//! shorter lists at first.)
+//! 1. A split replaces the shard's entry by one for each half. If the list has no two entries for the shard, a list of
+//!    the next level is made first, with each entry twice.
+//! 2. All lists up to the level of the one in use are kept up to date, each as far as it can be: it has the entries of
+//!    all shards that are no deeper than its level. Where a shard is deeper, it has [`SPLIT`], and the list in use has
+//!    the entries. A filter loaded from a file has no shorter lists at first.
+//! 3. A join stores the entry of the whole shard in every list from its depth on. The directory never gets shorter.
 //!
-//! A join of two halves stores the entry of the whole shard in every list from its depth on. The list in use stays: the
-//! directory never gets shorter.
-//!
-//! A lookup keeps the entry that it read as a [`SeenEntry`], which is valid for as long as the entry is
-//! unchanged. Splits and joins store entries while the versions of all stripes of the shards are
-//! odd; [`split`](mod@crate::guide::split) and [`join`](mod@crate::guide::join) explain why
-//! lookups stay right.
+//! A [`SeenEntry`] of a lookup is valid for as long as the entry is unchanged: [`split`](mod@crate::guide::split) and
+//! [`join`](mod@crate::guide::join) explain why lookups stay right.
 
 use crate::backend::growing::arena::Arena;
 use crate::backend::growing::site::{Entry, Site};
@@ -30,15 +26,12 @@ use crate::sync::{AppendList, AtomicPtr, Gauge, Mutex, Ordering};
 /// One more than the greatest depth of a shard.
 pub(crate) const MAX_LEVELS: usize = 32;
 
-/// The most entries of the directory per shard. With random hashes there are two or four. If someone chose
-/// all items so that they share their first bits, splits do not help, and each would double the directory.
+/// The most entries of the directory per shard. With random hashes there are two or four. If someone chose all items so
+/// that they share their first bits, splits do not help, and each would double the directory.
 pub(crate) const MAX_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
-/// Whether the directory of this number of shards, the deepest of which has this depth, is not much larger than the
-/// shards themselves.
-///
-/// A directory has at most [`MAX_ENTRIES`] entries for each shard. A file may need somewhat more, because shards that
-/// were copied early may have been split since.
+/// Whether the directory of this number of shards, the deepest of which has this depth, has at most [`MAX_ENTRIES`]
+/// entries for each shard, or somewhat more: shards that were copied early to a file may have been split since.
 pub(crate) fn is_balanced(roots: u64, deepest: u32, shards: u64) -> bool {
     let entries = u128::from(roots) << deepest;
     entries <= MAX_ENTRIES as u128 * u128::from(shards) + (1 << 20)
@@ -81,8 +74,8 @@ impl Directory {
         Self::restore(roots, tables, std::iter::repeat_n(0, roots.count))
     }
 
-    /// Makes a directory of shards with these depths, in the order of their hashes; they are the first shards
-    /// of the tables, in the same order. It needs no old lists, since no reader has seen one.
+    /// Makes a directory of the first shards of these tables, which have these depths, in the order of their hashes. It
+    /// needs no old lists, since no reader has seen one.
     pub(crate) fn restore(
         roots: Roots,
         tables: &Arena,
@@ -169,8 +162,8 @@ impl Directory {
         if self.lists.newest_alone().level() >= depth { 0 } else { self.bytes_of(depth) }
     }
 
-    /// Ensures that there are entries for shards of this depth, which is at most one more than the level of
-    /// the newest list.
+    /// Ensures that there are entries for shards of this depth, which is at most one more than the level of the newest
+    /// list.
     pub(crate) fn deepen(&self, depth: u32) -> Result<(), FullKind> {
         let _alone = self.changes.lock();
         let old = self.lists.newest_alone();
@@ -193,8 +186,8 @@ impl Directory {
         is_balanced(self.roots.count as u64, deepest.unwrap_or(0) as u32, all.saturating_sub(1))
     }
 
-    /// Replaces the entries of the seen shard by those of its two halves. The caller holds the shard's locks,
-    /// and a list for the halves' depth has to exist.
+    /// Replaces the entries of the seen shard by those of its two halves, for whose depth a list has to exist. The
+    /// caller holds the shard's locks.
     pub(crate) fn replace(&self, seen: SeenEntry<'_>, lower: Entry, upper: Entry) {
         let _alone = self.changes.lock();
         let depth = seen.depth();
@@ -212,8 +205,8 @@ impl Directory {
         self.shards_of_depth[depth as usize % MAX_LEVELS].add(-1);
     }
 
-    /// Replaces the entries of two halves by that of the shard that they make up together. The caller holds the
-    /// locks of both.
+    /// Replaces the entries of two halves by that of the shard that they make up together. The caller holds the locks
+    /// of both.
     pub(crate) fn unite(&self, lower: SeenEntry<'_>, whole: Entry) {
         let _alone = self.changes.lock();
         let depth = whole.depth();

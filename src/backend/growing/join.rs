@@ -1,6 +1,4 @@
-//! Joins: the two halves of a shard become one again, while other threads look up their items.
-//!
-//! Why lookups stay right meanwhile: the page on [joins](mod@crate::guide::join).
+//! Joins: the two halves of a shard become one again. [Why lookups stay right](mod@crate::guide::join) meanwhile.
 
 use crate::backend::growing::Growing;
 use crate::backend::growing::directory::SeenEntry;
@@ -100,8 +98,8 @@ impl Whole {
         })
     }
 
-    /// Stores the whole in the lower shard. `publish` stores the entry
-    /// and the figures. After that, the upper shard is out of use, though its words are still there.
+    /// Stores the whole in the lower shard. `publish` stores the entry and the figures. After that, the upper shard is
+    /// out of use, though its words are still there.
     pub(crate) fn store(
         &self,
         (lower, lower_locked): (RawShard<'_>, &AllLocks<'_>),
@@ -165,8 +163,8 @@ impl Growing {
         self.layout.rate / rate_of_one
     }
 
-    /// Joins two halves. Returns `None`, and changes nothing, if they do not leave enough room, or if a half is split or
-    /// the filter is copied meanwhile.
+    /// Joins two halves. Returns `None`, and changes nothing, if they do not leave enough room, or if a half is split
+    /// or the filter is copied meanwhile.
     pub(super) fn join(
         &self,
         lower: SeenEntry<'_>,

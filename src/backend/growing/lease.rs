@@ -14,15 +14,13 @@ use crate::table::ticking::Ticking;
 use crate::table::{ShardVersions, ShardWords, Table, load};
 use std::ops::Deref;
 
-/// The lease of a shard that may be split or joined. It is valid for as long as the directory's entry of the shard is
-/// unchanged.
+/// The lease of a shard, valid for as long as the directory's entry of the shard is unchanged.
 #[derive(Clone, Copy)]
 pub(crate) struct UntilSplit<'a, W = bool> {
     pub(crate) seen: SeenEntry<'a>,
     pub(super) shared: &'a Shared,
     pub(super) raw: RawShard<'a, W>,
-    /// One array of words, or two of wide buckets. (That a shard of wide buckets has both is checked once, by its
-    /// [site](crate::backend::growing::arena).)
+    /// One array of words, or two of wide buckets, as the shard's [site](crate::backend::growing::arena) has checked.
     pub(super) words: &'a [ShardWords],
     pub(super) versions: &'a ShardVersions,
 }
@@ -55,8 +53,7 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
 
     const IS_PERMANENT: bool = false;
 
-    /// Searches with this limit begin to fail at about 94 % load (16-bit fingerprints). Filling the last few
-    /// percent at each doubling would cost more than it is worth.
+    /// With this limit, searches begin to fail [early](mod@crate::guide::design#growth).
     const MAX_NODES: usize = 32;
 
     #[inline(always)]

@@ -1,9 +1,9 @@
 //! A filter that grows: shards of equal size, which are split when they are full.
 //!
-//! When an item finds no room in its shard, the shard is [split](mod@crate::guide::split). Each item keeps the number of
-//! its bucket, in the old shard or in the new one, so the halves always have room for the items.
-//! [`shrinking`](crate::layout::shrinking) describes what the fingerprints lose. Two halves that together fit well into
-//! one shard are [joined](mod@crate::guide::join) again.
+//! When an item finds no room in its shard, the shard is [split](mod@crate::guide::split). Each item keeps the number
+//! of its bucket, in the old shard or in the new one, so the halves always have room for the items. Two halves that
+//! together fit well into one shard are [joined](mod@crate::guide::join) again. [`shrinking`](crate::layout::shrinking)
+//! has what the fingerprints lose.
 //!
 //! # The path to a shard
 //!
@@ -13,11 +13,10 @@
 //!
 //! # Void lanes
 //!
-//! A split sends a lane to one half by the next bit of its hash. A [void](crate::layout::shrinking) lane has no such bit,
-//! so it goes to both halves, and nothing tells which of its copies is the item's own. So a void lane is *settled*:
-//! lookups find it, but no stripe counts it, and no removal takes it. A clear and a tick erase it like any other lane. A
-//! filter is planned so that no lane becomes void before it has grown as far as expected
-//! ([`sizing`](crate::layout::sizing)).
+//! A [void](crate::layout::shrinking) lane goes to both halves of a split, and nothing tells which of its copies is the
+//! item's own. So a void lane is *settled*: lookups find it, but no stripe counts it, and no removal takes it. A clear
+//! and a tick erase it like any other lane. A filter is planned so that no lane becomes void before it has grown as far
+//! as expected ([`sizing`](crate::layout::sizing)).
 
 pub(crate) mod arena;
 pub(crate) mod directory;
@@ -59,15 +58,15 @@ pub(crate) struct Growing {
     /// Held by the thread that joins shards.
     joins: Mutex<()>,
     /// Held for reading by a split or a join, which move items to another shard. Held for writing by a clear and by the
-    /// beginning of a tick, which have to meet each item in one of the two. Locked before any lock of a shard. No thread
-    /// waits to lock `copying` for writing, so `copying` may be locked before or after.
+    /// beginning of a tick, which have to meet each item in one of the two. Locked before any lock of a shard. No
+    /// thread waits to lock `copying` for writing, so `copying` may be locked before or after.
     resharding: RwLock<()>,
     /// Held for reading while the filter is copied shard by shard, and for writing by a join: no shard may begin or end
     /// where a copy does not expect it.
     copying: RwLock<()>,
     max_bytes: Gauge,
-    /// The layout of the new filter. Its limit may have changed since. In a box, as all that a [`Growing`] seldom reads: a
-    /// fixed filter takes as much room.
+    /// The layout of the new filter. Its limit may have changed since. In a box, since a fixed filter takes as much
+    /// room.
     layout: Box<Layout>,
 }
 
@@ -85,8 +84,7 @@ impl Growing {
             );
             return Err(BuildError::new(BuildErrorKind::LimitTooSmall, text));
         }
-        // The tables first: if the system refuses them, nothing has been written yet. The directory is
-        // written when it is made.
+        // The tables first: if the system refuses them, nothing has been written yet.
         let tables =
             Box::new(Arena::new(layout.geometry.clone()).map_err(|_| error::NoMemory(least))?);
         let directory = Directory::new(layout.roots(), &tables).ok_or(error::NoMemory(least))?;
@@ -99,8 +97,8 @@ impl Growing {
         layout.own_bytes + bytes_beside(layout) + Arena::bytes(&layout.geometry) + directory
     }
 
-    /// Makes a filter of all shards that are in use in these tables, which have these depths. The error is the number of
-    /// bytes that could not be allocated.
+    /// Makes a filter of all shards that are in use in these tables, which have these depths. The error is the number
+    /// of bytes that could not be allocated.
     pub(crate) fn restore(
         layout: Layout,
         tables: Box<Arena>,
@@ -154,7 +152,7 @@ impl Growing {
         self.leased(seen, self.is_wide())
     }
 
-    /// Returns the shard of this entry. `is_wide` is whether buckets are wide, as a value or a type.
+    /// Returns the shard of this entry. `is_wide` is a value or a type.
     #[inline(always)]
     fn leased<'a, W: Into<bool> + Copy>(
         &'a self,

@@ -13,10 +13,8 @@ use crate::table::{ShardVersions, ShardWords, Table};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
-/// A shard of a table. Lookups read the site, so it is never written.
-///
-/// It shares the table, and has the addresses of the words and versions there. So a lookup gets from here to
-/// the words with one load; through the table it would take two.
+/// A shard of a table. Lookups read the site, so it is never written. It shares the table, and has the addresses of the
+/// words and versions there, so that a lookup gets from here to the words with one load.
 #[repr(align(64))] // A line of the cache. Its address leaves six bits for a depth.
 pub(crate) struct Site {
     table: Arc<Table>,
@@ -26,11 +24,10 @@ pub(crate) struct Site {
     words_of_a_bucket: u32,
     /// The shard's number in the table.
     number: u32,
-    /// The first figure is the surplus: how many more absent items the lanes of the shard match than its
-    /// counted lanes would match if they were new. It is the [match
-    /// weight](crate::layout::shrinking::Shrinking::match_weight) of all lanes, less the number of lanes that
-    /// are not void. It is set under all locks of the shard. A removal, which holds only some of them,
-    /// subtracts the share of its lane, and so does a tick.
+    /// The first figure is the surplus: how many more absent items the lanes of the shard match than its counted lanes
+    /// would match if they were new. It is the [match weight](crate::layout::shrinking::Shrinking::match_weight) of all
+    /// lanes, less the number of lanes that are not void. It is set under all locks of the shard. A removal, which
+    /// holds only some of them, subtracts the share of its lane, and so does a tick.
     ///
     /// The second is the [`Use`] of the shard.
     figures: Box<[Gauge]>,
@@ -38,7 +35,6 @@ pub(crate) struct Site {
 
 const _: () = assert!(size_of::<Site>() == 64);
 
-/// The number of figures of each shard.
 const FIGURES: usize = 2;
 
 /// What a shard is used for.
@@ -58,8 +54,7 @@ unsafe impl Send for Site {}
 unsafe impl Sync for Site {}
 
 impl Site {
-    /// Makes the site of a shard of this table. Returns `None` if the table does not have that shard, or if
-    /// there is no memory for its figures.
+    /// Returns `None` if the table does not have that shard, or if there is no memory for its figures.
     pub(crate) fn new(table: &Arc<Table>, number: usize) -> Option<Self> {
         let mut figures = Vec::<Gauge>::new();
         figures.try_reserve_exact(FIGURES).ok()?;
@@ -101,7 +96,6 @@ impl Site {
         &self.table
     }
 
-    /// The shard's number in its table.
     #[inline]
     pub(crate) fn number(&self) -> usize {
         self.number as usize
@@ -113,7 +107,6 @@ impl Site {
         RawShard::from_base(self.table(), self.number() * GROWING_BUCKETS as usize, is_wide)
     }
 
-    /// The same where the width of buckets is not known.
     pub(crate) fn shard(&self) -> RawShard<'_> {
         self.raw(self.words_of_a_bucket == 2)
     }
@@ -123,7 +116,6 @@ impl Site {
         self.shard().all_items()
     }
 
-    /// Returns the gauge of the [surplus](Self::surplus).
     pub(crate) fn surplus_gauge(&self) -> &Gauge {
         &self.figures[0]
     }
@@ -165,8 +157,8 @@ impl Site {
         self.counted().max(0) as f64 + self.surplus() as f64
     }
 
-    /// Subtracts the expired lanes in these words, which are those of whole buckets, from the surplus.
-    /// Returns how many of these lanes are void.
+    /// Subtracts the expired lanes in these words, which are those of whole buckets, from the surplus. Returns how many
+    /// of these lanes are void.
     pub(crate) fn expiring(&self, shrinking: &Shrinking, words: &[u64], now: Moment) -> i32 {
         // Usually all lanes are as they were inserted, so none is void.
         if self.surplus() == 0 {

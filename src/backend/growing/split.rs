@@ -1,6 +1,5 @@
-//! Splits: a full shard becomes two, while other threads look up its items.
-//!
-//! Why lookups stay right meanwhile, and when a split is refused: the page on [splits](mod@crate::guide::split).
+//! Splits: a full shard becomes two. [Why lookups stay right](mod@crate::guide::split) meanwhile, and when a split is
+//! refused.
 
 use crate::backend::growing::directory::MAX_ENTRIES;
 use crate::backend::growing::site::{Entry, Site};
@@ -18,9 +17,9 @@ use crate::table::stripe::{Locks, StripeSet};
 /// The number of words in a page of memory.
 const PAGE_WORDS: usize = 512;
 
-/// Moves the upper half of a shard's items into `upper`, which is empty and has no entry yet. The lower half
-/// stays, and each item keeps the number of its bucket. `publish` gets the
-/// [`surplus`](crate::backend::growing::site::Site::surplus) of each half, and stores both and the entries of the halves.
+/// Moves the upper half of a shard's items into `upper`, which is empty and has no entry yet. Each item keeps the
+/// number of its bucket. `publish` gets the [`surplus`](crate::backend::growing::site::Site::surplus) of each half, and
+/// stores both and the entries of the halves.
 #[doc(hidden)]
 pub(crate) fn split(
     (shard, locked): (RawShard<'_>, &AllLocks<'_>),
@@ -156,30 +155,24 @@ impl Growing {
         Ok(Room::Made)
     }
 
-    /// Whether the filter may be split further for a crowd, because it is small, or because
-    /// an eighth of all slots are taken.
+    /// Whether the filter may be split further for a crowd, because it is small, or because an eighth of all slots are
+    /// taken.
     fn is_dense(&self) -> bool {
         let slots = self.buckets() * self.layout.geometry.lanes().slots();
         self.shared.tables.shards() < FEW_SHARDS || self.items() >= slots / 8
     }
 
-    /// Provides what a split needs: an unused shard, and entries in the directory for shards of this depth.
-    /// Returns the shard with all its locks: ticks go through it from now on, and have to wait until it has
-    /// its items and figures.
-    ///
-    /// The caller holds all locks of the shard that is to be split, and other splits wait here for their
-    /// turn. Usually an unused shard is at hand and the directory is deep enough. Per doubling of the filter,
-    /// a table is allocated a few dozen times, and the directory is copied once or twice.
+    /// Provides what a split needs: an unused shard, and entries in the directory for shards of this depth. Returns the
+    /// shard with all its locks: ticks go through it from now on, and have to wait until it has its items and figures.
+    /// The caller holds all locks of the shard that is to be split, and other splits wait here for their turn.
     ///
     /// # Errors
     ///
     /// [`Full`] if there is not enough memory, or
     ///
-    /// * if the directory would have more than [`MAX_ENTRIES`] entries per shard. It has two or four when
-    ///   hashes are random. Items that someone chose so that they share their first bits would otherwise
-    ///   double it with each split;
-    /// * if the filter would exceed its limit of bytes. A new table leaves room for the directory's next
-    ///   level, so that its shards can be used.
+    /// * if the directory would have more than [`MAX_ENTRIES`] entries per shard;
+    /// * if the filter would exceed its limit of bytes. A new table leaves room for the directory's next level, so that
+    ///   its shards can be used.
     fn allocate(&self, depth: u32) -> Result<(&Site, AllLocks<'_>), Full> {
         let _alone = self.growth.lock();
         let limit = Full::new(FullKind::LimitReached);

@@ -376,13 +376,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.filter.union(other)
     }
 
-    #[doc(hidden)]
-    #[inline]
-    #[must_use]
-    pub fn is_forked_child(&self) -> bool {
-        self.shared.is_forked_child()
-    }
-
     /// Makes all changes so far survive a power failure.
     ///
     /// # Errors

@@ -85,12 +85,15 @@ def read(path):
     return [Figures(bench, [row for row in rows if row.bench == bench]) for bench in distinct(rows, "bench")]
 
 
-def run():
-    """When and where something is measured. A run of all benches says it once, to each of them."""
+def machine():
     with open("/proc/cpuinfo") as file:
         model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "?")
-    here = f"{datetime.date.today()}, {os.cpu_count()} cores, {model}, {platform.system()} {platform.release()}"
-    return os.environ.get("KOEL_BENCH_RUN", here)
+    return f"{os.cpu_count()} cores of {model}, {platform.system()} {platform.release()}"
+
+
+def run():
+    """When and where something is measured. A run of all benches says it once, to each of them."""
+    return os.environ.get("KOEL_BENCH_RUN", f"{datetime.date.today()}, {machine()}")
 
 
 def resident(process="self", field="VmRSS"):

@@ -41,7 +41,7 @@ def style(peer):
     looks = {
         "koel": (KOEL, "o"), "fastbloom": (OTHER, "s"), "atomic-cuckoo-filter": ("#3f9c7a", "^"),
         "cuckoo-clock": ("#9ab84a", "o"), "DashSet": ("#7a7a7a", "D"), "cuckoofilter": ("#b279a2", "s"),
-        "autoscale_cuckoo_filter": ("#c9a227", "^"), "bloom-lib": ("#6fb7c9", "D"), "(one": (INK, ""),
+        "aleph-filter": ("#8a6bb8", "^"), "autoscale_cuckoo_filter": ("#c9a227", "^"), "bloom-lib": ("#6fb7c9", "D"), "(one": (INK, ""),
         "koel (growing)": ("#e9a08f", "s"), "koel made for n items": ("#e9a08f", "s"), "koel, growing": (KOEL, ""),
         "fastbloom, 2 rotated": (OTHER, ""), "fastbloom, 3 rotated": ("#3f9c7a", ""),
         "fastbloom, 8 rotated": ("#c9a227", ""), "DashMap of time stamps": ("#8a8a8a", ""),

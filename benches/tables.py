@@ -337,3 +337,13 @@ it has the power of two that holds the items at a load of at most 95%. With more
 
 {markdown([["", *(f"after {told * level:,}" for level in (1, 2, 10))], *full])}\
 """ + "\n## What went wrong\n\n" * bool(wrong) + "".join(wrong)
+
+
+def batches(figures):
+    sizes, rounds = distinct(figures.of(), "at"), figures.of()[0].rounds
+    told = f"Thousand items a second, added (all new) and looked up (all present): medians of {rounds:.0f}, in batches of"
+    lines = ["".join([f"{'':36}", *(f"{size:>16}" for size in sizes)])]
+    for kind in distinct(figures.of(), "set"):
+        speeds = (f"{figures.value(kind, 'add', size):,.0f}, {figures.value(kind, 'look up', size):,.0f}" for size in sizes)
+        lines.append("".join([f"{kind:36}", *(f"{speed:>16}" for speed in speeds)]))
+    return "\n".join([figures.about(), told, "", *lines, ""])

@@ -7,7 +7,7 @@
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::{Figures, rate};
-use crate::kit::memory::of_process;
+use crate::kit::memory::in_proc;
 use crate::kit::scattered;
 use crate::kit::worker::{self, Said, Worker};
 use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotFile, StableHash};
@@ -220,7 +220,8 @@ fn memory(way: &str, saved: &Path, items: u64, lookups: u64) -> Result<[f64; 2]>
     let mut sums = [0.0; 2];
     for figures in figures {
         let process = *figures.get("process").ok_or("it has ended too early")? as u32;
-        let mib = |field| of_process(process, "smaps_rollup", field).map(|it| it / 1_048_576.0);
+        let file = format!("{process}/smaps_rollup");
+        let mib = |field| in_proc(&file, field).map(|it| it / 1_048_576.0);
         let (own, proportional) = (mib("Anonymous")?, mib("Pss")?);
         sums = [sums[0] + own, sums[1] + (proportional - own).max(0.0)];
     }

@@ -9,7 +9,7 @@ pub use sets::item;
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::Figures;
-use crate::kit::memory::of_process;
+use crate::kit::memory::in_proc;
 use crate::kit::waits::watch;
 use crate::kit::worker::{self, Said, Worker};
 use sets::{EVERYTHING, KINDS, Kind, Maker, Set, redis_server};
@@ -223,7 +223,7 @@ fn say(name: &str, figure: f64) {
 }
 
 fn status(process: u32, field: &str) -> Result<f64> {
-    of_process(process, "status", field)
+    in_proc(&format!("{process}/status"), field)
 }
 
 fn fill(kind: &Kind, open: &dyn Fn() -> Result<Box<dyn Set>>, items: u64) -> Result<()> {

@@ -49,7 +49,7 @@ pub struct Figures {
 
 impl Figures {
     pub fn new(bench: &'static str) -> Self {
-        Figures { bench, about: vec![("run", about())], rows: Vec::new() }
+        Figures { bench, about: vec![("run", about().into())], rows: Vec::new() }
     }
 
     /// Notes words on the whole run.

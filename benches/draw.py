@@ -13,16 +13,16 @@ import kit, tables
 
 # The file of each table. Some benches have only a picture.
 TABLES = {
-    "batches": "batches.txt", "dropped": "dropped.txt", "durable": "table.md", "errors": "errors.txt", "growth": "sets.txt",
-    "loads": "loads.txt", "many": "many.txt", "peers": "table.txt", "snapshots": "snapshots.txt", "speed": "speed.txt",
-    "waits": "waits.txt", "wheel": "table.md", "windows": "table.txt",
+    "batches": "batches.txt", "dedup": "results.txt", "dropped": "dropped.txt", "durable": "table.md", "errors": "errors.txt",
+    "files": "files.txt", "growth": "sets.txt", "loads": "loads.txt", "many": "many.txt", "peers": "table.txt", "skew": "skew.txt",
+    "snapshots": "snapshots.txt", "speed": "speed.txt", "waits": "waits.txt", "wheel": "table.md", "windows": "table.txt",
 }  # fmt: skip
-COMMITTED = [kit.TOP / folder for folder in ("benches", "python/benches", "redis/bench")]
+COMMITTED = [kit.TOP / folder for folder in ("benches/results", "benches/dedup", "python/benches/results", "redis/bench/results")]
 
 
 def main(words):
     is_printed = "--print" in words
-    paths = [pathlib.Path(word) for word in words if word != "--print"] or [folder / "results" for folder in COMMITTED]
+    paths = [pathlib.Path(word) for word in words if word != "--print"] or COMMITTED
     try:
         import pictures
     except ImportError as error:

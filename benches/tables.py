@@ -347,3 +347,49 @@ def batches(figures):
         speeds = (f"{figures.value(kind, 'add', size):,.0f}, {figures.value(kind, 'look up', size):,.0f}" for size in sizes)
         lines.append("".join([f"{kind:36}", *(f"{speed:>16}" for speed in speeds)]))
     return "\n".join([figures.about(), told, "", *lines, ""])
+
+
+# The command beside other tools.
+
+
+def dedup(figures):
+    value = lambda name, what="time": max(figures.value(name, what), 0.001)
+    lines = int(figures.about("sample").split(" ")[0])
+    best = min(value(f"`{name}`") for name in ("huniq", "runiq", "mawk '!seen[$0]++'"))
+    rows = [["", "time", "lines a second", "memory", "times as fast as the best peer"]]
+    for name in distinct(figures.of(what="time"), "set"):
+        if "`" in name:
+            seconds, memory = value(name), value(name, "memory") / 1e6
+            rows.append([name, f"{seconds:.2f} s", f"{lines / seconds / 1e6:.1f} M", f"{memory:.0f} MB", f"{best / seconds:.1f} ×"])
+    told = f"{figures.about()}\n\n{markdown(rows, '---')}\n"
+    for where, cat, koel in ("a file", "*`cat`, to a file*", "**`koel dedup`**"), ("nowhere", "cat, to nowhere", "koel, to nowhere"):
+        both = value("wc -l") + value(cat)
+        told += f"wc -l and cat to {where} take {both:.2f} s: koel to {where} goes {both / value(koel):.2f} times as fast as the two together\n"
+    least = min(value(name, "memory") for name in ("`huniq`", "`runiq`"))
+    told += f"memory: {value('**`koel dedup`**', 'memory') / least:.3f} of the leanest that holds hashes\n"
+    for row in figures.of(what="missing"):
+        told += f"{row.set}: at most {row.most:.0f} lines are missing\n"
+    return told
+
+
+def skew(figures):
+    names = ["koel, 1 thread", "koel, 2 threads", "huniq", "runiq", "mawk"]
+    rows = [["CPU seconds", *names, "koel of the best peer", "wall, 2 threads of 1"]]
+    for at in distinct(figures.of(), "at"):
+        one, two, *others = (figures.value(name, "cpu", at) for name in names)
+        wall = figures.value(names[1], "time", at) / figures.value(names[0], "time", at)
+        rows.append([at, *(f"{cpu:.2f}" for cpu in (one, two, *others, two / min(others), wall))])
+    return f"{figures.about()}\n\n{markdown(rows, '---')}"
+
+
+def files(figures):
+    told = figures.about() + "\n"
+    for at in distinct(figures.of(), "at"):
+        rows = [[at, "time", "user time", "peak memory", "filter", "kept twice", "lost"]]
+        for name in distinct(figures.of(at=at), "set"):
+            value = lambda what: figures.value(name, what, at)
+            seconds = (f"{value(what):.2f} s" for what in ("time", "user"))
+            memory = f"{figures.row(name, 'memory', at).most / 1e6:.0f} MB"
+            rows.append([name, *seconds, memory, f"{value('filter') / 1e6:.1f} MB", *(f"{value(what):.0f}" for what in ("kept twice", "lost"))])
+        told += "\n" + markdown(rows, "---")
+    return told

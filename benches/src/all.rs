@@ -6,8 +6,8 @@ use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::median;
 use crate::kit::machine::{about, load, spin, timed};
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::{Path, PathBuf, absolute};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -29,9 +29,15 @@ const fn own(name: &'static str, minutes: u64) -> Part {
     Part { name, minutes, results: "benches/results", needs: ["", "true"], command }
 }
 
+/// A bench of this program that measures a disk.
+const fn disk(name: &'static str, minutes: u64) -> Part {
+    let command = r#""$BENCH" $NAME --out "$OUT" --folder "$DISK" $TEST"#;
+    Part { command, ..own(name, minutes) }
+}
+
 /// The command beside other tools.
 const fn tools(name: &'static str, minutes: u64, command: &'static str) -> Part {
-    let needs = ["mawk (Debian: apt install mawk)", "command -v mawk"];
+    let needs = ["mawk and time (Debian: apt install mawk time)", "command -v mawk && test -x /usr/bin/time"];
     Part { name, minutes, results: "benches/dedup", needs, command }
 }
 
@@ -40,10 +46,10 @@ const PARTS: [Part; 15] = [
     own("peers", 135),
     own("growth", 25),
     own("windows", 12),
-    own("durable", 20),
+    disk("durable", 20),
     own("many", 5),
-    own("snapshots", 8),
-    own("waits", 5),
+    disk("snapshots", 8),
+    disk("waits", 5),
     own("loads", 3),
     own("dropped", 1),
     tools("run", 6, r#"benches/dedup/run --out "$OUT" $QUICK"#),
@@ -85,10 +91,14 @@ const PARTS: [Part; 15] = [
 
 impl Part {
     /// Returns the shell's command, in the root of the repository.
-    fn shell(&self, command: &str, out: &Path, test: bool) -> Result<Command> {
+    fn shell(&self, command: &str, [out, folder]: [&Path; 2], test: bool) -> Result<Command> {
         let mut shell = Command::new("sh");
         shell.args(["-c", command]).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-        shell.env("BENCH", std::env::current_exe()?).env("NAME", self.name).env("OUT", out);
+        shell
+            .env("BENCH", std::env::current_exe()?)
+            .env("NAME", self.name)
+            .env("OUT", out)
+            .env("DISK", folder);
         shell.env("TEST", if test { "--test" } else { "" });
         shell.env("QUICK", if test { "--quick" } else { "" });
         // When and where this was is said once, of all of them.
@@ -100,8 +110,13 @@ impl Part {
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let test = arguments.test;
     let (out, busy) = (arguments.value("--out")?.map(PathBuf::from), arguments.flag("--busy"));
+    let folder = absolute(arguments.value("--folder")?.unwrap_or(".".into()))?;
     arguments.end()?;
-    let out = out.or(test.then(|| std::env::temp_dir().join("koel-bench")));
+    let usual = match test {
+        true => std::env::temp_dir().join("koel-bench"),
+        false => concat!(env!("CARGO_MANIFEST_DIR"), "/..").into(),
+    };
+    let out = absolute(out.unwrap_or(usual))?;
     while let Some(noise) = noise() {
         println!("The machine is not quiet: {noise}.");
         if busy || test {
@@ -115,8 +130,8 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     let mut parts = Vec::new();
     for part in &PARTS {
         let [needs, is_there] = part.needs;
-        let mut ask = part.shell(&format!("{is_there} >/dev/null 2>&1"), Path::new(""), test)?;
-        if ask.status()?.success() {
+        let mut ask = part.shell(is_there, [&out, &folder], test)?;
+        if ask.stdout(Stdio::null()).stderr(Stdio::null()).status()?.success() {
             println!("  {:10} {}", part.name, time(part.minutes));
             parts.push(part);
         } else {
@@ -129,11 +144,8 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     for part in parts {
         println!("\n{}", part.name);
         let start = Instant::now();
-        let out = match &out {
-            Some(out) => std::path::absolute(out)?.join(part.results),
-            None => Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(part.results),
-        };
-        if !part.shell(part.command, &out, test)?.status()?.success() {
+        let out = out.join(part.results);
+        if !part.shell(part.command, [&out, &folder], test)?.status()?.success() {
             failed.push(part.name);
         }
         println!("{} took {}", part.name, time(start.elapsed().as_secs().div_ceil(60)));

@@ -204,8 +204,8 @@ def bars(path, title, blocks, about="", legend=None, log=False):
             panel.spines[["left", "bottom"]].set_visible(False)
             drawn = [bar for _, cells in rows for bar in cells[column] if bar[0]]
             most = greatest or max((max(bar[0], bar[2] or 0) for bar in drawn), default=1)
-            least = min(values) / 2 if log else 0
-            most = max(values) if log else most
+            least = min(values, default=1) / 2 if log else 0
+            most = max(values, default=1) if log else most
             panel.set(
                 xscale="log" if log else "linear",
                 xlim=(least, most * (most / least) ** 0.25 if log else most * 1.3),

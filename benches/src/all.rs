@@ -37,7 +37,10 @@ const fn disk(name: &'static str, minutes: u64) -> Part {
 
 /// The command beside other tools.
 const fn tools(name: &'static str, minutes: u64, command: &'static str) -> Part {
-    let needs = ["mawk and time (Debian: apt install mawk time)", "command -v mawk && test -x /usr/bin/time"];
+    let needs = [
+        "mawk and time (Debian: apt install mawk time)",
+        "command -v mawk && test -x /usr/bin/time",
+    ];
     Part { name, minutes, results: "benches/dedup", needs, command }
 }
 

@@ -232,7 +232,12 @@ def bars(path, title, blocks, about="", legend=None, log=False):
                             )
                             end = max(end, min(high, most))
                     panel.annotate(
-                        label, (end, at), (7 if log else 4, 0), textcoords="offset points", va="center", color=FAINT if value is None else INK
+                        label,
+                        (end, at),
+                        (7 if log else 4, 0),
+                        textcoords="offset points",
+                        va="center",
+                        color=FAINT if value is None else INK,
                     )
                 y += lines + 0.35
             panel.set_xticks([], minor=False)
@@ -292,7 +297,11 @@ def wheel(figures, folder):
             return [(None, None, None, missing, colour(name))]
         return [(row.value, row.least, row.most, short(row.value), colour(name))]
 
-    one = {"add if new": "add, and tell whether it was new", "look up, present": "look up, present", "look up, absent": "look up, absent"}
+    one = {
+        "add if new": "add, and tell whether it was new",
+        "look up, present": "look up, present",
+        "look up, absent": "look up, absent",
+    }
     many = [(name, how) for name in names for how in ("many", "many hashes") if value(name, f"add {how}")]
     columns = ["add {}", "look up {}, present", "look up {}, absent"]
     # A scale for the fast ones: pure Python is torn off.

@@ -196,7 +196,9 @@ def loads(figures):
     for row in figures.of(what="buckets"):
         value = lambda what: figures.value(row.set, what, row.at)
         shares = (f"{100 * value(what):.2f} %" for what in ("mean", "worst", "promised"))
-        lines.append([row.set, row.at, f"{row.value:.0f}×{value('slots'):.0f}", f"{value('shards'):.0f}", f"{value('fills'):.0f}", *shares])
+        lines.append(
+            [row.set, row.at, f"{row.value:.0f}×{value('slots'):.0f}", f"{value('shards'):.0f}", f"{value('fills'):.0f}", *shares]
+        )
     return f"{figures.about()}\n{text(lines)}"
 
 
@@ -217,7 +219,9 @@ def three(figure):
 
 
 def per_second(figure):
-    return next(f"{three(figure / scale)}{unit}" for scale, unit in ((1e6, " M"), (1e3, " k"), (1, "")) if figure >= scale or scale == 1)
+    return next(
+        f"{three(figure / scale)}{unit}" for scale, unit in ((1e6, " M"), (1e3, " k"), (1, "")) if figure >= scale or scale == 1
+    )
 
 
 def durable(figures):
@@ -232,7 +236,11 @@ def durable(figures):
         "on disk, at most": ("most on disk", 1), "opened after a kill, ms": ("open after a kill", 1e3),
         "after it was closed, ms": ("open", 1e3),
     }  # fmt: skip
-    fast, small, safe = [["items a second", *speeds]], [["bytes an item", *room]], [["what is lost", "`kill -9` takes", "what else may be lost"]]
+    fast, small, safe = (
+        [["items a second", *speeds]],
+        [["bytes an item", *room]],
+        [["what is lost", "`kill -9` takes", "what else may be lost"]],
+    )
     cell = lambda row, show, scale=1: "–" if row is None else show(row.value * scale)
     for name, row in rows.items():
         fast.append([name, *(cell(find(name, what), per_second) for what in speeds.values())])
@@ -300,7 +308,17 @@ def wheel(figures):
         elif row.what.startswith("wrong: "):
             wrong.append(f"* {row.set}, {row.what[7:]}: {row.value:,.0f} false positives of {items[row.set]:,}\n")
     told, left_out, loop = int(about("told")), about("left out"), value("set of str", "loop")
-    head = ["", "items", "rate asked for", "memory, bytes an item", "at most meanwhile", "file, bytes an item", "save, ms", "load, ms", ""]
+    head = [
+        "",
+        "items",
+        "rate asked for",
+        "memory, bytes an item",
+        "at most meanwhile",
+        "file, bytes an item",
+        "save, ms",
+        "load, ms",
+        "",
+    ]
     return f"""\
 # pykoel beside its peers
 
@@ -362,7 +380,11 @@ def dedup(figures):
             seconds, memory = value(name), value(name, "memory") / 1e6
             rows.append([name, f"{seconds:.2f} s", f"{lines / seconds / 1e6:.1f} M", f"{memory:.0f} MB", f"{best / seconds:.1f} ×"])
     told = f"{figures.about()}\n\n{markdown(rows, '---')}\n"
-    for where, cat, koel in ("a file", "*`cat`, to a file*", "**`koel dedup`**"), ("nowhere", "cat, to nowhere", "koel, to nowhere"):
+    for where, cat, koel in ("a file", "*`cat`, to a file*", "**`koel dedup`**"), (
+        "nowhere",
+        "cat, to nowhere",
+        "koel, to nowhere",
+    ):
         both = value("wc -l") + value(cat)
         told += f"wc -l and cat to {where} take {both:.2f} s: koel to {where} goes {both / value(koel):.2f} times as fast as the two together\n"
     least = min(value(name, "memory") for name in ("`huniq`", "`runiq`"))
@@ -390,6 +412,14 @@ def files(figures):
             value = lambda what: figures.value(name, what, at)
             seconds = (f"{value(what):.2f} s" for what in ("time", "user"))
             memory = f"{figures.row(name, 'memory', at).most / 1e6:.0f} MB"
-            rows.append([name, *seconds, memory, f"{value('filter') / 1e6:.1f} MB", *(f"{value(what):.0f}" for what in ("kept twice", "lost"))])
+            rows.append(
+                [
+                    name,
+                    *seconds,
+                    memory,
+                    f"{value('filter') / 1e6:.1f} MB",
+                    *(f"{value(what):.0f}" for what in ("kept twice", "lost")),
+                ]
+            )
         told += "\n" + markdown(rows, "---")
     return told

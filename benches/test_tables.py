@@ -26,6 +26,16 @@ class Best(unittest.TestCase):
 
 class Heavy(unittest.TestCase):
     def test_a_heavy_peer_takes_far_more_than_koel_at_its_size(self):
-        bits = {("koel", "small"): 10, ("koel", "large"): 20, ("peer", "small"): 13.1, ("peer", "large"): 13.1, ("light", "small"): 12.9}
-        rows = [Row("peers", *key[:1], what, key[1], value, None, None, 1, "", "") for key, value in bits.items() for what in ("hit", "bits an item")]
+        bits = {
+            ("koel", "small"): 10,
+            ("koel", "large"): 20,
+            ("peer", "small"): 13.1,
+            ("peer", "large"): 13.1,
+            ("light", "small"): 12.9,
+        }
+        rows = [
+            Row("peers", *key[:1], what, key[1], value, None, None, 1, "", "")
+            for key, value in bits.items()
+            for what in ("hit", "bits an item")
+        ]
         self.assertEqual(tables.peers(Figures("peers", rows)).count("*"), 1)

@@ -13,7 +13,9 @@ def begin(bench, about, size, usual, tiny):
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(size, nargs="?", type=int, help=f"by default {usual:,}")
     parser.add_argument("rounds", nargs="?", type=int, default=3, help="by default 3")
-    parser.add_argument("folder", nargs="?", help="keeps the peers and the inputs for the next run; by default target/dedup", type=pathlib.Path)
+    parser.add_argument(
+        "folder", nargs="?", help="keeps the peers and the inputs for the next run; by default target/dedup", type=pathlib.Path
+    )
     parser.add_argument("--out", type=pathlib.Path, default=TOP / "benches/dedup", help="the folder for results")
     parser.add_argument("--quick", action="store_true", help="tiny, and once: to see whether it runs")
     options = parser.parse_args()

@@ -156,6 +156,14 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", ")).into()) }
 }
 
+/// The words through which pointers are chased: 64 MiB, so that each is out of the caches.
+const WORDS: usize = 1 << 23;
+
+/// Returns the place of the next word. All words are one cycle: the full period of a generator of random numbers.
+fn next(place: usize) -> usize {
+    (place.wrapping_mul(0x5851_F42D) + 0x1405_7B7F) % WORDS
+}
+
 /// Returns how other work is noticed, or `None` if the machine is quiet: hardly a thread wanted to run in the last
 /// minute, and two threads are as fast as one, in their caches and out of them.
 fn noise() -> Option<String> {
@@ -163,12 +171,9 @@ fn noise() -> Option<String> {
     if load > 0.5 {
         return Some(format!("the load average is {load}"));
     }
-    // Each word has the place of another one, and all of them are one cycle: the full period of a generator.
-    let count = 1_usize << 23;
-    let next = |place: usize| (place.wrapping_mul(0x5851_F42D) + 0x1405_7B7F) % count;
-    let words: Vec<usize> = (0..count).map(next).collect();
+    let words: Vec<usize> = (0..WORDS).map(next).collect();
     let chase = |threads| {
-        let first = |thread: u64| (thread as usize + 1) * 1_234_567 % count;
+        let first = |thread: u64| (thread as usize + 1) * 1_234_567 % WORDS;
         let steps = |thread| (0..1 << 19).fold(first(thread), |place, _: u32| words[place]);
         timed(threads, |thread| black_box(steps(thread))).0
     };
@@ -186,5 +191,16 @@ fn time(minutes: u64) -> String {
     match minutes {
         0..60 => format!("{minutes} min"),
         _ => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chase_goes_through_all_words() {
+        let first_again = std::iter::successors(Some(next(0)), |place| Some(next(*place)));
+        assert_eq!(first_again.take_while(|place| *place != 0).count(), WORDS - 1);
     }
 }

@@ -177,6 +177,8 @@ fn noise() -> Option<String> {
         let steps = |thread| (0..1 << 19).fold(first(thread), |place, _: u32| words[place]);
         timed(threads, |thread| black_box(steps(thread))).0
     };
+    // Long enough that the start of a thread takes a negligible part of the time.
+    let spin = |threads| spin(threads, 1 << 25);
     let ways: [(&str, &dyn Fn(u64) -> Duration); 2] =
         [("an empty loop", &spin), ("a chase of pointers", &chase)];
     ways.into_iter().find_map(|(name, run)| {

@@ -1,69 +1,33 @@
 //! Sets that begin small and grow 1,024-fold, on one thread: their speed and errors at each doubling, and their memory
-//! in between. The filters are set up with the false-positive rate of koel's 16-bit fingerprints before the first
-//! split: 0.024 %.
+//! in between; and koel alone to far more items. The filters are set up with the false-positive rate of koel's 16-bit
+//! fingerprints before the first split: 0.024 %.
 //!
 //! And [`speed`]: koel, as it grows, beside a filter of fixed size with as many buckets and the same items, in its
 //! fullest and its emptiest state. Both are filled from the first item on, and begin with fresh memory. They alternate,
 //! and ratios are medians over repetitions.
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{Rounds, Table, counted, median, publish, rate, read_csv, write_csv};
-use crate::kit::machine::about;
+use crate::kit::figures::{Figures, Row, counted, rate};
 use crate::kit::memory::{Watch, touched};
 use crate::kit::{ABSENT, BATCH};
-use crate::peers::sets::{Koel, Peer, autoscale, dash_set, scalable};
+use crate::peers::sets::{Koel, Peer, aleph, autoscale, dash_set, scalable};
 use koel::{ConcurrentCuckooFilter, Prehashed};
-use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 const KOEL: &str = "koel";
 const FORESEEN: &str = "koel made for n items";
 
-/// The figures of a set that has grown to this many items. Rates are in million operations a second. The rate of the
-/// fill is measured from the first item on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Grown {
-    peer: String,
-    items: u64,
-    fill: f64,
-    hit: f64,
-    miss: f64,
-    false_positive_rate: f64,
-    /// The rate that the set reports, if it does.
-    told: Option<f64>,
-    lost: u64,
-}
-
-impl Grown {
-    /// Returns whether nothing is lost, and the rate among so many absent keys is what the set reports, as far as
-    /// chance leaves it alone.
-    fn is_right(&self, absent: u64) -> bool {
-        let close = |told: f64| {
-            let deviation = (told / absent as f64).sqrt();
-            (self.false_positive_rate - told).abs() <= 0.1 * told + 8.0 * deviation + 1e-6
-        };
-        self.lost == 0 && self.told.is_none_or(close)
-    }
-}
-
-/// The bytes that a set holds when it contains this many items.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Held {
-    peer: String,
-    items: u64,
-    bytes: u64,
-}
-
 /// A kind of set without its type, so that different ones fit one list: it goes through the steps.
-type Kind = Box<dyn Fn(&Steps) -> (Vec<Grown>, Vec<Held>)>;
+type Kind = Box<dyn Fn(&Steps, &mut Figures)>;
 
-fn kinds() -> [Kind; 5] {
+fn kinds() -> [Kind; 6] {
     [
         kind(KOEL, true, Koel::growing),
         kind(FORESEEN, false, Koel::fixed),
         kind("scalable_cuckoo_filter", true, |items| RefCell::new(scalable(items))),
         kind("autoscale_cuckoo_filter", true, |items| RefCell::new(autoscale(items))),
+        kind("aleph-filter", true, |items| RefCell::new(aleph(items))),
         kind("DashSet", true, dash_set),
     ]
 }
@@ -71,48 +35,64 @@ fn kinds() -> [Kind; 5] {
 /// A set that is built with room for a number of items. If it does not grow, it is built again for each number of
 /// items, as if that had been known beforehand.
 fn kind<P: Peer + 'static>(name: &'static str, grows: bool, build: fn(u64) -> P) -> Kind {
-    Box::new(move |steps| steps.measure(name, grows, build))
+    Box::new(move |steps, figures| steps.measure(name, grows, build, figures))
 }
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let (out, test) = (arguments.out("growth")?, arguments.test);
-    let to = arguments.number("--to", 32, [22, 16])?.max(11) as u32;
-    let reps = arguments.number("--reps", 10_000, [3, 1])?;
-    let part = arguments.part(&["sets", "speed", "table"]);
+    let to = arguments.numbers("--to", 32, [vec![22, 24, 27], vec![16]])?;
+    let to: Vec<u32> = to.into_iter().map(|power| power.max(11) as u32).collect();
+    let (first, last) = (to[0], to[to.len() - 1]);
+    let reps = arguments.number("--reps", 10_000, [5, 1])?;
+    let part = arguments.part(&["sets", "errors", "speed"]);
     arguments.end()?;
-    if ["speed", ""].contains(&part) {
-        publish(&out.join("speed.txt"), &format!("{}\n{}", about(), speed(to, reps)))?;
-    }
-    if part == "speed" {
-        return Ok(());
-    }
-    let [sets, held] = ["sets.csv", "memory.csv"].map(|name| out.join(name));
-    if part != "table" {
-        let rows = measure(to, (test, reps));
-        write_csv(&sets, &about(), &rows.0)?;
-        write_csv(&held, "", &rows.1)?;
-    }
-    let ((note, grown), (_, held)) = (read_csv(&sets)?, read_csv(&held)?);
-    publish(&out.join("sets.txt"), &text(&note, &grown, &held))?;
-    let absent = reps * Steps::to(to, test, 0).lookups;
-    match grown.iter().find(|row| row.peer.starts_with(KOEL) && !row.is_right(absent)) {
-        Some(wrong) => Err(format!("wrong answers: {wrong:?}").into()),
-        None => Ok(()),
-    }
-}
-
-fn measure(power: u32, (test, reps): (bool, u64)) -> (Vec<Grown>, Vec<Held>) {
-    let (mut rounds, mut memory) = (Rounds::new(), Vec::new());
-    for rep in 0..reps {
-        eprint!("\rto 2^{power}, repetition {}", rep + 1);
-        for kind in kinds() {
-            let (grown, held) = kind(&Steps::to(power, test, rep));
-            grown.into_iter().for_each(|row| rounds.note((row.peer.clone(), row.items), row));
-            memory.extend(held.into_iter().filter(|_| rep == 0));
+    let mut wrong = None;
+    for (bench, name, kinds, power, reps) in [
+        ("growth", "sets", &kinds()[..], first, reps),
+        ("errors", "errors", &kinds()[..2], last, 1),
+    ] {
+        if ["", name].contains(&part) {
+            let figures = measure(bench, kinds, (power, reps), test);
+            figures.write(&out.join(name).with_extension("csv"))?;
+            wrong = wrong.or(fault(&figures, Steps::to(power, test, 0).lookups));
         }
     }
+    if ["", "speed"].contains(&part) {
+        let more = if to.len() > 1 { &to[1..] } else { &to[..] };
+        speed(20.min(first - 1), more, reps).write(&out.join("speed.csv"))?;
+    }
+    wrong.map_or(Ok(()), |wrong| Err(wrong.into()))
+}
+
+fn measure(bench: &'static str, kinds: &[Kind], (power, reps): (u32, u64), test: bool) -> Figures {
+    let mut figures = Figures::new(bench);
+    // The first builder of a process allocates its random seeds, which are of no filter.
+    drop(Filter::builder());
+    for rep in 0..reps {
+        eprint!("\rto 2^{power}, repetition {}", rep + 1);
+        kinds.iter().for_each(|kind| kind(&Steps::to(power, test, rep), &mut figures));
+    }
     eprintln!();
-    (rounds.0.iter().map(|(_, rows)| medians(rows)).collect(), memory)
+    figures
+}
+
+/// Returns what koel does wrong: it loses an item, or the rate of false positives, with so many lookups a round, is not
+/// the one that it reports, as far as chance leaves it alone.
+fn fault(figures: &Figures, lookups: u64) -> Option<String> {
+    let mean = |rounds: &[f64]| rounds.iter().sum::<f64>() / rounds.len() as f64;
+    figures.rows.iter().filter(|row| row.set.starts_with(KOEL)).find_map(|row| {
+        let is_right = match &*row.what {
+            "lost" => mean(&row.rounds) == 0.0,
+            "false positives" => {
+                let told = mean(figures.all(&row.set, "told", &row.at));
+                let deviation = (told / (lookups * row.rounds.len() as u64) as f64).sqrt();
+                (mean(&row.rounds) - told).abs() <= 0.1 * told + 8.0 * deviation + 1e-6
+            }
+            _ => true,
+        };
+        let Row { set, what, at, rounds, .. } = row;
+        (!is_right).then(|| format!("{set} with {at} items: {what}: {rounds:?}"))
+    })
 }
 
 /// The numbers of items that a run goes through, and its lookups and keys.
@@ -144,8 +124,8 @@ impl Steps {
         name: &str,
         grows: bool,
         build: fn(u64) -> P,
-    ) -> (Vec<Grown>, Vec<Held>) {
-        let (mut grown, mut held) = (Vec::new(), Vec::new());
+        figures: &mut Figures,
+    ) {
         let (mut set, mut filled, mut bytes, mut time) = (None, 0, 0, Duration::ZERO);
         for items in self.numbers(if grows { 32 } else { 8 }) {
             if !grows {
@@ -159,89 +139,29 @@ impl Steps {
             (filled, time) = (items, time + start.elapsed());
             bytes += watch.held();
             drop(watch);
-            let peer = || name.to_string();
             let touched = touched((bytes + size_of::<P>() as i64) as usize, set.says_it_holds());
-            held.push(Held { peer: peer(), items, bytes: touched as u64 });
+            let at = items.to_string();
+            let mut note = |what, unit, figure| _ = figures.note(name, what, &at, unit, figure);
+            note("bytes", "bytes", touched as f64);
             if !items.is_power_of_two() {
                 continue;
             }
             let rounds = self.lookups.div_ceil(items);
             let start = Instant::now();
             let is_lost = |key: &u64| !set.contains(self.first_key + key);
-            let lost = (0..rounds).map(|_| (0..items).filter(is_lost).count() as u64).sum();
+            let lost: u64 = (0..rounds).map(|_| (0..items).filter(is_lost).count() as u64).sum();
             let hit = rate(rounds * items, start.elapsed());
             // Other keys at each doubling: otherwise a key that is a false positive could stay one.
             let other = self.first_key + ABSENT + items;
             let (miss, found) = counted(self.lookups, |key| set.contains(other + key));
-            grown.push(Grown {
-                peer: peer(),
-                items,
-                fill: rate(items, time),
-                hit,
-                miss,
-                false_positive_rate: found as f64 / self.lookups as f64,
-                told: set.told(),
-                lost,
-            });
+            for (what, figure) in [("fill", rate(items, time)), ("hit", hit), ("miss", miss)] {
+                note(what, "M/s", figure);
+            }
+            note("false positives", "share", found as f64 / self.lookups as f64);
+            set.told().into_iter().for_each(|told| note("told", "share", told));
+            note("lost", "items", lost as f64);
         }
-        (grown, held)
     }
-}
-
-/// Summarises the repetitions of a row, with medians of the rates, and all errors.
-fn medians(rows: &[Grown]) -> Grown {
-    let of = |figure: fn(&Grown) -> f64| median(rows.iter().map(figure));
-    Grown {
-        fill: of(|row| row.fill),
-        hit: of(|row| row.hit),
-        miss: of(|row| row.miss),
-        false_positive_rate: rows.iter().map(|row| row.false_positive_rate).sum::<f64>()
-            / rows.len() as f64,
-        lost: rows.iter().map(|row| row.lost).sum(),
-        ..rows[0].clone()
-    }
-}
-
-/// Returns the report, which begins with a note on the run.
-fn text(note: &str, grown: &[Grown], held: &[Held]) -> String {
-    let mut text = format!(
-        "{note}\nSets that grow, on one thread. Million operations a second, medians; the fill is that of all items so \
-         far.\n"
-    );
-    for rows in grown.chunk_by(|a, b| a.peer == b.peer) {
-        let columns = ["fill", "hit", "miss", "false positives", "as told", "bytes/item", "lost"];
-        let mut table = Table::new(&rows[0].peer, &columns);
-        for row in rows {
-            let percent = |rate: f64| format!("{:.4} %", 100.0 * rate);
-            let held = held.iter().find(|it| it.peer == row.peer && it.items == row.items);
-            let bytes = held.map_or(0, |held| held.bytes) as f64 / row.items as f64;
-            let rates = [row.fill, row.hit, row.miss].map(|rate| format!("{rate:.1}"));
-            let others = [
-                percent(row.false_positive_rate),
-                row.told.map_or(String::new(), percent),
-                format!("{bytes:.2}"),
-                row.lost.to_string(),
-            ];
-            table.row(row.items, rates.into_iter().chain(others));
-        }
-        text += &format!("\n{table}");
-    }
-    text + &beside_fixed(held)
-}
-
-/// Compares the memory of koel, as it grows, with that of a filter that is made for as many items.
-fn beside_fixed(held: &[Held]) -> String {
-    let ratio = |fixed: &Held| {
-        let same = |held: &&Held| held.peer == KOEL && held.items == fixed.items;
-        Some(held.iter().find(same)?.bytes as f64 / fixed.bytes as f64)
-    };
-    let large = held.iter().filter(|held| held.peer == FORESEEN && held.items >= 1 << 19);
-    let ratios: Vec<f64> = large.filter_map(ratio).collect();
-    let worst = ratios.iter().copied().fold(0.0, f64::max);
-    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
-    format!(
-        "\nmemory of koel : {FORESEEN}, from 2^19 on: at most {worst:.2}, {mean:.2} on average\n"
-    )
 }
 
 type Filter = ConcurrentCuckooFilter;
@@ -257,31 +177,37 @@ pub fn growing() -> Filter {
     filter
 }
 
-/// Compares filters of about a million items, and of this power of two, and tells the memory of filters of ten items.
-fn speed(power: u32, reps: u64) -> String {
-    let grows = Filter::builder().capacity(10).growing().build().expect("memory").size_in_bytes();
-    let fixed = Filter::with_capacity(10).size_in_bytes();
-    let few = format!("  made for ten items: {grows} bytes if it grows, {fixed} if not\n");
-    let powers = [20.min(power - 1), power];
-    let sizes = powers.into_iter().flat_map(|power| [(1 << power) / 10 * 9, 1 << power]);
-    sizes.map(|items| compare(items, reps)).fold(few, |text, table| text + &table)
+/// Compares filters at these powers of two, and a little below them, and tells the memory of filters of ten items.
+fn speed(first: u32, more: &[u32], reps: u64) -> Figures {
+    let mut figures = Figures::new("speed");
+    let ten = Filter::builder().capacity(10);
+    for (set, builder) in [("grows", ten.clone().growing()), ("fixed", ten)] {
+        let bytes = builder.build().expect("memory").size_in_bytes();
+        figures.note(set, "bytes", "ten items", "bytes", bytes as f64);
+    }
+    for power in std::iter::once(&first).chain(more) {
+        for items in [(1 << power) / 10 * 9, 1 << power] {
+            compare(items, reps, &mut figures);
+        }
+    }
+    figures
 }
 
-fn compare(items: u64, reps: u64) -> String {
-    let mut rates = Rounds::new();
+fn compare(items: u64, reps: u64, figures: &mut Figures) {
+    let at = format!("{items} items");
     let mut pair = None;
-    for _ in 0..if items > 1 << 24 { 1 } else { reps } {
+    for _ in 0..if items > 1 << 24 { reps.min(3) } else { reps } {
         drop(pair.take());
-        let mut fill = |is_grown, make: &dyn Fn() -> Filter| {
+        let mut fill = |set, make: &dyn Fn() -> Filter| {
             let start = Instant::now();
             let filter = make();
             (0..items).for_each(|key| filter.insert(&Prehashed(key)).expect("room"));
-            rates.note(("the whole fill", is_grown), rate(items, start.elapsed()));
+            figures.note(set, "the whole fill", &at, "M/s", rate(items, start.elapsed()));
             filter
         };
-        let grown = fill(true, &growing);
+        let grown = fill("grows", &growing);
         let slots = grown.stats().slots as f64;
-        let fixed = fill(false, &|| Filter::with_capacity((slots * 0.93) as usize));
+        let fixed = fill("fixed", &|| Filter::with_capacity((slots * 0.93) as usize));
         pair = Some((grown, fixed));
     }
     let (grown, fixed) = pair.expect("one fill");
@@ -300,30 +226,23 @@ fn compare(items: u64, reps: u64) -> String {
         ("misses in batches", &absent, true),
     ] {
         for _ in 0..reps {
-            for (filter, is_grown) in [(&grown, true), (&fixed, false)] {
+            for (set, filter) in [("grows", &grown), ("fixed", &fixed)] {
                 let start = Instant::now();
                 let found: u64 = (0..rounds).map(|_| look_up(filter, keys, in_batches)).sum();
-                rates.note((name, is_grown), rate(looks, start.elapsed()));
+                figures.note(set, name, &at, "M/s", rate(looks, start.elapsed()));
                 let most_absent = looks / 250;
                 let is_right = if keys[0].0 == 0 { found == looks } else { found <= most_absent };
                 assert!(is_right, "{name}: {found} of {looks} were found");
             }
         }
     }
-    let mib = |filter: &Filter| filter.size_in_bytes() as f64 / 1_048_576.0;
-    let title = format!("{items} items, load {:.2}, M/s", grown.stats().load());
-    let columns = [
-        &*format!("{:.1} MiB", mib(&grown)),
-        &format!("fixed, {:.1} MiB", mib(&fixed)),
-        "grown : fixed",
-    ];
-    let mut table = Table::new(title, &columns);
-    for (name, _) in rates.0.iter().map(|(name, _)| name).filter(|name| name.1) {
-        let [grown, fixed] = [true, false].map(|is_grown| rates.median(&(*name, is_grown)));
-        let ratio = rates.ratio(&(*name, true), &(*name, false));
-        table.figures(name, 2, [grown, fixed, ratio]);
+    for (set, filter) in [("grows", &grown), ("fixed", &fixed)] {
+        figures.note(set, "bytes", &at, "bytes", filter.size_in_bytes() as f64);
+        figures.note(set, "load", &at, "share", filter.stats().load());
     }
-    format!("\n{table}")
+    for what in ["the whole fill", "hits", "misses", "hits in batches", "misses in batches"] {
+        figures.ratio(("grows", "fixed"), what, &at);
+    }
 }
 
 /// Returns the number of keys found.

@@ -8,8 +8,7 @@
 //!   goes through a filter that is full at the end of the stream. Each new URL is followed by one that has come before.
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::Table;
-use crate::kit::machine::about;
+use crate::kit::figures::Figures;
 use koel::{ConcurrentCuckooFilter, Prehashed};
 
 /// A rate for each layout, from 8 to 32 bits. The last one has wide buckets.
@@ -19,11 +18,10 @@ const RATES: [f64; 11] =
 const SIZES: [usize; 16] =
     [1, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_003];
 
-pub fn loads(arguments: Arguments) -> Result<()> {
-    let test = arguments.test;
+pub fn loads(mut arguments: Arguments) -> Result<()> {
+    let (out, test) = (arguments.out("")?, arguments.test);
     arguments.end()?;
-    let columns = ["slots", "shards", "fills", "mean", "worst", "promised"];
-    let mut table = Table::new("bits, capacity", &columns);
+    let mut figures = Figures::new("loads");
     let mut short = 0;
     for rate in RATES {
         for size in SIZES {
@@ -45,42 +43,44 @@ pub fn loads(arguments: Arguments) -> Result<()> {
             let mean = held.iter().sum::<usize>() as f64 / fills as f64;
             let worst = held.iter().copied().min().unwrap_or(0);
             short += usize::from(worst < size);
-            let percent = |items: f64| format!("{:.2} %", 100.0 * items / stats.slots as f64);
-            let cells = [
-                format!("{}×{}", stats.slots / stats.slots_per_bucket, stats.slots_per_bucket),
-                stats.shards.to_string(),
-                fills.to_string(),
-                percent(mean),
-                percent(worst as f64),
-                percent(size as f64),
-            ];
-            table.row(format!("{}, {size}", stats.fingerprint_bits), cells);
+            let (set, at) = (stats.fingerprint_bits.to_string(), size.to_string());
+            for (what, unit, figure) in [
+                ("buckets", "buckets", (stats.slots / stats.slots_per_bucket) as f64),
+                ("slots", "slots", stats.slots_per_bucket as f64),
+                ("shards", "shards", stats.shards as f64),
+                ("fills", "fills", fills as f64),
+                ("mean", "share", mean / stats.slots as f64),
+                ("worst", "share", worst as f64 / stats.slots as f64),
+                ("promised", "share", size as f64 / stats.slots as f64),
+            ] {
+                figures.note(&set, what, &at, unit, figure);
+            }
         }
     }
-    print!("{}\n{table}", about());
+    figures.write(&out.join("loads.csv"))?;
     if short == 0 { Ok(()) } else { Err(format!("{short} tables held less than promised").into()) }
 }
 
-pub fn dropped(arguments: Arguments) -> Result<()> {
+pub fn dropped(mut arguments: Arguments) -> Result<()> {
+    let out = arguments.out("")?;
     let urls = if arguments.test { 1_000 } else { 1_000_000 };
     arguments.end()?;
-    let mut table = Table::new("bits", &["bits an item", "new URLs dropped", "of", "%"]);
+    let mut figures = Figures::new("dropped");
     for rate in RATES {
         let builder = ConcurrentCuckooFilter::builder().capacity(urls);
         let filter = builder.false_positive_rate(rate).build()?;
-        let mut dropped = 0;
+        let mut dropped = 0_u32;
         for url in 0..urls {
-            dropped += usize::from(!filter.insert_if_absent(&url)?);
+            dropped += u32::from(!filter.insert_if_absent(&url)?);
             if filter.insert_if_absent(&(url / 2))? {
                 return Err(format!("{} was forgotten", url / 2).into());
             }
         }
         let bits = 8.0 * filter.size_in_bytes() as f64 / urls as f64;
-        let percent = 100.0 * dropped as f64 / urls as f64;
-        let cells =
-            [format!("{bits:.2}"), dropped.to_string(), urls.to_string(), format!("{percent:.4}")];
-        table.row(filter.stats().fingerprint_bits, cells);
+        let set = filter.stats().fingerprint_bits.to_string();
+        figures.note(&set, "bits an item", "", "bits", bits);
+        figures.note(&set, "dropped", "", "URLs", f64::from(dropped));
+        figures.note(&set, "of", "", "URLs", urls as f64);
     }
-    print!("{}\n{table}", about());
-    Ok(())
+    figures.write(&out.join("dropped.csv"))
 }

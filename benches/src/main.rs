@@ -3,6 +3,7 @@
 //! `kit` is what all benches share: the command line, the machine and its threads, figures, memory and waits. Each
 //! other module is a bench, and `--help` says what it measures.
 
+mod all;
 mod durable;
 mod growth;
 mod kit;
@@ -21,22 +22,27 @@ use std::sync::LazyLock;
 const HELP: &str = "\
 usage: cargo run --release -p koel-bench -- BENCH [FLAGS]
 
-koel beside its peers. They write tables and CSV files, of which `benches/draw.py` makes pictures:
+Each bench writes a CSV file, of which `benches/draw.py` makes tables, which are printed, and pictures.
+
+all        all benches that a page shows, hours of them; on a machine that does nothing else:
+           otherwise it waits, unless --busy tells it to go on
+
+koel beside its peers:
   peers      filters and sets that threads share: --sizes 2,32,128 (MiB), --threads 1,2, --reps 5
-  growth     sets that grow, on one thread: --to 22 for 2^22 items, --reps 3;
-             sets | speed, for all sets alone, or koel beside a filter of fixed size
+  growth     sets that grow, on one thread: --reps 5, and --to 22,24,27 for 2^22 items of all sets,
+             and 2^27 of koel alone;
+             sets | errors | speed, for all sets, koel alone, or koel beside a filter of fixed size
   windows    sets that remember what was seen lately; burst, for its picture alone
   durable    sets that outlive their process; KOEL_SERVERS is a folder with redis-server,
              and KOEL_PYTHON a Python with Scrapy: without, they are left out
-  ... table  the tables of one of these again, from its CSV files (but for windows)
 
-koel alone. They print tables:
+koel alone:
   many             batches beside loops, and beside the limit of the memory
   snapshots        files | open
   waits            growth | saves | journal: how long single operations take meanwhile
   loads, dropped   how full tables get; how many new items are taken for known ones
 
-  --out DIR     where results go (default: below benches/results)
+  --out DIR     where results go (default: benches/results)
   --folder DIR  a folder on the disk that is measured (default: the present one)
   --test        a tiny run, into a scratch folder
 ";
@@ -46,6 +52,7 @@ fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let bench = words.next().unwrap_or_default();
     let run: fn(Arguments) -> Result<()> = match &*bench {
+        "all" => all::run,
         "dropped" => loads::dropped,
         "durable" => durable::run,
         "growth" => growth::run,

@@ -1,15 +1,15 @@
 //! Batches beside loops, and beside the limit of the machine, in cache and out of cache, on one thread and on two.
 //!
-//! What is promised as a ratio is measured as one: each repetition runs all measurements in turn, and each figure is
-//! the median of its ratios. Other work on the machine can take the second core away. So a repetition counts for two
+//! What is promised as a ratio is measured as one: each repetition runs all measurements in turn, and each ratio is
+//! the median of those of the repetitions. Other work on the machine can take the second core away. So a repetition counts for two
 //! threads only if an empty loop took no longer on both of them than on one.
 //!
 //! The limit of the machine is independent random pairs of words, prefetched, in pages as they come and in huge pages,
 //! which koel asks for, too.
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{Rounds, Table, rate};
-use crate::kit::machine::{about, all_cores, share, timed};
+use crate::kit::figures::{Figures, rate};
+use crate::kit::machine::{all_cores, share, timed};
 use crate::kit::memory::{read_lines, words};
 use crate::kit::{ABSENT, BATCH};
 use koel::{ConcurrentCuckooFilter, Prehashed};
@@ -27,7 +27,9 @@ struct Bench {
     bytes: usize,
     keys: u64,
     threads: u64,
-    rates: Rounds<(&'static str, u64)>,
+    /// The place of the figures: the size.
+    at: String,
+    figures: Figures,
     /// Whether the repetition counts for this number of threads.
     counts: bool,
 }
@@ -53,31 +55,19 @@ impl Bench {
 
     fn note(&mut self, name: &'static str, operations: u64, time: Duration) {
         if self.counts {
-            self.rates.note((name, self.threads), rate(operations, time));
+            let threads = THREADS[self.threads as usize - 1];
+            self.figures.note(name, threads, &self.at, "M/s", rate(operations, time));
         }
-    }
-
-    /// Prints the medians of all measurements, and of their ratios.
-    fn print(&self, title: &str) {
-        let mut table = Table::new(title, &["1 thread", "2 threads", "2 : 1"]);
-        for &(name, _) in self.rates.0.iter().map(|(name, _)| name).filter(|name| name.1 == 1) {
-            let [one, two] = [1, 2].map(|threads| self.rates.median(&(name, threads)));
-            table.figures(name, 2, [one, two, two / one]);
-        }
-        for (over, under) in RATIOS {
-            let ratio = |threads| self.rates.ratio(&(over, threads), &(under, threads));
-            table.figures(format!("{over} : {under}"), 2, [1, 2].map(ratio));
-        }
-        let both = self.rates.0.iter().find(|((_, threads), _)| *threads == 2);
-        println!("{table}  {} repetitions had both cores", both.map_or(0, |(_, all)| all.len()));
     }
 }
+
+const THREADS: [&str; 2] = ["1 thread", "2 threads"];
 
 /// The sizes of tables in MiB, and how often each is measured.
 const SIZES: [(u64, u64); 2] = [(2, 41), (128, 5)];
 const LOAD: f64 = 0.94;
 
-/// The ratios that are printed.
+/// The ratios that are noted.
 const RATIOS: [(&str, &str); 8] = [
     ("contains_many, hit", "pairs, pages as they come"),
     ("contains_many, miss", "pairs, pages as they come"),
@@ -90,28 +80,31 @@ const RATIOS: [(&str, &str); 8] = [
 ];
 
 /// Runs repetitions on tables of each size, each on one thread and on two.
-pub fn run(arguments: Arguments) -> Result<()> {
-    let test = arguments.test;
+pub fn run(mut arguments: Arguments) -> Result<()> {
+    let (out, test) = (arguments.out("")?, arguments.test);
     arguments.end()?;
-    println!("{}", about());
+    let mut figures = Figures::new("many");
     for (mib, reps) in SIZES {
         let bytes = if test { mib << 14 } else { mib << 20 } as usize;
         let reps = if test { 1 } else { reps };
-        let title = format!("{mib} MiB, 16 bits, to {:.0} % load, {reps} times, M/s", 100.0 * LOAD);
+        let at = format!("{mib} MiB, 16 bits, to {:.0} % load", 100.0 * LOAD);
         // The buckets take these bytes, give or take a percent.
         let filter = Filter::with_capacity((bytes as f64 / 2.0 * 0.93) as usize);
         let keys = (filter.stats().slots as f64 * LOAD) as u64;
-        let (rates, threads, counts) = (Rounds::new(), 1, true);
-        let mut bench = Bench { filter, bytes, keys, threads, rates, counts };
+        let mut bench = Bench { filter, bytes, keys, threads: 1, at, figures, counts: true };
         for _ in 0..reps {
             for threads in [1, 2] {
                 (bench.threads, bench.counts) = (threads, test || all_cores(threads, 6));
                 measure(&mut bench);
             }
         }
-        bench.print(&title);
+        let at;
+        Bench { at, figures, .. } = bench;
+        for pair in RATIOS {
+            THREADS.into_iter().for_each(|threads| figures.ratio(pair, threads, &at));
+        }
     }
-    Ok(())
+    figures.write(&out.join("many.csv"))
 }
 
 /// Looks keys up, and checks that all of them are found, or nearly none.

@@ -6,11 +6,10 @@
 //!   second, and how much memory eight processes take that have one filter.
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{Rounds, Table, rate};
-use crate::kit::machine::about;
-use crate::kit::memory::of_process;
+use crate::kit::figures::{Figures, rate};
+use crate::kit::memory::in_proc;
 use crate::kit::scattered;
-use crate::kit::worker::{self, Figures, Worker};
+use crate::kit::worker::{self, Said, Worker};
 use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotFile, StableHash};
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -30,26 +29,27 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     if let Some(work) = arguments.value("--work")? {
         return hold(&work);
     }
-    let (scratch, part) = (arguments.scratch()?, arguments.part(&["files", "open"]));
+    let (out, scratch) = (arguments.out("")?, arguments.scratch()?);
+    let part = arguments.part(&["files", "open"]);
     arguments.end()?;
-    println!("{}", about());
+    let mut figures = Figures::new("snapshots");
     let saved = scratch.path().join("saved.koel");
     for (kind, make) in [("fixed", fixed as fn(usize) -> Filter), ("growing", growing)] {
         let filter = make(bytes);
         let report = filter.save(&saved)?;
         let memory = filter.size_in_bytes();
-        println!("a {kind} filter of {report}, {memory} in memory; {turns} turns");
+        figures.say(kind, format!("A {kind} filter of {report}, {memory} in memory."));
         if part != "open" {
-            files(&filter, &saved, turns)?;
+            files(&filter, &saved, (kind, turns), &mut figures)?;
         }
         let items = filter.len() as u64;
         // The filter goes before processes take as much memory.
         drop(filter);
         if part != "files" {
-            open(&saved, items, turns.min(3))?;
+            open(&saved, items, (kind, turns.min(3)), &mut figures)?;
         }
     }
-    Ok(())
+    figures.write(&out.join("snapshots.csv"))
 }
 
 /// Builds a fixed filter of this many bytes, filled to 90 % of its capacity.
@@ -78,7 +78,12 @@ fn fill(filter: &Filter, first: usize, items: usize) {
     }
 }
 
-fn files(filter: &Filter, saved: &Path, turns: usize) -> Result<()> {
+fn files(
+    filter: &Filter,
+    saved: &Path,
+    (at, turns): (&str, usize),
+    figures: &mut Figures,
+) -> Result<()> {
     let [copy, stale] = ["copy", "stale"].map(|name| saved.with_file_name(name));
     let bytes = fs::copy(saved, &stale)?;
     let save =
@@ -99,21 +104,17 @@ fn files(filter: &Filter, saved: &Path, turns: usize) -> Result<()> {
         ("load, from disk", true, &load),
         ("read to fresh, from disk", true, &read),
     ];
-    let mut seconds = Rounds::new();
     for _ in 0..turns {
         for (name, from_disk, act) in rows {
             settle(saved, from_disk)?;
             let start = Instant::now();
             act()?;
-            seconds.note(name, start.elapsed().as_secs_f64());
+            let seconds = start.elapsed().as_secs_f64();
+            figures.note(name, "seconds", at, "s", seconds);
+            let mib = bytes as f64 / f64::from(1 << 20);
+            figures.note(name, "MiB/s", at, "MiB/s", mib / seconds);
         }
     }
-    let mut table = Table::new("", &["seconds", "MiB/s"]);
-    for (name, ..) in rows {
-        let taken = seconds.median(&name);
-        table.figures(name, 3, [taken, bytes as f64 / f64::from(1 << 20) / taken]);
-    }
-    print!("{table}");
     Ok(())
 }
 
@@ -179,10 +180,9 @@ fn random_keys(items: u64, count: u64, seed: u64) -> Vec<Prehashed> {
     (0..count).map(|number| Prehashed(scattered(number ^ seed << 40) % items)).collect()
 }
 
-fn open(saved: &Path, items: u64, turns: usize) -> Result<()> {
+fn open(saved: &Path, items: u64, (at, turns): (&str, usize), figures: &mut Figures) -> Result<()> {
     let lookups = LOOKUPS.min(items);
     let ways = [("open", true), ("open", false), ("load", true), ("load", false)];
-    let mut figures = Rounds::new();
     for turn in 0..turns as u64 {
         let keys = random_keys(items, lookups, turn);
         for (way, from_disk) in ways {
@@ -190,30 +190,24 @@ fn open(saved: &Path, items: u64, turns: usize) -> Result<()> {
             let start = Instant::now();
             let answers = Answers::of(way, saved)?;
             answers.find(&keys[..1], false)?;
-            let mut note = |name, figure| figures.note((name, way, from_disk), figure);
-            note("first, ms", 1e3 * start.elapsed().as_secs_f64());
+            let name = format!("{way} and ask{}", if from_disk { ", from disk" } else { "" });
+            let mut note = |what, unit, figure| _ = figures.note(&name, what, at, unit, figure);
+            note("first, ms", "ms", 1e3 * start.elapsed().as_secs_f64());
             // From then on, each shard of a file has been read and checked.
             answers.find(&keys, true)?;
-            for (name, in_batches) in [("one by one, M/s", false), ("batches, M/s", true)] {
+            for (what, in_batches) in [("one by one, M/s", false), ("batches, M/s", true)] {
                 let start = Instant::now();
                 answers.find(&keys, in_batches)?;
-                note(name, rate(lookups, start.elapsed()));
+                note(what, "M/s", rate(lookups, start.elapsed()));
             }
         }
     }
-    let columns = ["first, ms", "one by one, M/s", "batches, M/s"];
-    let mut table = Table::new("", &columns);
-    for (way, from_disk) in ways {
-        let name = format!("{way}{}", if from_disk { ", from disk" } else { "" });
-        table.figures(name, 3, columns.map(|column| figures.median(&(column, way, from_disk))));
-    }
-    print!("{table}");
-    let about = format!("MiB of {PROCESSES} processes together, {lookups} lookups in each");
-    let mut table = Table::new(about, &["theirs", "shared"]);
     for way in ["open", "load"] {
-        table.figures(way, 1, memory(way, saved, items, lookups)?);
+        let name = format!("{way}: MiB of {PROCESSES} processes together");
+        let [theirs, shared] = memory(way, saved, items, lookups)?;
+        figures.note(&name, "theirs", at, "MiB", theirs);
+        figures.note(&name, "shared", at, "MiB", shared);
     }
-    print!("{table}");
     Ok(())
 }
 
@@ -222,11 +216,12 @@ fn memory(way: &str, saved: &Path, items: u64, lookups: u64) -> Result<[f64; 2]>
     let held = |number| format!("{way}:{items}:{lookups}:{number}:{}", saved.display());
     let workers = (0..PROCESSES).map(|number| Worker::of("snapshots", &held(number)));
     let mut workers = workers.collect::<Result<Vec<Worker>>>()?;
-    let figures = workers.iter_mut().map(Worker::figures).collect::<Result<Vec<Figures>>>()?;
+    let figures = workers.iter_mut().map(Worker::figures).collect::<Result<Vec<Said>>>()?;
     let mut sums = [0.0; 2];
     for figures in figures {
         let process = *figures.get("process").ok_or("it has ended too early")? as u32;
-        let mib = |field| of_process(process, "smaps_rollup", field).map(|it| it / 1_048_576.0);
+        let file = format!("{process}/smaps_rollup");
+        let mib = |field| in_proc(&file, field).map(|it| it / 1_048_576.0);
         let (own, proportional) = (mib("Anonymous")?, mib("Pss")?);
         sums = [sums[0] + own, sums[1] + (proportional - own).max(0.0)];
     }

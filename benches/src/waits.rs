@@ -12,9 +12,8 @@
 use crate::durable::item;
 use crate::growth::growing;
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{Rounds, Table, median, publish};
-use crate::kit::machine::about;
-use crate::kit::waits::{Waits, time, watch};
+use crate::kit::figures::Figures;
+use crate::kit::waits::{Waits, watch};
 use crate::kit::{ABSENT, scattered};
 use crate::snapshots::{Filter, fixed};
 use koel::{ConcurrentCuckooFilter, DurableFilter, Prehashed, StableHash};
@@ -25,7 +24,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-type Scenes = Rounds<String, Waits>;
+/// The shares of all operations of which it is told within which time they were done.
+const SHARES: [(&str, f64); 6] = [
+    ("50 %", 0.5),
+    ("99 %", 0.99),
+    ("99.9 %", 0.999),
+    ("99.99 %", 0.9999),
+    ("99.9999 %", 0.999_999),
+    ("longest", 1.0),
+];
+
+/// What is measured at a place: what is done to a filter meanwhile.
+struct Scenes<'a>(&'a mut Figures, String);
+
+impl Scenes<'_> {
+    fn note(&mut self, name: &str, waits: Waits) {
+        let Scenes(figures, at) = self;
+        figures.note(name, "times", at, "times", waits.count() as f64);
+        for (what, share) in SHARES {
+            figures.note(name, what, at, "ns", waits.within(share) as f64);
+        }
+    }
+}
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let (out, test) = (arguments.out("")?, arguments.test);
@@ -34,39 +54,25 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     arguments.end()?;
     let reps = if test { 1 } else { 5 };
     let pause = Duration::from_millis(if test { 20 } else { 2_000 });
-    let mut text = about() + "\n";
+    let mut figures = Figures::new("waits");
     if ["", "growth"].contains(&part) {
-        let mut scenes = Scenes::new();
+        let mut scenes = Scenes(&mut figures, format!("2^{power} items are inserted"));
         (0..reps).for_each(|_| growth(&mut scenes, 1 << power, pause));
-        text += &table(&format!("2^{power} items are inserted"), &scenes);
     }
     if ["", "saves"].contains(&part) {
         let filter = fixed(if test { 1 << 19 } else { 256 << 20 });
-        let mut scenes = Scenes::new();
+        let title = format!("a filter of {} MiB", filter.size_in_bytes() >> 20);
+        let mut scenes = Scenes(&mut figures, title);
         (0..reps).try_for_each(|_| saves(&mut scenes, &filter, scratch.path(), pause))?;
-        text += &table(&format!("a filter of {} MiB", filter.size_in_bytes() >> 20), &scenes);
     }
     if ["", "journal"].contains(&part) {
-        text += &journal(scratch.path(), test, pause)?;
+        journal(&mut figures, scratch.path(), test, pause)?;
     }
-    publish(&out.join("waits.txt"), &text)
+    figures.write(&out.join("waits.csv"))
 }
 
-fn table(title: &str, scenes: &Scenes) -> String {
-    let columns = ["times", "50 %", "99 %", "99.9 %", "99.99 %", "99.9999 %", "longest"];
-    let mut table = Table::new(title, &columns);
-    for (name, runs) in &scenes.0 {
-        let within = |share| runs.iter().map(move |run| run.within(share));
-        let shares = [0.5, 0.99, 0.999, 0.9999, 0.999_999, 1.0];
-        let medians = shares.map(|share| median(within(share).map(|nanos| nanos as f64)) as u64);
-        let count = runs.iter().map(Waits::count).sum::<u64>();
-        table.row(name, std::iter::once(count.to_string()).chain(medians.map(time)));
-    }
-    table.to_string()
-}
-
-fn growth(scenes: &mut Scenes, items: u64, pause: Duration) {
-    scenes.note("(the clock alone)".into(), watch((1, 0), |_| {}, || sleep(pause)).0);
+fn growth(scenes: &mut Scenes<'_>, items: u64, pause: Duration) {
+    scenes.note("(the clock alone)", watch((1, 0), |_| {}, || sleep(pause)).0);
     let grown = growing();
     let insert = |key| grown.insert(&Prehashed(key)).expect("memory to grow");
     beside(scenes, "grows", items, insert, |key| grown.contains(&Prehashed(key)));
@@ -87,7 +93,7 @@ fn growth(scenes: &mut Scenes, items: u64, pause: Duration) {
 
 /// Fills a set on one thread, with keys from 0 on, while another one looks up what is there.
 fn beside(
-    scenes: &mut Scenes,
+    scenes: &mut Scenes<'_>,
     name: &str,
     items: u64,
     insert: impl Fn(u64),
@@ -110,11 +116,11 @@ fn beside(
         waits
     });
     assert!((0..items).all(contains), "all that was inserted is found");
-    scenes.note(format!("{name}: insert"), inserts);
-    scenes.note(format!("{name}: lookup"), lookups);
+    scenes.note(&format!("{name}: insert"), inserts);
+    scenes.note(&format!("{name}: lookup"), lookups);
 }
 
-fn saves(scenes: &mut Scenes, filter: &Filter, folder: &Path, pause: Duration) -> Result<()> {
+fn saves(scenes: &mut Scenes<'_>, filter: &Filter, folder: &Path, pause: Duration) -> Result<()> {
     let (path, items) = (folder.join("waits.koel"), filter.len() as u64);
     let look_up = |number| assert!(filter.contains(&Prehashed(scattered(number) % items)));
     let insert = |number| {
@@ -125,15 +131,15 @@ fn saves(scenes: &mut Scenes, filter: &Filter, folder: &Path, pause: Duration) -
     let operations: [(&str, &(dyn Fn(u64) + Sync)); 2] =
         [("lookup", &look_up), ("insert and removal", &insert)];
     for (name, operation) in operations {
-        scenes.note(format!("{name}, alone"), watch((1, 0), operation, || sleep(pause)).0);
+        scenes.note(&format!("{name}, alone"), watch((1, 0), operation, || sleep(pause)).0);
         let (waits, _, saved) = watch((1, 0), operation, || filter.save(&path));
         saved?;
-        scenes.note(format!("{name}, during a save"), waits);
+        scenes.note(&format!("{name}, during a save"), waits);
     }
     Ok(())
 }
 
-fn journal(folder: &Path, test: bool, pause: Duration) -> Result<String> {
+fn journal(figures: &mut Figures, folder: &Path, test: bool, pause: Duration) -> Result<()> {
     let path = folder.join("seen.koel");
     let (items, checkpoints) = if test { (100_000, 1) } else { (233_000_000, 5) };
     let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
@@ -145,9 +151,9 @@ fn journal(folder: &Path, test: bool, pause: Duration) -> Result<String> {
         memory.par_insert_many(&hashes).into_iter().try_for_each(|added| added)?;
     }
     let title = format!("two threads add to {next} items in {} MiB", memory.size_in_bytes() >> 20);
-    let mut scenes = Scenes::new();
+    let mut scenes = Scenes(figures, title);
     let mut scene =
-        |name: String, adds: &(dyn Fn(u64) + Sync), meanwhile: &dyn Fn() -> Result<()>| {
+        |name: &str, adds: &(dyn Fn(u64) + Sync), meanwhile: &dyn Fn() -> Result<()>| {
             eprintln!("{name}");
             let (waits, beyond, done) = watch((2, next), adds, meanwhile);
             next = beyond;
@@ -160,15 +166,14 @@ fn journal(folder: &Path, test: bool, pause: Duration) -> Result<String> {
     };
     let times = |act: &dyn Fn() -> Result<()>| (0..checkpoints).try_for_each(|_| act());
     let add = |number| _ = black_box(memory.insert_if_absent(&item(number))).expect("room");
-    scene("in memory".into(), &add, &rest)?;
+    scene("in memory", &add, &rest)?;
     let save = || times(&|| Ok(memory.save(&path).map(drop)?));
-    scene(format!("in memory, during {checkpoints} saves"), &add, &save)?;
+    scene(&format!("in memory, during {checkpoints} saves"), &add, &save)?;
     drop(memory);
     let durable = DurableFilter::open(&path, builder)?;
     let add =
         |number| _ = black_box(durable.insert_if_absent(&item(number))).expect("room and disk");
-    scene("with a journal, synced every second".into(), &add, &rest)?;
+    scene("with a journal, synced every second", &add, &rest)?;
     let checkpoint = || times(&|| Ok(durable.checkpoint()?));
-    scene(format!("the same, during {checkpoints} checkpoints"), &add, &checkpoint)?;
-    Ok(table(&title, &scenes))
+    scene(&format!("the same, during {checkpoints} checkpoints"), &add, &checkpoint)
 }

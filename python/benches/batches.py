@@ -1,29 +1,21 @@
 """Measures one set for many machines by the size of the batches that are asked: `pykoel.ray` beside a Python set in an
 actor of Ray, and beside Redis with koel's module.
 
-    python benches/batches.py [--redis FOLDER --module FILE] [--out FILE] [--quick]
+    python benches/batches.py [--redis FOLDER --module FILE] [--out FOLDER] [--quick]
 
 All processes are on this machine, and one client asks. It needs Ray, and for Redis redis-py (without hiredis), the folder
 of redis-server (`redis/get-servers`) and the module (`cargo build --release -p koel-redis`).
 """
 
-import argparse
-import datetime
-import os
-import pathlib
-import platform
-import shlex
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
+import argparse, os, pathlib, platform, shlex, subprocess, sys, tempfile, time
 
 import ray
-from figures import processor
+from pykoel.ray import SharedFilter
+
 from urls import url
 
-from pykoel.ray import SharedFilter
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "benches"))
+from kit import Figures, run
 
 SIZES = [100, 1_000, 10_000, 100_000]
 
@@ -124,7 +116,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--redis", type=pathlib.Path, help="the folder with redis-server")
     parser.add_argument("--module", type=pathlib.Path, help="libkoel_redis.so")
-    parser.add_argument("--out", type=argparse.FileType("w"), default=sys.stdout)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent / "results")
     parser.add_argument("--quick", action="store_true", help="few items, once: to see whether it runs")
     options = parser.parse_args()
     kinds = {
@@ -139,23 +131,16 @@ def main():
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray.init(include_dashboard=False, log_to_driver=False, object_store_memory=1 << 30)
     most, calls, rounds = (2_000, 10, 1) if options.quick else (1_000_000, 1_000, 3)
-    found = {}
+    figures = Figures("batches")
+    figures.say("command", f"{shlex.join(['python', 'benches/batches.py', *sys.argv[1:]])}, {run()}")
+    figures.say("versions", f"Python {platform.python_version()}, Ray {ray.__version__}")
     for _ in range(rounds):
         for size in SIZES:
             for kind, make in kinds.items():
-                size_here = min(size, most)
-                found.setdefault((kind, size), []).append(measure(make, size_here, min(most, calls * size_here)))
-    told = [
-        f"{shlex.join(['python', 'benches/batches.py', *sys.argv[1:]])}, {datetime.date.today()}",
-        f"{os.cpu_count()} cores of {processor()}, Python {platform.python_version()}, Ray {ray.__version__}",
-        f"Thousand items a second, added (all new) and looked up (all present): medians of {rounds}, in batches of",
-        "",
-        f"{'':36}" + "".join(f"{size:>16,}" for size in SIZES),
-    ]
-    for kind in kinds:
-        cells = [[statistics.median(each) / 1_000 for each in zip(*found[kind, size], strict=True)] for size in SIZES]
-        told.append(f"{kind:36}" + "".join(f"{f'{add:,.0f}, {look:,.0f}':>16}" for add, look in cells))
-    print("\n".join(told), file=options.out)
+                here = min(size, most)
+                for what, speed in zip(("add", "look up"), measure(make, here, min(most, calls * here)), strict=True):
+                    figures.note(kind, what, speed / 1_000, "k/s", f"{size:,}")
+    figures.write(options.out / "batches.csv")
 
 
 if __name__ == "__main__":

@@ -9,13 +9,15 @@ table has medians.
 
 Speed is CPU time, because other work may take a core meanwhile. Files are measured in elapsed time."""
 
-import argparse, csv, ctypes, datetime, gc, importlib.metadata, importlib.util, json, os, pathlib, platform, shlex
-import statistics, subprocess, sys, tempfile, time
+import argparse, ctypes, datetime, gc, importlib.metadata, importlib.util, json, os, pathlib, platform, shlex
+import subprocess, sys, tempfile, time
 from concurrent.futures import ThreadPoolExecutor
 
-import table
 from kinds import KINDS, RATE, Scrapy
 from urls import Urls, url
+
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "benches"))
+from kit import Figures, machine, resident
 
 ROUNDS = 3
 LEVELS = [1, 2, 10]  # How many times the told number of items an overfull filter is given.
@@ -48,11 +50,6 @@ def timed(work, *arguments):
     began = time.process_time_ns()
     result = work(*arguments)
     return time.process_time_ns() - began, result
-
-
-def resident(field="VmRSS"):
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(field))
 
 
 def speed(kind, urls, items):
@@ -127,7 +124,7 @@ def memory(kind, urls, items, path):
     seen = kind.make(items)
     kind.add(seen, urls.stream(kind, "present", 0, items))
     gc.collect()
-    after, peak = resident(), resident("VmHWM")
+    after, peak = resident(), resident(field="VmHWM")
     figures = {"memory": (after - before) / items, "memory, peak": (peak - before) / items}
     if hasattr(seen, "stats"):
         figures["rate at the end"] = seen.stats().rate
@@ -197,9 +194,9 @@ def start(work, name, folder, *arguments):
     return json.loads(done.stdout)
 
 
-def processor():
-    with open("/proc/cpuinfo") as file:
-        return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "?")
+def unit(what):
+    units = {"ns/item": ("add", "look up", "loop"), "bytes/item": ("memory", "file"), "ms": ("save", "load"), "share": ("rate", "overfull")}
+    return next((unit for unit, names in units.items() if what.startswith(names)), "items")
 
 
 def main():
@@ -218,14 +215,17 @@ def main():
     for package in missing:
         print(f"{package} is not installed, and left out", file=sys.stderr)
     count = {name: min(items, KINDS[name].most) for name in names}
-    values, notes = {}, {}
+    figures = Figures("wheel")
+    for name in names:
+        figures.note(KINDS[name].label, "items", count[name], "items", note=KINDS[name].note)
+        figures.note(KINDS[name].label, "rate", KINDS[name].rate, "share")
 
     def keep(name, found):
         for what, value in found.items():
             if isinstance(value, str):
-                notes[name, what] = value
+                figures.say(what, value, KINDS[name].label)
             else:
-                values.setdefault((name, what), []).append(value)
+                figures.note(KINDS[name].label, what, value, "items" if what.endswith("lost") else unit(what))
 
     done = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -252,7 +252,7 @@ def main():
     urls = [url(number) for number in range(1_000)]
     about = {
         "command": shlex.join(["python", "benches/figures.py", *sys.argv[1:]]),
-        "machine": f"{os.cpu_count()} cores of {processor()}, {platform.system()} {platform.release()}",
+        "machine": machine(),
         "Python": platform.python_version(),
         "date": datetime.date.today().isoformat(),
         "took": f"{time.monotonic() - BEGAN:.0f} s",
@@ -266,23 +266,9 @@ def main():
         ),
         "left out": ", ".join(missing),
     }
-    options.out.mkdir(parents=True, exist_ok=True)
-    with open(options.out / "figures.csv", "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["kind", "what", "median", "least", "most", "note"])
-        for what, value in about.items():
-            writer.writerow(["", what, "", "", "", value])
-        for name in names:
-            writer.writerow([name, "label", "", "", "", KINDS[name].label])
-            writer.writerow([name, "items", count[name], "", "", KINDS[name].note])
-            writer.writerow([name, "rate", f"{KINDS[name].rate:.2g}", "", "", ""])
-        for (name, what), found in values.items():
-            ends = [statistics.median(found), min(found), max(found)]
-            writer.writerow([name, what, *(f"{value:.6g}" for value in ends), ""])
-        for (name, what), note in notes.items():
-            writer.writerow([name, what, "", "", "", note])
-
-    table.main(options.out)
+    for what, words in about.items():
+        figures.say(what, words)
+    figures.write(options.out / "figures.csv")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,10 @@ What is compared is the CPU time of the server's main thread, as `INFO cpu` tell
 what limits a server. Commands come from redis-benchmark, in pipelines. The kinds alternate, and the table has
 medians. Memory is what `MEMORY USAGE` says, and what the process grew by."""
 
-import argparse, csv, os, pathlib, re, socket, statistics, subprocess, sys, tempfile, time
+import argparse, os, pathlib, re, socket, statistics, subprocess, sys, tempfile, time
+
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "benches"))
+from kit import Figures, resident, run
 
 KINDS = ["keys", "koel", "bloom"]
 WORK = {  # For each kind of work: items a command, and the command for plain keys and for filters.
@@ -78,8 +81,7 @@ class Server:
         return sum(float(self.info("cpu", f"used_cpu_{kind}_main_thread")) for kind in ("user", "sys"))
 
     def resident(self):
-        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+        return resident(self.process.pid)
 
     def ran(self):
         """Nanoseconds that the main thread has run, as the scheduler counts them."""
@@ -119,7 +121,6 @@ def microseconds(server, options, items, command):
 
 
 def throughput(options, write):
-    found = {}
     for _ in range(options.repeats):
         for kind, settings in modules(options).items():
             with Server(options, *settings) as server:
@@ -130,10 +131,7 @@ def throughput(options, write):
                     # What is added meets an empty set; what is asked, one with everything.
                     if work.startswith("add"):
                         server.ask("FLUSHALL")
-                    cost = microseconds(server, options, items, command)
-                    found.setdefault((work, kind), []).append(cost)
-    for (work, kind), costs in found.items():
-        write("cpu", work, kind, "us/item", statistics.median(costs), min(costs), max(costs))
+                    write("cpu", work, kind, "us/item", microseconds(server, options, items, command))
 
 
 def lookup(options, write):
@@ -146,16 +144,13 @@ def lookup(options, write):
         "TYPE": ["TYPE", "set"],
         "PING": ["PING"],
     }
-    found = {}
     with Server(options, *modules(options)["koel"]) as server:
         microseconds(server, options, 1, ["SET", "{item}", "1"])
         microseconds(server, options, 1, ["CF.ADDNX", "set", "{item}"])
         fill(server, "small", 10)
         for _ in range(options.repeats):
             for name, command in commands.items():
-                found.setdefault(name, []).append(microseconds(server, options, 1, command))
-    for name, costs in found.items():
-        write("cpu of a command", name, "koel", "us", statistics.median(costs), min(costs), max(costs))
+                write("cpu of a command", name, "koel", "us", microseconds(server, options, 1, command))
 
 
 def urls(first, count):
@@ -305,7 +300,7 @@ def main():
     parser.add_argument("--server", default="redis-server", help="or valkey-server")
     parser.add_argument("--module", required=True, help="libkoel_redis.so, of a release build")
     parser.add_argument("--bloom", help="redisbloom.so, to compare with")
-    parser.add_argument("--out", default=".", help="the folder for results.csv")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent / "results", help="the folder for results.csv")
     parser.add_argument("--quick", action="store_true", help="tiny figures, to try it")
     parser.add_argument("--only", help="one of: throughput, lookup, memory, small, saving, ticks")
     options = parser.parse_args()
@@ -313,26 +308,17 @@ def main():
     options.items, options.pool, options.many, options.repeats = (
         (20_000, 20_000, 20_000, 1) if options.quick else (2_000_000, 2_000_000, 10_000_000, 5)
     )
-    rows = []
+    figures = Figures("module")
+    figures.say("run", run())
 
-    def write(what, name, kind, unit, value, *range_):
-        rows.append([what, name, kind, unit, f"{value:.4g}", *(f"{end:.4g}" for end in range_)])
-        print(*rows[-1], sep="\t", flush=True)
+    def write(what, at, kind, unit, value):
+        figures.note(kind, what, value, unit, at)
+        print(what, at, kind, f"{value:.4g} {unit}", sep="\t", flush=True)
 
-    parts = {
-        "throughput": throughput,
-        "lookup": lookup,
-        "memory": memory,
-        "small": small,
-        "saving": saving,
-        "ticks": ticks,
-    }
-    for name, part in parts.items():
-        if options.only in (None, name):
+    for part in (throughput, lookup, memory, small, saving, ticks):
+        if options.only in (None, part.__name__):
             part(options, write)
-    os.makedirs(options.out, exist_ok=True)
-    with open(os.path.join(options.out, "results.csv"), "w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([["what", "of", "kind", "unit", "value", "least", "most"], *rows])
+    figures.write(options.out / "results.csv")
 
 
 if __name__ == "__main__":

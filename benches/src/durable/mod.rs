@@ -1,20 +1,18 @@
 //! Sets that outlive their process: koel's durable filter, and what people use instead.
 //!
 //! Reading order: `sets` → this file: it starts child processes, watches and kills them; then what they do: fill a set,
-//! open it again, or add to it until they are killed; then the figures as a table.
+//! open it again, or add to it until they are killed.
 
 mod sets;
 
 pub use sets::item;
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{Rounds, Table, median, publish, read_csv, write_csv};
-use crate::kit::machine::about;
-use crate::kit::memory::of_process;
+use crate::kit::figures::Figures;
+use crate::kit::memory::in_proc;
 use crate::kit::waits::watch;
-use crate::kit::worker::{self, Figures, Worker};
-use serde::{Deserialize, Serialize};
-use sets::{EVERYTHING, GROUPS, KINDS, Kind, Maker, Set, redis_server};
+use crate::kit::worker::{self, Said, Worker};
+use sets::{EVERYTHING, KINDS, Kind, Maker, Set, redis_server};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -32,22 +30,15 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
         return work(kind, task, Path::new(folder), items.parse()?);
     }
     let (out, scratch) = (arguments.out("durable")?, arguments.scratch()?);
-    let measured = arguments.flag("table");
     let plan = if arguments.test {
         Plan { items: 2_000, rounds: 1, kills: 1, longest: Duration::from_millis(30) }
     } else {
         Plan { items: 1_000_000, rounds: 5, kills: 3, longest: Duration::from_millis(700) }
     };
     arguments.end()?;
-    let csv = out.join("figures.csv");
-    if !measured {
-        let (about, figures) = beside(&plan, scratch.path())?;
-        write_csv(&csv, &about, &figures)?;
-    }
-    let (about, figures) = read_csv(&csv)?;
-    let found = Found { about, figures };
-    publish(&out.join("table.md"), &found.table())?;
-    found.lost_by_koel().map_or(Ok(()), |loss| Err(loss.into()))
+    let found = beside(&plan, scratch.path())?;
+    found.write(&out.join("figures.csv"))?;
+    lost_by_koel(&found).map_or(Ok(()), |loss| Err(loss.into()))
 }
 
 struct Plan {
@@ -58,39 +49,58 @@ struct Plan {
     longest: Duration,
 }
 
-/// Measures the sets in rounds: each kind in turn, each measurement in a process of its own.
-fn beside(plan: &Plan, folder: &Path) -> Result<(String, Vec<Figure>)> {
+/// Measures the sets in rounds: each kind in turn, each measurement in a process of its own. The place of a figure is what
+/// a power failure takes.
+fn beside(plan: &Plan, folder: &Path) -> Result<Figures> {
     let (kinds, absent): (Vec<&Kind>, Vec<&Kind>) =
         KINDS.iter().partition(|kind| match kind.maker {
             Maker::Scrapy => python().is_some(),
             Maker::Redis => redis_server().is_some(),
             _ => true,
         });
-    let (about, mut all) = (about(), Rounds::new());
+    let mut found = Figures::new("durable");
+    found.say(
+        "plan",
+        format!(
+            "{} items of 8 bytes, or 20 in Scrapy's set; medians of {} rounds.",
+            plan.items, plan.rounds
+        ),
+    );
+    absent.iter().for_each(|kind| found.say(kind.name, format!("{} is not here.", kind.label)));
     for round in 0..plan.rounds {
         for kind in &kinds {
             eprint!("\rround {} of {}: {:50}", round + 1, plan.rounds, kind.label);
             let scratch = tempfile::tempdir_in(folder)?;
             let failed = |error| format!("{}: {error}", kind.name);
-            for (name, figure) in plan.life(kind, scratch.path()).map_err(failed)? {
-                if name != "process" {
-                    all.note((kind.label.to_string(), name), figure);
-                }
+            for (what, figure) in plan.life(kind, scratch.path()).map_err(failed)? {
+                let unit = match &*what {
+                    "process" => continue,
+                    "add" | "present" | "hit" | "miss" => "items/s",
+                    "open" | "open after a kill" => "s",
+                    "answered" | "lost" | "lost after the fill" | "taken" => "items",
+                    _ => "bytes/item",
+                };
+                let row = found.note(kind.label, &what, kind.group, unit, figure);
+                row.note = if kind.of == 1 { "" } else { "of a part of the items" };
             }
         }
     }
     eprintln!();
-    let mut about = format!(
-        "{about}\n{} items of 8 bytes, or 20 in Scrapy's set; medians of {} rounds.",
-        plan.items, plan.rounds
-    );
-    absent.iter().for_each(|kind| about += &format!("\n{} is not here.", kind.label));
-    Ok((about, figures(all)))
+    Ok(found)
+}
+
+/// Returns what koel has lost of what it had answered, which has to be nothing.
+fn lost_by_koel(found: &Figures) -> Option<String> {
+    let mut losses = found.rows.iter().filter(|row| {
+        let is_loss = ["lost", "lost after the fill"].contains(&&*row.what);
+        is_loss && row.set.starts_with("koel") && row.rounds.iter().any(|lost| *lost > 0.0)
+    });
+    losses.next().map(|loss| format!("{} has lost items: {:?}", loss.set, loss.rounds))
 }
 
 impl Plan {
     /// Fills a set, kills its process, opens it twice, and then kills it in the middle of adds.
-    fn life(&self, kind: &Kind, scratch: &Path) -> Result<Figures> {
+    fn life(&self, kind: &Kind, scratch: &Path) -> Result<Said> {
         // Whole transactions.
         let items = (self.items / kind.of).max(1_000).next_multiple_of(1_000);
         let folder = scratch.join("set");
@@ -107,7 +117,7 @@ impl Plan {
         }
         figures.insert("most on disk".into(), most as f64 / items as f64);
 
-        let open = |items| -> Result<Figures> {
+        let open = |items| -> Result<Said> {
             let mut work = start(kind, "open", &folder, items)?;
             let figures = work.figures()?;
             work.end()?;
@@ -213,7 +223,7 @@ fn say(name: &str, figure: f64) {
 }
 
 fn status(process: u32, field: &str) -> Result<f64> {
-    of_process(process, "status", field)
+    in_proc(&format!("{process}/status"), field)
 }
 
 fn fill(kind: &Kind, open: &dyn Fn() -> Result<Box<dyn Set>>, items: u64) -> Result<()> {
@@ -270,131 +280,17 @@ fn add(kind: &Kind, open: &dyn Fn() -> Result<Box<dyn Set>>, folder: &Path) -> R
     }
 }
 
-/// The median of a figure of a set, its least and its most.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Figure {
-    group: String,
-    set: String,
-    figure: String,
-    median: f64,
-    least: f64,
-    most: f64,
-}
-
-/// All that was found in a run.
-struct Found {
-    /// How, where and when.
-    about: String,
-    figures: Vec<Figure>,
-}
-
-/// Returns the figures of all rounds, by groups, sets and names.
-fn figures(rounds: Rounds<(String, String)>) -> Vec<Figure> {
-    let figure = |((set, figure), all): ((String, String), Vec<f64>)| {
-        let group =
-            KINDS.iter().find(|kind| kind.label == set).map_or("", |kind| kind.group).into();
-        let least = all.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        Figure { group, set, figure, median: median(all), least, most }
-    };
-    let mut figures: Vec<Figure> = rounds.0.into_iter().map(figure).collect();
-    figures.sort_by_key(|figure| GROUPS.iter().position(|group| *group == figure.group));
-    figures
-}
-
-impl Found {
-    fn get(&self, kind: &Kind, name: &str) -> Option<&Figure> {
-        self.figures.iter().find(|figure| figure.set == kind.label && figure.figure == name)
-    }
-
-    /// Returns the kinds that were measured, in their order.
-    fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
-        KINDS.iter().filter(|kind| self.get(kind, "add").is_some())
-    }
-
-    /// Returns what koel has lost of what it had answered, which has to be nothing.
-    fn lost_by_koel(&self) -> Option<String> {
-        let mut losses = self.figures.iter().filter(|figure| {
-            let is_loss = ["lost", "lost after the fill"].contains(&&*figure.figure);
-            is_loss && figure.set.starts_with("koel") && figure.most > 0.0
-        });
-        losses.next().map(|loss| format!("{} has lost {} items", loss.set, loss.most))
-    }
-
-    /// The tables, in Markdown.
-    fn table(&self) -> String {
-        let cell = |kind: &Kind, name: &str, show: &dyn Fn(f64) -> String| {
-            self.get(kind, name).map_or("–".into(), |figure| show(figure.median))
-        };
-        let columns = ["add, new", "add, present", "look up, present", "look up, absent"];
-        let mut speeds = Table::new("items a second", &columns);
-        for kind in self.kinds() {
-            let names = ["add", "present", "hit", "miss"];
-            speeds.row(kind.label, names.map(|name| cell(kind, name, &rate)));
-        }
-        let columns = [
-            ("resident memory", "memory", 1.0),
-            ("of it, of no file", "anonymous", 1.0),
-            ("on disk", "on disk", 1.0),
-            ("on disk, at most", "most on disk", 1.0),
-            ("opened after a kill, ms", "open after a kill", 1e3),
-            ("after it was closed, ms", "open", 1e3),
-        ];
-        let mut room = Table::new("bytes an item", &columns.map(|column| column.0));
-        for kind in self.kinds().filter(|kind| kind.tells_room()) {
-            let cell = |(_, name, scale)| cell(kind, name, &|figure| short(figure * scale));
-            room.row(kind.label, columns.map(cell));
-        }
-        let mut losses = Table::new("what is lost", &["`kill -9` takes", "what else may be lost"]);
-        for kind in self.kinds().filter(|kind| kind.threads == 1) {
-            let kill = match (self.get(kind, "lost"), self.get(kind, "answered")) {
-                (Some(lost), _) if lost.most > 0.0 => {
-                    format!("up to {} of the last adds", lost.most)
-                }
-                (Some(_), Some(all)) => format!("nothing (of {} a round)", rate(all.median)),
-                _ => "everything".into(),
-            };
-            losses.row(kind.label, [kill, kind.group.into()]);
-        }
-        let about = &self.about;
-        let [speeds, room] = [speeds, room].map(|table| table.markdown("---:"));
-        let losses = losses.markdown("---");
-        format!(
-            "# Sets that outlive their process\n\n{about}\n[What each figure means](../../durable.md).\n\n\
-             {speeds}\n{room}\n{losses}"
-        )
-    }
-}
-
-/// A number of operations a second.
-fn rate(figure: f64) -> String {
-    match figure {
-        1e6.. => format!("{} M", short(figure / 1e6)),
-        1e3.. => format!("{} k", short(figure / 1e3)),
-        _ => short(figure),
-    }
-}
-
-/// Three digits.
-fn short(figure: f64) -> String {
-    match figure.abs() {
-        100.0.. => format!("{figure:.0}"),
-        10.0.. => format!("{figure:.1}"),
-        _ => format!("{figure:.2}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_koel_loses_is_told() {
-        let mut rounds = Rounds::new();
+        let mut found = Figures::new("durable");
         for (set, lost) in [("koel-each", 0.0), ("redis", 9.0), ("koel-each", 3.0)] {
-            rounds.note((set.into(), "lost".into()), lost);
+            assert_eq!(lost_by_koel(&found), None);
+            found.note(set, "lost", "", "items", lost);
         }
-        let found = Found { about: String::new(), figures: figures(rounds) };
-        assert_eq!(found.lost_by_koel().unwrap(), "koel-each has lost 3 items");
+        assert_eq!(lost_by_koel(&found).unwrap(), "koel-each has lost items: [0.0, 3.0]");
     }
 }

@@ -57,13 +57,6 @@ pub struct Kind {
     pub maker: Maker,
 }
 
-impl Kind {
-    /// Whether it gets all items, so that they tell what each takes, and is not on more threads what it is on one.
-    pub fn tells_room(&self) -> bool {
-        self.of == 1 && self.threads == 1
-    }
-}
-
 /// What makes and asks a set.
 #[derive(Clone, Copy)]
 pub enum Maker {
@@ -83,7 +76,6 @@ const UNWRITTEN: &str =
     "A power failure takes what was not synced yet, of the last half minute or more";
 const DAMAGE: &str = "A power failure may damage the file";
 pub const EVERYTHING: &str = "The end of the process takes everything";
-pub const GROUPS: [&str; 5] = [NOTHING, SECONDS, UNWRITTEN, DAMAGE, EVERYTHING];
 
 const EACH: Maker = Maker::Koel(SyncPolicy::Each);
 const NORMAL: Maker = Maker::Sqlite("NORMAL");

@@ -49,14 +49,14 @@ impl Arguments {
         Ok(numbers)
     }
 
-    /// Returns the folder for results, and makes it: that of the committed ones, a scratch folder for a tiny run, or
-    /// the one that `--out` names.
+    /// Returns the folder for the results of a bench, and makes it. It is below that of the committed ones, a scratch
+    /// folder for a tiny run, or the one that `--out` names.
     pub fn out(&mut self, bench: &str) -> Result<PathBuf> {
         let usual = match self.test {
             true => std::env::temp_dir().join("koel-bench"),
             false => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("results"),
         };
-        let out = self.value("--out")?.map_or(usual.join(bench), PathBuf::from);
+        let out = self.value("--out")?.map_or(usual, PathBuf::from).join(bench);
         std::fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
         Ok(out)
     }

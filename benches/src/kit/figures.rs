@@ -1,11 +1,10 @@
-//! Figures: of rounds, as medians, in tables, and in CSV files.
+//! Figures: what each round measures of a set, and the CSV file of all of them. `benches/draw.py` makes the tables and
+//! the pictures, and `benches/kit.py` writes the same form for the benches in Python.
 
 use super::arguments::Result;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use std::fmt::{self, Display};
-use std::fs;
+use super::machine::about;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Returns the median of the values, or NaN if there are none.
@@ -23,125 +22,106 @@ pub fn rate(operations: u64, time: Duration) -> f64 {
     operations as f64 / time.as_secs_f64() / 1e6
 }
 
-/// Does something with each of so many items. Returns the rate, and how often the answer was yes.
+/// Calls `act` with each item, from 0 on. Returns the rate, and the number of answers that were yes.
 pub fn counted(items: u64, mut act: impl FnMut(u64) -> bool) -> (f64, u64) {
     let start = Instant::now();
     let count = (0..items).filter(|&item| act(item)).count() as u64;
     (rate(items, start.elapsed()), count)
 }
 
-/// What each round adds, by names, in the order of the first round.
-pub struct Rounds<K, V = f64>(pub Vec<(K, Vec<V>)>);
-
-impl<K: PartialEq, V> Rounds<K, V> {
-    pub fn new() -> Self {
-        Rounds(Vec::new())
-    }
-
-    pub fn note(&mut self, name: K, figure: V) {
-        match self.0.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, all)) => all.push(figure),
-            None => self.0.push((name, vec![figure])),
-        }
-    }
-
-    pub fn all(&self, name: &K) -> &[V] {
-        self.0.iter().find(|(known, _)| known == name).map_or(&[][..], |(_, all)| &all[..])
-    }
+/// A figure of a set at a place, which is what the figure depends on: a size, a number of items. Each round adds one.
+pub struct Row {
+    pub set: String,
+    pub what: String,
+    pub at: String,
+    unit: &'static str,
+    pub rounds: Vec<f64>,
+    pub note: &'static str,
 }
 
-impl<K: PartialEq> Rounds<K> {
-    pub fn median(&self, name: &K) -> f64 {
-        median(self.all(name).iter().copied())
-    }
-
-    /// Returns the median of the ratios: both figures of a ratio are of one round.
-    pub fn ratio(&self, over: &K, under: &K) -> f64 {
-        median(self.all(over).iter().zip(self.all(under)).map(|(over, under)| over / under))
-    }
+/// The figures of a run of a bench, in the order of the first round.
+pub struct Figures {
+    bench: &'static str,
+    /// What is said of the whole run, by names.
+    about: Vec<(&'static str, String)>,
+    pub rows: Vec<Row>,
 }
 
-/// Rows of cells, of which the first has the headings. The first column is aligned to the left, the others to the
-/// right.
-pub struct Table(Vec<Vec<String>>);
-
-impl Table {
-    pub fn new(title: impl Display, columns: &[&str]) -> Self {
-        let mut table = Table(Vec::new());
-        table.row(title, columns.iter().map(ToString::to_string));
-        table
+impl Figures {
+    pub fn new(bench: &'static str) -> Self {
+        Figures { bench, about: vec![("run", about().into())], rows: Vec::new() }
     }
 
-    pub fn row(&mut self, name: impl Display, cells: impl IntoIterator<Item = String>) {
-        self.0.push(std::iter::once(name.to_string()).chain(cells).collect());
+    /// Notes words on the whole run.
+    pub fn say(&mut self, what: &'static str, words: String) {
+        self.about.push((what, words));
     }
 
-    /// Adds a row of figures with so many decimals.
-    pub fn figures(
+    /// Notes a figure of a round.
+    pub fn note(
         &mut self,
-        name: impl Display,
-        decimals: usize,
-        figures: impl IntoIterator<Item = f64>,
-    ) {
-        self.row(name, figures.into_iter().map(|figure| format!("{figure:.decimals$}")));
+        set: &str,
+        what: &str,
+        at: &str,
+        unit: &'static str,
+        figure: f64,
+    ) -> &mut Row {
+        let index = self.find(set, what, at).unwrap_or_else(|| {
+            let [set, what, at] = [set, what, at].map(String::from);
+            self.rows.push(Row { set, what, at, unit, rounds: Vec::new(), note: "" });
+            self.rows.len() - 1
+        });
+        self.rows[index].rounds.push(figure);
+        &mut self.rows[index]
     }
 
-    /// Returns the table in Markdown, with columns that are aligned in this way.
-    pub fn markdown(&self, align: &str) -> String {
-        let lines: Vec<String> =
-            self.0.iter().map(|row| format!("| {} |\n", row.join(" | "))).collect();
-        let columns = format!("{align}|").repeat(self.0[0].len() - 1);
-        format!("{}|---|{columns}\n{}", lines[0], lines[1..].concat())
+    fn find(&self, set: &str, what: &str, at: &str) -> Option<usize> {
+        self.rows.iter().position(|row| row.what == what && row.set == set && row.at == at)
     }
-}
 
-impl Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = |column: usize| {
-            let cells = self.0.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.0[0].len()).map(width).collect();
-        for row in &self.0 {
-            write!(f, "  {:1$}", row[0], widths[0])?;
-            for (cell, width) in row.iter().zip(&widths).skip(1) {
-                write!(f, "  {cell:>width$}")?;
-            }
-            writeln!(f)?;
+    /// Returns a figure of all rounds.
+    pub fn all(&self, set: &str, what: &str, at: &str) -> &[f64] {
+        self.find(set, what, at).map_or(&[], |index| &self.rows[index].rounds)
+    }
+
+    /// Notes the ratios of two sets as those of a set of its own. Both figures of a ratio are of one round.
+    pub fn ratio(&mut self, (over, under): (&str, &str), what: &str, at: &str) {
+        let pairs = self.all(over, what, at).iter().zip(self.all(under, what, at));
+        let ratios: Vec<f64> = pairs.map(|(over, under)| over / under).collect();
+        let set = format!("{over} : {under}");
+        ratios.into_iter().for_each(|ratio| _ = self.note(&set, what, at, "ratio", ratio));
+    }
+
+    /// Writes the rows, and has the tables printed and the pictures drawn, if there is Python.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let failed = |error| format!("{}: {error}", path.display());
+        let mut csv = csv::Writer::from_path(path).map_err(failed)?;
+        let columns =
+            ["bench", "set", "what", "at", "value", "least", "most", "rounds", "unit", "note"];
+        csv.write_record(columns)?;
+        for (what, words) in &self.about {
+            csv.write_record([self.bench, "", what, "", "", "", "", "", "", words])?;
+        }
+        for Row { set, what, at, unit, rounds, note } in &self.rows {
+            let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = rounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let [value, least, most] =
+                [median(rounds.iter().copied()), least, most].map(|figure| figure.to_string());
+            let count = rounds.len().to_string();
+            csv.write_record([
+                self.bench, set, what, at, &value, &least, &most, &count, unit, note,
+            ])?;
+        }
+        csv.flush()?;
+        drop(csv);
+        let python = std::env::var_os("KOEL_PYTHON").unwrap_or("python3".into());
+        let mut draw = Command::new(python);
+        draw.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/draw.py")).arg("--print").arg(path);
+        if !draw.status().is_ok_and(|status| status.success()) {
+            eprintln!("no tables; the figures are in {}", path.display());
         }
         Ok(())
     }
-}
-
-/// Writes rows, below lines that say what they are.
-pub fn write_csv(path: &Path, about: &str, rows: &[impl Serialize]) -> Result<()> {
-    let about: String = about.lines().map(|line| format!("# {line}\n")).collect();
-    let mut text = about.into_bytes();
-    let mut csv = csv::Writer::from_writer(&mut text);
-    rows.iter().try_for_each(|row| csv.serialize(row))?;
-    csv.flush()?;
-    drop(csv);
-    write(path, text)
-}
-
-/// Reads what [`write_csv`] wrote: the lines above the rows, and the rows.
-pub fn read_csv<T: DeserializeOwned>(path: &Path) -> Result<(String, Vec<T>)> {
-    let failed = |error: &dyn Display| format!("{}: {error}", path.display());
-    let text = fs::read_to_string(path).map_err(|error| failed(&error))?;
-    let about: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("# ")).collect();
-    let csv = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
-    let rows: std::result::Result<_, csv::Error> = csv.into_deserialize().collect();
-    Ok((about.join("\n"), rows.map_err(|error| failed(&error))?))
-}
-
-pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<()> {
-    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()).into())
-}
-
-/// Writes a report, and prints it. A reader that closes the pipe has read enough.
-pub fn publish(path: &Path, text: &str) -> Result<()> {
-    drop(std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes()));
-    write(path, text)
 }
 
 #[cfg(test)]
@@ -153,5 +133,16 @@ mod tests {
         assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median([]).is_nan());
+    }
+
+    #[test]
+    fn both_figures_of_a_ratio_are_of_one_round() {
+        let mut figures = Figures::new("test");
+        for (slow, fast) in [(1.0, 2.0), (10.0, 30.0), (3.0, 12.0)] {
+            figures.note("slow", "hit", "", "M/s", slow);
+            figures.note("fast", "hit", "", "M/s", fast);
+        }
+        figures.ratio(("fast", "slow"), "hit", "");
+        assert_eq!(figures.all("fast : slow", "hit", ""), [2.0, 3.0, 4.0]);
     }
 }

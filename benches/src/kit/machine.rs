@@ -1,5 +1,6 @@
 //! The machine, and threads that start together, each on a processor of its own.
 
+use super::memory;
 use std::fs;
 use std::hint::black_box;
 use std::ops::Range;
@@ -39,14 +40,32 @@ impl Machine {
     }
 }
 
-/// Says when and where something is measured.
-pub fn about() -> String {
-    let date = Command::new("date").args(["-u", "+%F %R UTC"]).output();
-    let date = date.map_or(String::new(), |date| String::from_utf8_lossy(&date.stdout).into());
+/// Says when and where something is measured. A run of all benches says it once, to each of them.
+pub fn about() -> &'static str {
+    static ABOUT: LazyLock<String> = LazyLock::new(|| {
+        let said = |program: &str, words: &[&str]| {
+            let said = Command::new(program).args(words).output();
+            said.map_or(String::new(), |said| String::from_utf8_lossy(&said.stdout).trim().into())
+        };
+        let date = said("date", &["-u", "+%F %R UTC"]);
+        let Machine { model, cores, .. } = &*MACHINE;
+        let memory = memory::in_proc("meminfo", "MemTotal").unwrap_or(0.0) / f64::from(1 << 30);
+        let rustc = said("rustc", &["--version"]);
+        let rustc = rustc.split(" (").next().unwrap_or_default();
+        let load = load().map(|load| load.to_string()).join(", ");
+        let here = format!(
+            "{date}, {cores} cores, {model}, {memory:.0} GiB, {rustc}; load average {load}."
+        );
+        std::env::var("KOEL_BENCH_RUN").unwrap_or(here)
+    });
+    &ABOUT
+}
+
+/// Returns how many threads wanted to run, on average, in the last minute, in five, and in fifteen.
+pub fn load() -> [f64; 3] {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load = load.split(' ').take(3).collect::<Vec<_>>().join(", ");
-    let Machine { model, cores, .. } = &*MACHINE;
-    format!("{}, {cores} cores, {model}; load average {load}.", date.trim())
+    let mut load = load.split(' ').map_while(|number| number.parse().ok());
+    [(); 3].map(|()| load.next().unwrap_or(f64::NAN))
 }
 
 /// Returns the processors that a thread of this process may use, as far as the system tells.
@@ -111,19 +130,21 @@ pub fn share(n: u64, threads: u64, thread: u64) -> Range<u64> {
     n * thread / threads..n * (thread + 1) / threads
 }
 
+/// Times an empty loop of so many rounds on each of so many threads.
+pub fn spin(threads: u64, rounds: u64) -> Duration {
+    timed(threads, |_| black_box((0..rounds).fold(1, |x, i| black_box(x) ^ i))).0
+}
+
 /// Waits until the machine has a free core for each of `threads` threads: until an empty loop takes hardly longer on
 /// all of them than on one. Returns `false` if that does not happen within `tries` attempts.
 pub fn all_cores(threads: u64, tries: u32) -> bool {
-    let spin = |threads| {
-        let rounds = 1_500_000_u64;
-        timed(threads, |_| black_box((0..rounds).fold(1, |x, i| black_box(x) ^ i))).0
-    };
     threads == 1
         || (0..tries).any(|tried| {
             if tried > 0 {
                 std::thread::sleep(Duration::from_millis(10));
             }
-            spin(1).as_secs_f64() >= 0.9 * spin(threads).as_secs_f64()
+            let time = |threads| spin(threads, 1_500_000).as_secs_f64();
+            time(1) >= 0.9 * time(threads)
         })
 }
 

@@ -64,12 +64,12 @@ pub fn touched(bytes: usize, said: Option<usize>) -> usize {
     touched
 }
 
-/// Returns a figure of a process in bytes, from a file of the system.
-pub fn of_process(process: u32, file: &str, field: &str) -> Result<f64> {
-    let text = std::fs::read_to_string(format!("/proc/{process}/{file}"))?;
+/// Returns a figure in bytes from a file of the system, such as `4711/status` of a process.
+pub fn in_proc(file: &str, field: &str) -> Result<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{file}"))?;
     let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-    Ok(kib.ok_or(format!("process {process} has no {field}"))? * 1024.0)
+    Ok(kib.ok_or(format!("/proc/{file} has no {field}"))? * 1024.0)
 }
 
 /// Counts bytes from its start until it is dropped. There may be one at a time, and only one thread may run meanwhile.

@@ -86,15 +86,6 @@ pub fn watch<T>(
     })
 }
 
-/// Writes a time in nanoseconds.
-pub fn time(nanos: u64) -> String {
-    match nanos {
-        0..1_000 => format!("{nanos} ns"),
-        1_000..1_000_000 => format!("{:.1} µs", nanos as f64 / 1e3),
-        _ => format!("{:.2} ms", nanos as f64 / 1e6),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

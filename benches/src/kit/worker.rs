@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// The figures that a process has said: a name and a number in each line.
-pub type Figures = BTreeMap<String, f64>;
+pub type Said = BTreeMap<String, f64>;
 
 /// A process that works on a set.
 pub struct Worker {
@@ -33,8 +33,8 @@ impl Worker {
     }
 
     /// Reads what the process says, until it names the process that has the set, or ends.
-    pub fn figures(&mut self) -> Result<Figures> {
-        let mut figures = Figures::new();
+    pub fn figures(&mut self) -> Result<Said> {
+        let mut figures = Said::new();
         let mut line = String::new();
         while !figures.contains_key("process") && self.output.read_line(&mut line)? > 0 {
             let (name, figure) = line.trim_end().split_once(' ').ok_or("not a figure")?;
@@ -52,7 +52,7 @@ impl Worker {
     }
 
     /// Kills the process that has the set, which the worker has named, and the worker, if that is another one.
-    pub fn kill(mut self, figures: &Figures) -> Result<()> {
+    pub fn kill(mut self, figures: &Said) -> Result<()> {
         let Some(process) = figures.get("process") else {
             self.end()?;
             return Err("it has ended too early".into());

@@ -1,18 +1,16 @@
-//! koel and its peers as threads share them: `sets` → `workloads` → `report`. This file runs all
-//! combinations of size, threads, repetition and peer.
+//! koel and its peers as threads share them: `sets` → `workloads`. This file runs all combinations of size, threads,
+//! repetition and peer.
 
-pub mod report;
 pub mod sets;
 mod workloads;
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{Rounds, median, publish, read_csv, write_csv};
-use crate::kit::machine::{MACHINE, about, share};
+use crate::kit::figures::Figures;
+use crate::kit::machine::{MACHINE, share};
 use crate::kit::memory;
-use report::{LIMIT, Row, size_name};
-use sets::{GROWING_RATE, KOEL, KOEL_GROWING, Koel, Locked, Peer, RATE, Sequential};
+use sets::{GROWING_RATE, KOEL, KOEL_GROWING, Koel, LIMIT, Locked, Peer, RATE, Sequential};
 use std::hint::black_box;
-use workloads::{Checks, Plan, Sample, Streams};
+use workloads::{Checks, Plan, Sample, Streams, WORKLOADS};
 
 /// A peer without its type, so that different ones fit one list.
 struct Entry {
@@ -88,77 +86,84 @@ fn limit(plan: &Plan) -> (Vec<Sample>, usize) {
 }
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
-    let (out, measured) = (arguments.out("peers")?, arguments.flag("table"));
+    let out = arguments.out("peers")?;
     let (test, unit) = (arguments.test, if arguments.test { 10 } else { 20 });
     let sizes = arguments.numbers("--sizes", 8_192, [vec![2, 32, 128], vec![64, 256]])?;
-    let sizes: Vec<u64> = sizes.into_iter().map(|size| size << unit).collect();
     let threads = arguments.numbers("--threads", 1_024, [MACHINE.counts(), vec![1, 2, 3]])?;
     let reps = arguments.number("--reps", 10_000, [0, 1])?;
     arguments.end()?;
-    let csv = out.join("results.csv");
-    if !measured {
-        let mut rows = Vec::new();
-        for &size in &sizes {
-            for &threads in &threads {
-                rows.extend(measure(size, threads, reps, test));
-            }
+    let mut figures = Figures::new("peers");
+    let mut wrong = 0;
+    for size in sizes.into_iter().map(|size| size << unit) {
+        for &threads in &threads {
+            wrong += measure(size, threads, reps, test, &mut figures);
         }
-        eprintln!();
-        write_csv(&csv, &about(), &rows)?;
     }
-    let (note, rows) = read_csv::<Row>(&csv)?;
-    publish(&out.join("table.txt"), &report::text(&note, &rows))?;
-    match rows.iter().filter(|row| row.peer.starts_with(KOEL)).map(Row::bad).sum::<u64>() {
-        0 => Ok(()),
-        wrong => Err(format!("koel gave {wrong} wrong answers").into()),
-    }
+    eprintln!();
+    figures.write(&out.join("results.csv"))?;
+    if wrong == 0 { Ok(()) } else { Err(format!("koel gave {wrong} wrong answers").into()) }
 }
 
-/// Measures all peers in turns. Zero repetitions are as many as suit the size.
-fn measure(size: u64, threads: u64, reps: u64, test: bool) -> Vec<Row> {
+/// Measures all peers in turns. Zero repetitions are as many as suit the size. Returns the number of faults that koel
+/// must not have: wrong answers, and refusals although there has to be room.
+fn measure(size: u64, threads: u64, reps: u64, test: bool, figures: &mut Figures) -> u64 {
     let reps = match size >> 20 {
         _ if reps > 0 => reps,
         0..=7 => 9,
-        8..=63 => 2,
-        _ => 1,
+        _ => 5,
     };
     let peers = all();
-    let mut runs: Vec<(Rounds<&str, Sample>, usize)> =
-        peers.iter().map(|_| (Rounds::new(), 0)).collect();
+    let mut runs: Vec<(Vec<Sample>, usize)> = peers.iter().map(|_| (Vec::new(), 0)).collect();
+    let table =
+        if size < 1 << 20 { format!("{} KiB", size >> 10) } else { format!("{} MiB", size >> 20) };
+    let at = format!("{table}, {threads} thread{}", if threads == 1 { "" } else { "s" });
     for rep in 0..reps {
-        eprint!("\r{}, {threads} threads, repetition {} ", size_name(size), rep + 1);
+        eprint!("\r{at}, repetition {} ", rep + 1);
         let plan = Plan::of(test, size, threads, rep);
         let crawl = Streams::crawl(&plan);
         for (peer, (samples, bytes)) in peers.iter().zip(&mut runs) {
             let (of_run, held) = (peer.run)(&plan, &crawl);
-            of_run.into_iter().for_each(|one| samples.note(one.workload, one));
+            samples.extend(of_run);
             *bytes = held.max(*bytes);
         }
     }
-    let mut rows = Vec::new();
-    for (peer, (samples, bytes)) in peers.iter().zip(runs) {
-        for (workload, samples) in samples.0 {
+    let mut wrong_of_koel = 0;
+    for (Entry { name, rate, .. }, (samples, bytes)) in peers.iter().zip(runs) {
+        for workload in WORKLOADS {
+            let samples = || samples.iter().filter(|sample| sample.workload == workload);
             // Only samples that had all cores count, unless there are none.
-            let short_of_cores = !samples.iter().any(|sample| sample.all_cores);
-            let counted = samples.iter().filter(|sample| sample.all_cores || short_of_cores);
-            let rates = counted.map(|sample| sample.operations as f64 / sample.seconds / 1e6);
-            let checks: Checks = samples.iter().map(|sample| sample.checks).sum();
-            let false_positives = checks.false_positives as f64 / checks.absent as f64;
-            rows.push(Row {
-                peer: peer.name.clone(),
-                workload: workload.into(),
-                size,
-                threads,
-                median: median(rates),
-                short_of_cores,
-                bits_per_item: bytes as f64 * 8.0 / workloads::items(size) as f64,
-                false_positive_rate: (checks.absent > 0).then_some(false_positives),
-                two_winners: checks.two_winners,
-                lost: checks.lost,
-                refused: checks.refused,
-                wrong: samples.iter().map(|sample| sample.checks.wrong(peer.rate)).sum(),
-            });
+            let short_of_cores = !samples().any(|sample| sample.all_cores);
+            for sample in samples().filter(|sample| sample.all_cores || short_of_cores) {
+                let speed = sample.operations as f64 / sample.seconds / 1e6;
+                let row = figures.note(name, workload, &at, "M/s", speed);
+                row.note = if short_of_cores { "short of cores" } else { "" };
+            }
+            let checks: Checks = samples().map(|sample| sample.checks).sum();
+            let wrong = samples().map(|sample| sample.checks.wrong(*rate)).sum();
+            let mut note = |what, unit, figure| {
+                _ = figures.note(name, &format!("{workload}: {what}"), &at, unit, figure);
+            };
+            if checks.absent > 0 {
+                let rate = checks.false_positives as f64 / checks.absent as f64;
+                note("false positives", "share", rate);
+            }
+            let Checks { two_winners, lost, refused, .. } = checks;
+            for (what, count) in [
+                ("two winners", two_winners),
+                ("lost", lost),
+                ("refused", refused),
+                ("wrong", wrong),
+            ] {
+                if count > 0 {
+                    note(what, "answers", count as f64);
+                }
+            }
+            wrong_of_koel += if name.starts_with(KOEL) { wrong + refused } else { 0 };
+        }
+        if name != LIMIT {
+            let bits = bytes as f64 * 8.0 / workloads::items(size) as f64;
+            figures.note(name, "bits an item", &at, "bits", bits);
         }
     }
-    rows
+    wrong_of_koel
 }

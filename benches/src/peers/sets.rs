@@ -15,6 +15,8 @@ use std::num::NonZeroUsize;
 
 pub const KOEL: &str = "koel";
 pub const KOEL_GROWING: &str = "koel (growing)";
+/// Stands for a peer: reads of one random line for each lookup.
+pub const LIMIT: &str = "(one random line)";
 
 /// The false-positive rate when full: that of 16-bit fingerprints.
 pub const RATE: f64 = 1.2e-4;
@@ -235,6 +237,7 @@ pub trait Sequential {
 pub type Cuckoofilter = cuckoofilter::CuckooFilter<Prehashed>;
 pub type Autoscale = autoscale_cuckoo_filter::CuckooFilter<u64, KeyHasher>;
 pub type Scalable = scalable_cuckoo_filter::ScalableCuckooFilter<u64, Prehashed>;
+pub type Aleph = aleph_filter::AlephFilter;
 pub type BloomLib = bloom_lib::CuckooFilter<u64, BuildHasherDefault<Prehashed>>;
 pub type Quotient = qfilter::Filter;
 
@@ -290,6 +293,25 @@ set!(
     |set, hash| set.contains(&hash),
     |_, _| None
 );
+
+/// It takes bytes and hashes them itself, with XXH3. When it doubles its table, each item gives up a bit of its
+/// fingerprint, and new items have as few bits as the old ones. A slot takes nine bytes whatever it holds.
+pub fn aleph(items: u64) -> Aleph {
+    Aleph::new(items as usize, CHAIN_OF_16_BITS)
+}
+
+impl Peer for RefCell<Aleph> {
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.borrow_mut().insert(&key.to_le_bytes());
+        true
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.borrow().contains(&key.to_le_bytes())
+    }
+}
 
 pub fn bloom_lib(items: u64) -> BloomLib {
     let hasher = BuildHasherDefault::default();

@@ -5,11 +5,9 @@
 mod sets;
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::{Rounds, Table, counted, publish, write_csv};
-use crate::kit::machine::about;
+use crate::kit::figures::{Figures, counted};
 use crate::kit::memory::Watch;
 use crate::kit::scattered;
-use serde::{Deserialize, Serialize};
 use sets::{Forgetful, Rotated, Stamps, WINDOW, absent, key};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -17,19 +15,18 @@ use std::time::Instant;
 
 /// A set without its type, so that different ones fit one list.
 struct Entry {
+    name: &'static str,
     is_drawn: bool,
     history: Go,
 }
 
-/// Lets a stream go through a new set.
-type Go = Box<dyn Fn(&Stream, &mut Speeds) -> History>;
-
-/// The figures of a set by name: million operations a second, and the milliseconds of a tick.
-type Speeds = Rounds<&'static str>;
+/// Lets a stream go through a new set, and notes how fast that is.
+type Go = Box<dyn Fn(&Stream, &mut Figures) -> History>;
 
 fn entry<P: Forgetful + 'static>(name: &'static str, is_drawn: bool, build: fn(u64) -> P) -> Entry {
-    let history = move |stream: &Stream, speeds: &mut Speeds| stream.history(name, build, speeds);
-    Entry { is_drawn, history: Box::new(history) }
+    let history =
+        Box::new(move |stream: &Stream, speeds: &mut Figures| stream.history(name, build, speeds));
+    Entry { name, is_drawn, history }
 }
 
 fn entries() -> [Entry; 8] {
@@ -50,36 +47,66 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     let keys = if test { 10_000 } else { 500_000 };
     let part = arguments.part(&["burst"]);
     arguments.end()?;
+    let mut missed = false;
     if part.is_empty() {
-        let rows = measure(keys, test);
-        publish(&out.join("table.txt"), &table(&about(), keys, &rows))?;
-        if rows.iter().any(|(row, _)| row.missed > 0.0 && row.name.starts_with("koel")) {
-            return Err("koel missed keys of the window".into());
-        }
+        let figures = steady(keys, test);
+        figures.write(&out.join("figures.csv"))?;
+        missed = figures.rows.iter().any(|row| {
+            row.what == "missed"
+                && row.set.starts_with("koel")
+                && row.rounds.iter().any(|it| *it > 0.0)
+        });
     }
-    write_csv(&out.join("window.csv"), "", &burst(keys))
+    burst(keys).write(&out.join("window.csv"))?;
+    if missed { Err("koel missed keys of the window".into()) } else { Ok(()) }
 }
 
 /// Goes through twenty windows, with a burst in the tenth.
-fn burst(keys: u64) -> Vec<Moment> {
+fn burst(keys: u64) -> Figures {
     let stream = Stream { keys: keys / 10, ticks: 20 * WINDOW, burst: 9 * WINDOW..10 * WINDOW };
-    let drawn = entries().into_iter().filter(|entry| entry.is_drawn);
-    drawn.flat_map(|entry| (entry.history)(&stream, &mut Speeds::new()).moments).collect()
+    let mut figures = Figures::new("burst");
+    for Entry { name, history, .. } in entries().into_iter().filter(|entry| entry.is_drawn) {
+        for (tick, moment) in history(&stream, &mut Figures::new("")).moments.iter().enumerate() {
+            let at = tick.to_string();
+            figures.note(name, "items", &at, "items", moment.items as f64);
+            figures.note(name, "bytes", &at, "bytes", moment.bytes as f64);
+            figures.note(name, "false positives", &at, "share", moment.false_positive_rate);
+        }
+    }
+    figures
 }
 
-/// Goes through a steady stream several times, with all sets in turns. The histories are the same each time.
-fn measure(keys: u64, test: bool) -> Vec<(History, Speeds)> {
+/// Goes through a steady stream several times, with all sets in turns. What a set holds is told of the second half of
+/// the stream.
+fn steady(keys: u64, test: bool) -> Figures {
     let steady = Stream { keys, ticks: 6 * WINDOW, burst: 0..0 };
-    let entries = entries();
-    let mut speeds = entries.each_ref().map(|_| Speeds::new());
-    let mut histories = Vec::new();
+    let mut figures = Figures::new("windows");
+    figures.say(
+        "stream",
+        format!(
+            "A stream of {keys} new keys a tick, which are to be remembered for {WINDOW} ticks."
+        ),
+    );
     for repetition in 0..if test { 1 } else { 5 } {
-        eprint!("\rrepetition {repetition}");
-        let all = entries.iter().zip(&mut speeds);
-        histories = all.map(|(entry, speeds)| (entry.history)(&steady, speeds)).collect();
+        eprint!("\rrepetition {}", repetition + 1);
+        for Entry { name, history, .. } in entries() {
+            let History { moments, stays, missed } = history(&steady, &mut figures);
+            let late = &moments[moments.len() / 2..];
+            let bits = late.iter().map(|moment| 8.0 * moment.bytes as f64 / moment.items as f64);
+            let found = late.iter().map(|moment| moment.false_positive_rate).sum::<f64>();
+            for (what, unit, figure) in [
+                ("bits", "bits", bits.fold(0.0, f64::max)),
+                ("stay", "ticks", stays.0 as f64),
+                ("stay", "ticks", stays.1 as f64),
+                ("missed", "share", missed),
+                ("found", "share", found / late.len() as f64),
+            ] {
+                figures.note(name, what, "", unit, figure);
+            }
+        }
     }
     eprintln!();
-    histories.into_iter().zip(speeds).collect()
+    figures
 }
 
 /// A stream of keys.
@@ -92,10 +119,7 @@ struct Stream {
 }
 
 /// What a set was at the end of a tick.
-#[derive(Serialize, Deserialize)]
 struct Moment {
-    peer: String,
-    tick: u64,
     /// The keys of the window, which have to be there.
     items: u64,
     bytes: usize,
@@ -104,7 +128,6 @@ struct Moment {
 
 /// What a stream went through.
 struct History {
-    name: &'static str,
     moments: Vec<Moment>,
     /// The least and the greatest number of ticks that a key stayed.
     stays: (u64, u64),
@@ -134,7 +157,7 @@ impl Stream {
         &self,
         name: &'static str,
         build: fn(u64) -> P,
-        speeds: &mut Speeds,
+        speeds: &mut Figures,
     ) -> History {
         // Keys that seemed to be there when they came, and so were not added.
         let mut mistaken = HashSet::with_capacity(1 << 16);
@@ -165,8 +188,6 @@ impl Stream {
             let others = ABSENT.min(8 * self.keys);
             let false_positives = (0..others).filter(|&item| set.contains(absent(item))).count();
             moments.push(Moment {
-                peer: name.into(),
-                tick,
                 items: (tick.saturating_sub(WINDOW - 1)..=tick)
                     .map(|tick| self.keys_of(tick))
                     .sum(),
@@ -184,49 +205,22 @@ impl Stream {
                 let (hit, found) = counted(lookups, |item| set.contains(old(item)));
                 let (miss, wrong) = counted(lookups, |item| set.contains(other(item)));
                 assert!(found * 100 >= 99 * lookups && wrong * 100 <= lookups, "wrong answers");
-                for (name, figure) in [("put", put), ("hit", hit), ("miss", miss)] {
-                    speeds.note(name, figure);
+                for (what, figure) in [("put", put), ("hit", hit), ("miss", miss)] {
+                    speeds.note(name, what, "", "M/s", figure);
                 }
             }
             let start = Instant::now();
             set.tick(tick + 1, self.keys);
             if is_measured {
-                speeds.note("tick", 1e3 * start.elapsed().as_secs_f64());
+                speeds.note(name, "tick", "", "ms", 1e3 * start.elapsed().as_secs_f64());
             }
         }
         let known = self.ticks.saturating_sub(4 * WINDOW);
         let stays = || (0..known).map(|came| there[came as usize] - came);
         History {
-            name,
             moments,
             stays: (stays().min().unwrap_or(0), stays().max().unwrap_or(0) + 1),
             missed: missed as f64 / asked as f64,
         }
     }
-}
-
-/// Returns the table of the second half of a steady stream, which begins with a note on the run.
-fn table(note: &str, keys: u64, rows: &[(History, Speeds)]) -> String {
-    let columns = ["bits", "stay", "missed", "found", "tick", "put", "hit", "miss"];
-    let mut table = Table::new("", &columns);
-    for (row, speeds) in rows {
-        let speeds = ["tick", "put", "hit", "miss"].map(|name| speeds.median(&name));
-        let late = &row.moments[row.moments.len() / 2..];
-        let bits = late.iter().map(|moment| 8.0 * moment.bytes as f64 / moment.items as f64);
-        let rates = late.iter().map(|moment| moment.false_positive_rate);
-        let cells = [
-            format!("{:.1}", bits.fold(0.0, f64::max)),
-            format!("{}–{}", row.stays.0, row.stays.1),
-            format!("{:.4} %", 100.0 * row.missed),
-            format!("{:.4} %", 100.0 * rates.sum::<f64>() / late.len() as f64),
-        ];
-        table.row(row.name, cells.into_iter().chain(speeds.map(|speed| format!("{speed:.1}"))));
-    }
-    format!(
-        "{note}\nA stream of {keys} new keys a tick, which are to be remembered for {WINDOW} ticks.\n\
-         Bits for each key of the window, at most; how many ticks a key stays, from when it came; keys of\n\
-         the window that are missed, and absent ones that are found; milliseconds for a tick; million\n\
-         operations a second of one thread, medians: put if absent, of new keys; lookups of keys of the\n\
-         window and of absent ones.\n\n{table}"
-    )
 }

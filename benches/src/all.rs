@@ -45,8 +45,8 @@ const fn tools(name: &'static str, minutes: u64, command: &'static str) -> Part 
 }
 
 const PARTS: [Part; 15] = [
-    // Nine repetitions at 2 MiB, and five at 32 MiB (7 minutes each) and at 128 MiB (18 minutes each).
-    own("peers", 135),
+    // Nine repetitions at 2 MiB, five at 32 MiB (7 minutes each) and three at 128 MiB (18 minutes each).
+    own("peers", 100),
     own("growth", 25),
     own("windows", 12),
     disk("durable", 20),

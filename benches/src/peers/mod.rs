@@ -110,7 +110,8 @@ fn measure(size: u64, threads: u64, reps: u64, test: bool, figures: &mut Figures
     let reps = match size >> 20 {
         _ if reps > 0 => reps,
         0..=7 => 9,
-        _ => 5,
+        8..=63 => 5,
+        _ => 3,
     };
     let peers = all();
     let mut runs: Vec<(Vec<Sample>, usize)> = peers.iter().map(|_| (Vec::new(), 0)).collect();

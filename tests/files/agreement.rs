@@ -1,7 +1,7 @@
 //! koel and a reader that was written from the specification alone agree on which parts are right: on every file of a
 //! corpus, and on copies of them in which one number is another one, whose checksums are right nevertheless.
 
-use crate::common::{SplitMix, rounds};
+use crate::common::{SplitMix, bytes_of, rounds};
 use crate::file::{BLOCK_HEAD, END_WORDS, FilterFile, HEADER_WORDS, TIME, word};
 use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
 use std::collections::BTreeMap;
@@ -146,8 +146,7 @@ fn files_in(folder: &str) -> Vec<Vec<u8>> {
 
 /// The file of a filter, and the only piece of it.
 fn both(filter: &ConcurrentCuckooFilter<StableHash>) -> [Vec<u8>; 2] {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
+    let bytes = bytes_of(&filter);
     [bytes, filter.piece_at(0, usize::MAX).expect("memory").as_bytes().to_vec()]
 }
 

@@ -1,38 +1,15 @@
 //! Damaged, foreign and forged files. A file that is not valid is refused with an error that says
 //! what is wrong and where. No file causes a panic, not even a forged one with valid checksums.
 
-use crate::common::{LAYOUTS, SplitMix, in_time, layouts, prehashed, rounds};
+use crate::common::{LAYOUTS, SplitMix, bytes_of, in_time, layouts, prehashed, rounds};
 use crate::damage::{HEADER, Way};
 use crate::file::{BLOCK_HEAD, END_WORDS, FilterFile, HEADER_WORDS, TIME, word};
+use crate::{Filter, HASH, fixed, grown, load, place, with_items};
 use koel::SnapshotErrorKind::{
     self, Damaged, Incomplete, Io, NotASnapshot, NotFound, OutOfMemory, OutOfOrder, WrongHasher,
 };
-use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotError, SnapshotFile, StableHash};
+use koel::{Prehashed, SnapshotError, SnapshotFile};
 use std::path::Path;
-
-type Filter = ConcurrentCuckooFilter<StableHash>;
-
-const HASH: StableHash = StableHash::with_seed(7);
-
-fn fixed(items: u64) -> Filter {
-    let filter = LAYOUTS[3].filter_with(60, HASH);
-    (0..items).for_each(|item| filter.insert(&item).expect("room"));
-    filter
-}
-
-fn growing(items: u64) -> Filter {
-    let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
-    let filter = builder.false_positive_rate(0.005).growing().expected_growth(1.0).build();
-    let filter = filter.expect("a filter");
-    (0..items).for_each(|item| filter.insert(&item).expect("memory"));
-    filter
-}
-
-fn bytes_of(filter: &Filter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
-    bytes
-}
 
 fn file_of(filter: &Filter) -> FilterFile {
     FilterFile::cut(&bytes_of(filter))
@@ -40,13 +17,6 @@ fn file_of(filter: &Filter) -> FilterFile {
 
 fn read(bytes: &[u8]) -> Result<Filter, SnapshotError> {
     Filter::read_from(bytes)
-}
-
-fn load(bytes: &[u8]) -> Result<Filter, SnapshotError> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    std::fs::write(&path, bytes).expect("a file");
-    Filter::load(&path)
 }
 
 /// Checks that the file is refused by all ways in that read its shards. Returns the offset that a stream tells.
@@ -156,7 +126,7 @@ fn every_claim(filter: &Filter) {
 #[test]
 fn every_number_of_a_file_is_validated() {
     every_claim(&fixed(50));
-    every_claim(&growing(50));
+    every_claim(&grown(50, 0.005));
 }
 
 #[test]
@@ -179,10 +149,7 @@ fn an_invalid_bucket_is_refused() {
             }
         }
     }
-    let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
-    let wide = builder.false_positive_rate(4e-9).growing().expected_growth(1.0).build();
-    let wide = wide.expect("a filter");
-    let file = file_of(&wide);
+    let file = file_of(&grown(0, 4e-9));
     assert_eq!(file.words(), 2);
     for bit in (0..file.slots()).map(|lane| lane * file.lane_bits()) {
         // A head without a tail, and the other way round.
@@ -194,7 +161,7 @@ fn an_invalid_bucket_is_refused() {
             assert_eq!(refused(&bad, Damaged), HEADER as u64 + 8 * (1_001 - 3));
         }
     }
-    let file = file_of(&growing(0));
+    let file = file_of(&grown(0, 0.005));
     let window = file.window();
     for lane in 0..file.slots() {
         for fingerprint in [1, 1 << (file.bits() - window - 1)] {
@@ -211,7 +178,7 @@ fn an_invalid_bucket_is_refused() {
 
 #[test]
 fn the_item_count_of_a_block_has_to_match_its_lanes() {
-    for file in [file_of(&fixed(50)), file_of(&growing(50))] {
+    for file in [file_of(&fixed(50)), file_of(&grown(50, 0.005))] {
         for items in [0, -1, 49, 51, i64::MIN, i64::MAX] {
             let bad = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
             assert_eq!(refused(&bad, Damaged), HEADER as u64);
@@ -221,18 +188,15 @@ fn the_item_count_of_a_block_has_to_match_its_lanes() {
 
 #[test]
 fn blocks_have_to_cover_their_roots_exactly() {
-    let file = file_of(&growing(0));
+    let file = file_of(&grown(0, 0.005));
     let with_depths = |depths: &[u64]| {
         changed(&file, |file| {
             let block = file.blocks[0].clone();
-            file.blocks = depths
-                .iter()
-                .map(|depth| {
-                    let mut block = block.clone();
-                    block[word::DEPTH] = *depth;
-                    block
-                })
-                .collect();
+            file.blocks = vec![block; depths.len()];
+            file.blocks
+                .iter_mut()
+                .zip(depths)
+                .for_each(|(block, depth)| block[word::DEPTH] = *depth);
         })
     };
     for good in [&[0][..], &[1, 1], &[1, 2, 2], &[3, 3, 2, 2, 2], &[2, 2, 2, 3, 4, 5, 6, 7, 7]] {
@@ -256,9 +220,9 @@ fn blocks_have_to_cover_their_roots_exactly() {
 /// As those of large files do. Before them, there are zeros.
 #[test]
 fn shards_may_begin_at_a_huge_page() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    for filter in [fixed(50), growing(50)] {
+    let place = place();
+    let path = &place.path;
+    for filter in [fixed(50), grown(50, 0.005)] {
         let mut file = file_of(&filter);
         file.header[word::FIRST] = 1 << 21;
         file.between = vec![0; (1 << 21) / 8 - HEADER_WORDS];
@@ -266,8 +230,8 @@ fn shards_may_begin_at_a_huge_page() {
         for loaded in [read(&file.bytes()), load(&file.bytes())] {
             assert!(bytes_of(&loaded.expect("a filter")) == bytes_of(&filter));
         }
-        std::fs::write(&path, file.bytes()).expect("a file");
-        let opened = SnapshotFile::open(&path).expect("a file");
+        std::fs::write(path, file.bytes()).expect("a file");
+        let opened = SnapshotFile::open(path).expect("a file");
         assert!((0..50u64).all(|item| opened.contains(&item).expect("an answer")));
         for at in [0, file.between.len() - 1] {
             let mut wrong = file.clone();
@@ -283,7 +247,7 @@ fn shards_may_begin_at_a_huge_page() {
 /// A program makes a filter of the capacity that a file claims, to compact it, say.
 #[test]
 fn no_file_claims_a_capacity_that_its_shards_cannot_have() {
-    for file in [file_of(&fixed(50)), file_of(&growing(50)), file_of(&growing(150_000))] {
+    for file in [file_of(&fixed(50)), file_of(&grown(50, 0.005)), file_of(&grown(150_000, 0.005))] {
         let most = file.slots_at_first();
         let claim = |capacity| changed(&file, |file| file.header[word::CAPACITY] = capacity);
         assert_eq!(read(&claim(most).bytes()).expect("a filter").capacity() as u64, most);
@@ -335,10 +299,8 @@ fn blocks_belong_to_one_file(filter: &Filter) {
 
 #[test]
 fn a_block_of_another_save_is_refused() {
-    let filter = LAYOUTS[6].filter_with(530_000, HASH);
-    (0..100_000u64).for_each(|item| filter.insert(&item).expect("room"));
-    blocks_belong_to_one_file(&filter);
-    blocks_belong_to_one_file(&growing(150_000));
+    blocks_belong_to_one_file(&with_items(LAYOUTS[6].filter_with(530_000, HASH), 100_000));
+    blocks_belong_to_one_file(&grown(150_000, 0.005));
 }
 
 /// Checks that all operations on an accepted filter end without a panic, whatever its contents.
@@ -408,8 +370,7 @@ fn a_forged_fixed_filter_does_no_harm() {
     in_time(|| {
         for layout in layouts() {
             for capacity in [1, 60, 3_000] {
-                let filter = layout.filter_with(capacity, HASH);
-                whatever_the_lanes(&file_of(&filter));
+                whatever_the_lanes(&file_of(&layout.filter_with(capacity, HASH)));
             }
         }
     });
@@ -421,29 +382,16 @@ fn a_forged_growing_filter_does_no_harm() {
         let rates = [0.005, 1.2e-4, 0.13, 0.06, 0.025, 2.5e-4, 2.3e-5, 6e-6, 1.3e-6, 4e-9, 2e-9];
         // A short run has one layout of one word and one of two.
         for &rate in &rates[..rounds(2, rates.len())] {
-            let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
-            let builder = builder.false_positive_rate(rate).growing().expected_growth(1.0);
-            let filter = builder.build().expect("a filter");
-            whatever_the_lanes(&file_of(&filter));
+            whatever_the_lanes(&file_of(&grown(0, rate)));
         }
     });
 }
 
 #[test]
-fn the_error_names_the_file() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    std::fs::write(&path, &bytes_of(&fixed(50))[..200]).expect("a file");
-    let error = Filter::load(&path).expect_err("half a file");
-    assert_eq!(error.path(), Some(Path::new(&path)));
-    assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
-}
-
-#[test]
 fn an_error_becomes_one_of_the_system_and_keeps_its_kind_text_and_cause() {
     use std::io;
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
+    let place = place();
+    let path = &place.path;
     let load = |path: &Path| -> io::Result<Filter> { Ok(Filter::load(path)?) };
     let bytes = bytes_of(&fixed(50));
     let damaged = [&bytes[..300], &[!bytes[300]], &bytes[301..]].concat();
@@ -452,15 +400,15 @@ fn an_error_becomes_one_of_the_system_and_keeps_its_kind_text_and_cause() {
         (&bytes[..200], Incomplete, io::ErrorKind::InvalidData),
         (&damaged, Damaged, io::ErrorKind::InvalidData),
     ] {
-        std::fs::write(&path, bytes).expect("a file");
-        let error = load(&path).expect_err("no filter");
+        std::fs::write(path, bytes).expect("a file");
+        let error = load(path).expect_err("no filter");
         assert_eq!(error.kind(), expected);
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<SnapshotError>());
         assert_eq!(inner.map(SnapshotError::kind), Some(kind));
-        assert_eq!(error.to_string(), Filter::load(&path).expect_err("no filter").to_string());
+        assert_eq!(error.to_string(), Filter::load(path).expect_err("no filter").to_string());
     }
     // The system's own kind is the best, and its error stays the source.
-    for (path, kind) in [(path.with_file_name("none"), NotFound), (folder.path().into(), Io)] {
+    for (path, kind) in [(place.at("none"), NotFound), (place.folder().into(), Io)] {
         let own = Filter::load(&path).expect_err("no file");
         assert_eq!(own.kind(), kind);
         let expected = own.io_error().expect("an error of the system").kind();

@@ -8,12 +8,11 @@
 //! cargo test --test files -- --ignored golden
 //! ```
 
-use crate::common::rounds;
+use crate::Filter;
+use crate::common::{bytes_of, rounds};
 use crate::file::FilterFile;
 use koel::{ConcurrentCuckooFilter, PersistentHasher, Prehashed, StableHash};
 use std::path::PathBuf;
-
-type Filter = ConcurrentCuckooFilter<StableHash>;
 
 const SEED: u64 = 0x0123_4567_89AB_CDEF;
 const FIXED: &str = "fixed-5.koel";
@@ -89,12 +88,6 @@ fn write_the_files_that_are_not_there() {
         fill_in_time(&growing, items);
         write(name, bytes_of(&growing));
     }
-}
-
-fn bytes_of(filter: &Filter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
-    bytes
 }
 
 /// Lets items come in ten ticks, a tenth of them in each.

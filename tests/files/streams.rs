@@ -1,6 +1,7 @@
 //! Filters are written to and read from streams that transfer few bytes at a time, are interrupted,
 //! or fail.
 
+use crate::common::bytes_of;
 use crate::kind::{Fixed, Growing, Kind, Saved};
 use koel::{SnapshotError, SnapshotErrorKind};
 use std::io::{self, ErrorKind, Read, Write};
@@ -56,8 +57,7 @@ fn until(
 fn filter<K: Kind>() -> (Saved, Vec<u8>) {
     let filter = K::filter(270_000);
     (0..40_000u64).for_each(|item| filter.insert(&item).expect("room"));
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
+    let bytes = bytes_of(&filter);
     (filter, bytes)
 }
 

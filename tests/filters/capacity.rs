@@ -1,6 +1,8 @@
 //! A filter holds as many distinct items as its capacity, in no more memory than promised.
 
-use crate::common::{Filter, LAYOUTS, Layout, SplitMix, fill_to_refusal, layouts, rounds};
+use crate::common::{
+    Filter, Hashes, LAYOUTS, Layout, SplitMix, bytes_of, fill_to_refusal, layouts, rounds,
+};
 use koel::{BuildErrorKind, ConcurrentCuckooFilter, Prehashed, StableHash};
 use std::time::{Duration, Instant};
 
@@ -153,7 +155,7 @@ fn the_capacity_fits_one_by_one_if_absent() {
                 }
                 hashes.truncate(added);
                 assert_eq!(filter.len(), added);
-                assert!(hashes.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+                assert!(filter.has(&hashes));
             }
         }
     }
@@ -209,12 +211,10 @@ fn a_filter_for_a_billion_items_is_built_at_once_and_works() {
     let filter = LAYOUTS[4].filter(1_000_000_000);
     assert!(filter.size_in_bytes() < 2_200_000_000);
     let hashes = SplitMix(9).take(rounds(100, 1_000));
-    for &hash in &hashes {
-        filter.insert(&Prehashed(hash)).expect("room for a billion");
-    }
-    assert!(hashes.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+    filter.put(&hashes);
+    assert!(filter.has(&hashes));
     assert_eq!(filter.len(), hashes.len());
-    assert!(hashes.iter().all(|&hash| filter.remove(&Prehashed(hash))));
+    filter.take(&hashes);
     assert!(filter.is_empty());
     assert!(begin.elapsed() < Duration::from_secs(20));
 }
@@ -275,8 +275,7 @@ fn a_plan_tells_how_large_a_filter_becomes() {
             (checks, near) = (checks + 1, near + usize::from((ratio - 1.0).abs() < 0.035));
         }
         assert!(8 * near > 7 * checks, "{rate}: {near} of {checks}");
-        let mut file = Vec::new();
-        filter.write_to(&mut file).expect("memory");
+        let file = bytes_of(&filter);
         let planned = plan.file_bytes_for(filter.len()) as f64;
         assert!((planned / file.len() as f64 - 1.0).abs() < 0.035, "{rate}: {planned}");
     }

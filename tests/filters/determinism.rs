@@ -1,7 +1,9 @@
 //! The same operations in the same order, with the same hasher, make the same filter. And only the
 //! hash of an item matters, not the method or the type through which it comes.
 
-use crate::common::{Filter, Fixed, LAYOUTS, SplitMix, answers, fill_to_refusal, layouts, rounds};
+use crate::common::{
+    Filter, Fixed, Hashes, LAYOUTS, SplitMix, answers, fill_to_refusal, layouts, rounds,
+};
 use koel::{ConcurrentCuckooFilter, Prehashed};
 
 fn capacities() -> &'static [usize] {
@@ -201,10 +203,10 @@ fn a_copy_in_memory_gives_the_same_answers() {
         for capacity in [1, 300, 20_000] {
             let filter = layout.filter(capacity);
             let hashes = SplitMix(9).take(capacity);
-            hashes.iter().for_each(|hash| filter.insert(&Prehashed(*hash)).expect("room"));
+            filter.put(&hashes);
             let copy = filter.try_clone().expect("memory");
             assert_eq!((copy.len(), copy.stats().shards), (capacity, filter.stats().shards));
-            assert!(hashes.iter().all(|hash| copy.contains(&Prehashed(*hash))), "{layout:?}");
+            assert!(copy.has(&hashes), "{layout:?}");
             let queries = || queries().take(2_000);
             assert_eq!(answers(&copy, queries()), answers(&filter, queries()), "{layout:?}");
         }

@@ -1,7 +1,7 @@
 //! The answers and the size of a filter that grows from its first items to a hundred times as many.
 //! (In `tests/random`, shards are so small that every run splits many times.)
 
-use crate::common::{Fixed, SplitMix, rounds};
+use crate::common::{Fixed, Hashes, SplitMix, rounds};
 use koel::{BuildErrorKind, Builder, ConcurrentCuckooFilter, Prehashed, StableHash};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -132,9 +132,9 @@ fn a_limit_is_kept() {
         }
         assert!(filter.size_in_bytes() <= most, "{}", filter.stats());
         assert_eq!(filter.len(), inserted.len());
-        assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+        assert!(filter.has(&inserted));
         let gone = inserted.split_off(inserted.len() * 3 / 4);
-        assert!(gone.iter().all(|&hash| filter.remove(&Prehashed(hash))));
+        filter.take(&gone);
         let again = random.take(gone.len() / 2);
         assert!(
             again.iter().all(|&hash| filter.insert(&Prehashed(hash)).is_ok()),
@@ -153,20 +153,20 @@ fn items_come_and_go_while_the_filter_grows() {
     let mut items = Vec::new();
     for round in 0..rounds(12, 60) {
         let come = random.take(12_000);
-        come.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("memory"));
+        filter.put(&come);
         items.extend(come);
         random.shuffle(&mut items);
         for hash in items.split_off(items.len() - 6_000) {
             assert!(filter.remove(&Prehashed(hash)), "round {round}: an item was lost");
         }
         assert_eq!(filter.len(), items.len());
-        assert!(items.iter().all(|&hash| filter.contains(&Prehashed(hash))), "round {round}");
+        assert!(filter.has(&items), "round {round}");
     }
     let shards = filter.stats().shards;
-    assert!(items.iter().all(|&hash| filter.remove(&Prehashed(hash))));
+    filter.take(&items);
     assert!(filter.is_empty());
-    items.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("room as before"));
-    assert!(items.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+    filter.put(&items);
+    assert!(filter.has(&items));
     assert!(filter.stats().shards <= shards + shards / 4, "{}", filter.stats());
 }
 
@@ -174,14 +174,14 @@ fn items_come_and_go_while_the_filter_grows() {
 fn a_cleared_filter_is_as_large_as_before_and_empty() {
     let filter = filter(10);
     let hashes = SplitMix(4).take(rounds(60_000, 200_000));
-    hashes.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("memory"));
+    filter.put(&hashes);
     let (shards, bytes) = (filter.stats().shards, filter.size_in_bytes());
     filter.clear();
     assert!(filter.is_empty());
     assert_eq!(filter.false_positive_rate(), 0.0);
     assert!(hashes.iter().all(|&hash| !filter.contains(&Prehashed(hash))));
     assert!(hashes.iter().all(|&hash| filter.insert_if_absent(&Prehashed(hash)).is_ok()));
-    assert!(hashes.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+    assert!(filter.has(&hashes));
     assert_eq!((filter.stats().shards, filter.size_in_bytes()), (shards, bytes));
 }
 
@@ -230,9 +230,9 @@ fn inseparable_items_are_refused() {
                 fits
             });
             assert!(refused > 0);
-            assert!(lot.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+            assert!(filter.has(&lot));
             assert!(filter.size_in_bytes() < 4 << 20, "{}", filter.stats());
-            assert!(lot.iter().all(|&hash| filter.remove(&Prehashed(hash))));
+            filter.take(&lot);
             assert!(filter.is_empty());
         }
     }

@@ -1,7 +1,7 @@
 //! No input makes the filter hang, lose an item, take memory without bound, or panic where it
 //! promises not to.
 
-use crate::common::{SplitMix, answers, fill_to_refusal, layouts, rounds};
+use crate::common::{Hashes, SplitMix, answers, fill_to_refusal, layouts, rounds};
 use koel::{BuildError, BuildErrorKind, ConcurrentCuckooFilter, Full, Prehashed};
 use std::error::Error;
 use std::panic::catch_unwind;
@@ -163,9 +163,7 @@ fn an_item_inserted_over_and_over_disturbs_no_other() {
     for layout in layouts() {
         let filter = layout.filter(5_000);
         let others = SplitMix(20).take(4_500);
-        for &hash in &others {
-            filter.insert(&Prehashed(hash)).expect("the capacity fits");
-        }
+        filter.put(&others);
         let before = filter.count("again");
         let copies = (0..1_000).take_while(|_| filter.insert("again").is_ok()).count();
         assert!(copies + before <= 2 * layout.slots(), "{layout:?}: {copies} copies");
@@ -176,9 +174,9 @@ fn an_item_inserted_over_and_over_disturbs_no_other() {
         });
         assert_eq!(filter.len(), others.len() + copies);
         assert_eq!(answers(&filter, others.iter().copied()), counts);
-        assert!(others.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+        assert!(filter.has(&others));
         assert!((0..copies).all(|_| filter.remove("again")));
-        assert!(others.iter().all(|&hash| filter.remove(&Prehashed(hash))));
+        filter.take(&others);
         assert!(filter.is_empty());
     }
 }
@@ -198,7 +196,7 @@ fn a_full_filter_refuses_soon_and_for_ever() {
             }
         });
         assert_eq!(filter.len(), inserted.len());
-        assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+        assert!(filter.has(&inserted));
         assert!(filter.len() <= filter.stats().slots);
     }
 }
@@ -231,7 +229,7 @@ fn extreme_hashes_are_accepted() {
                 assert!(filter.contains(&Prehashed(hash)) && filter.count(&Prehashed(hash)) >= 1);
             }
             assert_eq!(filter.len(), ends.len());
-            assert!(ends.iter().all(|&hash| filter.remove(&Prehashed(hash))));
+            filter.take(&ends);
             assert!(filter.is_empty());
         }
     }

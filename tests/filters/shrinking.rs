@@ -1,6 +1,6 @@
 //! A growing filter gives back what it does not need any more, and keeps what it has.
 
-use crate::common::{Fixed, SplitMix, answers, layouts, rounds, together};
+use crate::common::{Fixed, Hashes, SplitMix, answers, layouts, rounds, together};
 use koel::{ConcurrentCuckooFilter, Prehashed};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -11,7 +11,7 @@ fn builder(capacity: usize) -> koel::Builder<Fixed> {
 }
 
 fn put(filter: &Filter, hashes: &[u64]) {
-    hashes.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("memory"));
+    filter.put(&hashes);
 }
 
 fn take(filter: &Filter, hashes: &[u64]) {
@@ -19,7 +19,7 @@ fn take(filter: &Filter, hashes: &[u64]) {
 }
 
 fn all_there(filter: &Filter, hashes: &[u64]) {
-    assert!(hashes.iter().all(|&hash| filter.contains(&Prehashed(hash))), "an item is absent");
+    assert!(filter.has(&hashes), "an item is absent");
 }
 
 /// At most half as large again, or (elsewhere than on Linux) with as few shards.
@@ -58,7 +58,7 @@ fn a_filter_that_was_ten_times_as_large_is_as_one_that_never_was() {
             assert!(rates[0] < 1.3 * rates[1] || rates[0] <= after.false_positive_rate_at_capacity);
             // What it says is what it does.
             let absent = SplitMix(7).take(200_000);
-            let found = absent.iter().filter(|&&hash| filter.contains(&Prehashed(hash))).count();
+            let found = filter.found(&absent);
             let expected = rates[0] * absent.len() as f64;
             assert!((found as f64) < expected + 5.0 * expected.sqrt() + 5.0, "{found} {expected}");
             // It grows again.

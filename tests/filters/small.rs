@@ -1,6 +1,6 @@
 //! A growing filter of few items: its size, its answers, and its first split.
 
-use crate::common::{Fixed, SplitMix, prehashed, rounds, together};
+use crate::common::{Fixed, Hashes, SplitMix, prehashed, rounds, together};
 use koel::{BuildErrorKind, Builder, ConcurrentCuckooFilter, FullKind, Prehashed};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
@@ -95,12 +95,12 @@ fn a_limit_is_kept_from_the_first_shard_on() {
                 assert!(filter.size_in_bytes() <= most, "{most}: {}", filter.stats());
             }
             assert_eq!(filter.len(), inserted.len());
-            assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+            assert!(filter.has(&inserted));
             let slots = filter.stats().slots;
             assert!(10 * inserted.len() >= 7 * slots, "{most}: {} of {slots}", inserted.len());
             filter.set_max_bytes(usize::MAX);
             (0..100_000).for_each(|_| filter.insert(&Prehashed(random.next())).expect("memory"));
-            assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+            assert!(filter.has(&inserted));
         }
     }
 }
@@ -115,7 +115,7 @@ fn threads_split_the_first_shard_together() {
         let winners: Vec<AtomicU32> = hashes.iter().map(|_| AtomicU32::new(0)).collect();
         let removed = AtomicUsize::new(0);
         let pinned: Vec<u64> = (0..100).collect();
-        pinned.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("memory"));
+        filter.put(&pinned);
         together(4, |thread| {
             for (at, (&hash, winners)) in hashes.iter().zip(&winners).enumerate() {
                 let won = filter.insert_if_absent(&Prehashed(hash)).expect("memory");
@@ -133,9 +133,7 @@ fn threads_split_the_first_shard_together() {
         assert!(winners.iter().all(|&winners| winners <= 1), "two winners");
         let won = winners.iter().sum::<u32>() as usize;
         assert_eq!(filter.len(), won + pinned.len());
-        assert!(
-            won > items * 99 / 100 && hashes.iter().all(|&hash| filter.contains(&Prehashed(hash)))
-        );
+        assert!(won > items * 99 / 100 && filter.has(&hashes));
     }
 }
 
@@ -153,7 +151,7 @@ fn items_that_stay_are_found_while_others_come_and_go() {
         let filter = filter(RATES[round % 2]);
         let stays = SplitMix(round as u64).take(100);
         let goes = SplitMix(1_000 + round as u64).take(4_000);
-        stays.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("memory"));
+        filter.put(&stays);
         let is_over = AtomicBool::new(false);
         together(3, |thread| {
             if thread > 0 {
@@ -172,9 +170,7 @@ fn items_that_stay_are_found_while_others_come_and_go() {
                     filter.insert(&Prehashed(hash)).expect("memory");
                     assert!(filter.contains(&Prehashed(hash)), "a new item is missed");
                 }
-                for &hash in &goes {
-                    assert!(filter.remove(&Prehashed(hash)));
-                }
+                filter.take(&goes);
             }
         });
         assert_eq!((filter.len(), filter.stats().shards), (100, 1));
@@ -192,7 +188,7 @@ fn batches_of_any_size_cross_the_first_split() {
             assert!(filter.contains_many(&prehashed(hashes)).iter().all(|found| *found));
         }
         assert_eq!(filter.contains_many(&prehashed(&hashes)).len(), hashes.len());
-        assert!(hashes.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+        assert!(filter.has(&hashes));
         let removed = filter.remove_many(&prehashed(&hashes));
         assert!(removed.iter().filter(|removed| **removed).count() > 29_900);
         assert!(filter.len() < 100);

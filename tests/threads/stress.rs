@@ -3,7 +3,9 @@
 //! These tests find frequent errors. The models in `loom-tests` find errors that occur once in a
 //! billion runs, or only on other machines.
 
-use crate::common::{Filter, LAYOUTS, Layout, SplitMix, alone, in_time, layouts, rounds, together};
+use crate::common::{
+    Filter, Hashes, LAYOUTS, Layout, SplitMix, alone, in_time, layouts, rounds, together,
+};
 use koel::Prehashed;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -73,7 +75,7 @@ fn churn_at_95_percent(layout: &Layout, capacity: usize, rounds: usize) {
     let filter = layout.filter(capacity);
     let mut random = SplitMix(30);
     let pinned = random.take(capacity * 95 / 200);
-    pinned.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("half of it fits"));
+    filter.put(&pinned);
     let own = (capacity * 95 / 100 - pinned.len()) / CHURNERS;
 
     let kept = churn(&filter, &pinned, CHURNERS as u64, |churner| {
@@ -126,9 +128,7 @@ fn a_pinned_item_is_never_absent_while_others_are_refused() {
         for &capacity in rounds(&[10, 200][..], &[10, 25, 200, 3_000]) {
             let filter = layout.filter(capacity);
             let pinned = SplitMix(31).take(capacity / 2);
-            pinned
-                .iter()
-                .for_each(|&hash| filter.insert(&Prehashed(hash)).expect("half of it fits"));
+            filter.put(&pinned);
             let kept = churn(&filter, &pinned, 3, |churner| {
                 let mut random = SplitMix((churner + 1) << 48);
                 let mut items = Vec::new();

@@ -1,6 +1,6 @@
 //! Ticks, copies and unions that go on without end let each other have a turn.
 
-use crate::common::{Fixed, in_time, rounds};
+use crate::common::{Fixed, bytes_of, in_time, rounds};
 use koel::{ConcurrentCuckooFilter, PersistentHasher, Prehashed, StableHash};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::scope;
@@ -61,8 +61,7 @@ where
     scope(|scope| {
         let copied = || filter.try_clone().expect("memory");
         let saved = || {
-            let mut file = Vec::new();
-            filter.write_to(&mut file).expect("a file");
+            let file = bytes_of(&filter);
             ConcurrentCuckooFilter::read_from(&file[..]).expect("what was saved")
         };
         for thread in 0..3 {

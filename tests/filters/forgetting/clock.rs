@@ -1,5 +1,6 @@
 //! Filters that forget by the system's clock.
 
+use crate::common::bytes_of;
 use koel::{ConcurrentCuckooFilter, Window};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -51,8 +52,7 @@ fn a_filter_keeps_up_by_the_window_in_its_file() {
     let window = filter.window().expect("a window");
     assert_eq!(window, Window::new(time));
     assert_eq!(filter.present_tick(), Some(window.number_now()));
-    let mut file = Vec::new();
-    filter.write_to(&mut file).expect("a file");
+    let file = bytes_of(&filter);
     let again = ConcurrentCuckooFilter::<koel::StableHash>::read_from(&file[..]).expect("a filter");
     assert_eq!(again.window(), Some(window));
     // Two hours ago by its clock.

@@ -1,6 +1,6 @@
 //! Ticks in parts: who changes a filter cannot tell how far a tick has come.
 
-use crate::common::{LAYOUTS, SplitMix, layouts, rounds, with_rate};
+use crate::common::{LAYOUTS, SplitMix, bytes_of, layouts, rounds, with_rate};
 use koel::{ConcurrentCuckooFilter, StableHash};
 
 type Filter = ConcurrentCuckooFilter<StableHash>;
@@ -66,8 +66,7 @@ fn compare(make: impl Fn() -> Filter, items_in_a_tick: usize, what: &str) {
 }
 
 fn bytes(filter: &Filter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
+    let bytes = bytes_of(&filter);
     bytes
 }
 

@@ -191,6 +191,36 @@ impl Drop for Raise<'_> {
     }
 }
 
+/// Runs the work in `threads` threads, passes each its number, and returns their results. Two others look for the pinned
+/// items until then: each is found and counted, and is not new.
+pub fn watched<S: BuildHasher + Sync, T: Send>(
+    filter: &Filter<S>,
+    pinned: &[u64],
+    threads: usize,
+    work: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
+    let (done, items) = (AtomicBool::new(false), prehashed(pinned));
+    let watch = || {
+        while !done.load(SeqCst) {
+            for (at, item) in items.iter().enumerate() {
+                assert!(filter.contains(item), "a pinned item is absent");
+                if at % 16 == 0 {
+                    assert!(filter.count(item) >= 1, "a pinned item is not counted");
+                    assert_eq!(filter.insert_if_absent(item), Ok(false), "a pinned item is new");
+                }
+            }
+            assert!(filter.contains_many(&items).iter().all(|found| *found), "one is absent");
+        }
+    };
+    scope(|scope| {
+        let (watch, work) = (&watch, &work);
+        (0..2).for_each(|_| _ = scope.spawn(watch));
+        let threads: Vec<_> = (0..threads).map(|n| scope.spawn(move || work(n))).collect();
+        let _done = Raise(&done);
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    })
+}
+
 /// Saves the filter and returns the loaded copy.
 pub fn loaded(filter: &Filter) -> Filter {
     let mut file = Vec::new();
@@ -349,7 +379,6 @@ impl Hasher for IdentityHasher {
 }
 
 /// These hashes as keys.
-#[allow(dead_code)] // not every test program uses it
 pub fn prehashed(hashes: &[u64]) -> Vec<Prehashed> {
     hashes.iter().map(|hash| Prehashed(*hash)).collect()
 }

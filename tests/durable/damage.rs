@@ -97,7 +97,7 @@ fn a_power_failure_takes_nothing_that_was_synced_and_brings_nothing() {
             (item + count).is_multiple_of(7) && !item.is_multiple_of(5) && item.is_multiple_of(2)
         };
         add(&seen, (0..count).filter(back));
-        let again = |item: &u64| (item + count).is_multiple_of(11) && item % 5 == 0;
+        let again = |item: &u64| (item + count).is_multiple_of(11) && item.is_multiple_of(5);
         remove(&seen, (0..count).filter(again));
         let written = files(place.folder());
         let after = tempfile::tempdir().expect("a folder");

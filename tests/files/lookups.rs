@@ -46,7 +46,9 @@ fn agrees_opened(filter: &Filter, file: &Opened) {
     let loaded = file.load().expect("the filter").stats();
     assert_eq!(loaded.items, filter.len());
     let (rate, now) = (file.info().stats.false_positive_rate, loaded.false_positive_rate);
-    assert!((0.7 * now..=1.3 * now).contains(&rate), "told {rate:e}, is {now:e}");
+    // Of one shard that has grown, it is exact.
+    let off = if filter.grows() && filter.shards() == 1 { 1e-9 } else { 0.3 };
+    assert!((rate - now).abs() <= off * now, "told {rate:e}, is {now:e}");
 }
 
 #[test]
@@ -108,6 +110,19 @@ fn a_lookup_reads_only_the_shard_that_it_needs() {
     assert_eq!(spared, all.len(), "each item is in one shard");
 }
 
+/// A file of which these items are found absent would be believed. It is refused when it is opened.
+fn is_not_believed(bytes: &[u8], items: &[u64], what: &str) {
+    let place = place();
+    fs::write(&place.path, bytes).expect("a file");
+    match Opened::open(&place.path) {
+        Err(error) => assert_eq!(error.kind(), Damaged, "{what}: {error}"),
+        Ok(file) => {
+            let absent = items.iter().filter(|item| matches!(file.contains(*item), Ok(false)));
+            panic!("{what} is believed: {} items are absent", absent.count());
+        }
+    }
+}
+
 /// The time of the last block decides about the items of all others, which have no error of their own.
 #[test]
 fn no_flipped_bit_of_a_time_makes_an_item_absent() {
@@ -121,18 +136,8 @@ fn no_flipped_bit_of_a_time_makes_an_item_absent() {
         for bit in (0..8 * 8 * TIME).step_by(rounds(5, 1)) {
             let mut bytes = whole.clone();
             bytes[end - 8 * TIME + bit / 8] ^= 1 << (bit % 8);
+            is_not_believed(&bytes, &all, &format!("bit {bit} of the time"));
             fs::write(path, &bytes).expect("a file");
-            match Opened::open(path) {
-                Err(error) => assert_eq!(error.kind(), Damaged, "bit {bit}: {error}"),
-                Ok(file) => {
-                    let absent =
-                        all.iter().filter(|item| matches!(file.contains(*item), Ok(false)));
-                    panic!(
-                        "bit {bit} of the time is believed: {} items are absent",
-                        absent.count()
-                    );
-                }
-            }
             let told = SnapshotInfo::read(path).map(|info| info.present_tick);
             assert_eq!(told.expect_err("a damaged tick").kind(), Damaged, "bit {bit}");
         }
@@ -142,8 +147,6 @@ fn no_flipped_bit_of_a_time_makes_an_item_absent() {
 /// Blocks whose depths are exchanged cover all hashes as well.
 #[test]
 fn depths_that_fit_each_other_are_not_believed_for_that() {
-    let place = place();
-    let path = &place.path;
     let filter = builder(30_000).growing().build().expect("a filter");
     let items = (0u64..).take_while(|item| {
         filter.insert(item).expect("memory");
@@ -156,14 +159,7 @@ fn depths_that_fit_each_other_are_not_believed_for_that() {
     reversed.reverse();
     assert!(depths.len() == 3 && depths != reversed, "{depths:?}");
     file.blocks.iter_mut().zip(reversed).for_each(|(block, depth)| block[word::DEPTH] = depth);
-    fs::write(path, file.bytes()).expect("a file");
-    match Opened::open(path) {
-        Err(error) => assert_eq!(error.kind(), Damaged),
-        Ok(file) => {
-            let absent = items.iter().filter(|item| matches!(file.contains(*item), Ok(false)));
-            panic!("the depths are believed: {} items are absent", absent.count());
-        }
-    }
+    is_not_believed(&file.bytes(), &items, "that depths are exchanged");
 }
 
 /// Only the index can tell, which was read when the file was opened.

@@ -5,7 +5,7 @@
 //! folder afterwards.
 
 use crate::common::{Raise, bytes_of};
-use crate::kind::{Fixed, Kind};
+use crate::kind::Fixed;
 use crate::process::{Place, again, names, task};
 use crate::{Filter, with_items};
 use koel::SnapshotErrorKind;
@@ -24,7 +24,7 @@ const BESIDE: &str = ".seen.koel-saving";
 
 /// Returns a small filter with the items from 0 on.
 fn filter(items: u64) -> Filter {
-    with_items(Fixed::filter(1_000), items)
+    with_items(Fixed.filter(1_000), items)
 }
 
 /// Returns the number of items in the file, and checks that they are those of [`filter`].
@@ -431,7 +431,7 @@ fn who_cannot_keep_the_owner_gives_nobody_a_permission() {
 fn a_filter_can_be_loaded_from_a_pipe() {
     let place = place();
     make(place.folder(), "pipe |");
-    let bytes = bytes_of(&with_items(Fixed::filter(300_000), 1_000));
+    let bytes = bytes_of(&with_items(Fixed.filter(300_000), 1_000));
     for cut in [0, 1] {
         thread::scope(|scope| {
             scope.spawn(|| {

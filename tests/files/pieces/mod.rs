@@ -193,7 +193,7 @@ fn a_dump_goes_on_or_begins_again_when_its_filter_has_shrunk() {
                 ticks => builder.remembers(ticks).build().expect("memory"),
             };
             filter.put(&hashes);
-            filter.take(&go);
+            filter.take(go);
             let (mut loader, mut next, mut pieces) = (Filter::loader(), Some(0), 0);
             while let Some(cursor) = next {
                 if pieces == before {
@@ -218,10 +218,10 @@ fn a_dump_goes_on_or_begins_again_when_its_filter_has_shrunk() {
             }
             let again = loader.finish().expect("a whole filter");
             assert_eq!(again.len(), stay.len());
-            assert!(again.has(&stay));
+            assert!(again.has(stay));
             let absent = go.iter().filter(|hash| !again.contains(&Prehashed(**hash))).count();
             assert!(absent * 100 > go.len() * 99);
-            again.take(&stay);
+            again.take(stay);
             assert!(again.is_empty());
         }
     }

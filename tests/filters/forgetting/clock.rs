@@ -1,16 +1,18 @@
 //! Filters that forget by the system's clock.
 
 use crate::common::bytes_of;
-use koel::{ConcurrentCuckooFilter, Window};
+use koel::{Builder, ConcurrentCuckooFilter, Window};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+fn builders() -> [Builder; 2] {
+    let builder = ConcurrentCuckooFilter::builder().capacity(100);
+    [builder.clone(), builder.growing()]
+}
+
 #[test]
 fn an_item_is_forgotten_after_its_time_and_never_earlier() {
-    for builder in [
-        ConcurrentCuckooFilter::builder().capacity(100),
-        ConcurrentCuckooFilter::builder().capacity(100).growing(),
-    ] {
+    for builder in builders() {
         let time = Duration::from_secs(1);
         let filter = builder.forgets_after(time).build().expect("memory");
         let came = Instant::now();
@@ -27,10 +29,7 @@ fn an_item_is_forgotten_after_its_time_and_never_earlier() {
 #[test]
 fn an_item_that_comes_after_keep_up_has_its_whole_time_however_old_the_filter_is() {
     let hour = Window::new(Duration::from_secs(3_600));
-    for builder in [
-        ConcurrentCuckooFilter::builder().capacity(100),
-        ConcurrentCuckooFilter::builder().capacity(100).growing(),
-    ] {
+    for builder in builders() {
         // It was last used 55 minutes ago.
         let filter = builder.remembers(hour.ticks()).build().expect("memory");
         filter.tick_to(hour.number_at(Window::now() - 3_300));

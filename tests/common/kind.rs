@@ -4,35 +4,37 @@ use koel::{ConcurrentCuckooFilter, StableHash};
 
 pub type Saved = ConcurrentCuckooFilter<StableHash>;
 
-pub struct Fixed;
-pub struct Growing;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Fixed,
+    Growing,
+}
 
-pub trait Kind: 'static {
-    #[allow(dead_code)] // not every test program uses it
-    const NAME: &'static str;
+pub use Kind::{Fixed, Growing};
+
+#[allow(dead_code)] // not every test program uses all of it
+impl Kind {
+    pub fn name(self) -> &'static str {
+        if self == Fixed { "fixed" } else { "growing" }
+    }
+
+    /// Returns the kind of this name.
+    pub fn named(name: &str) -> Self {
+        if name == Fixed.name() { Fixed } else { Growing }
+    }
 
     /// Returns an empty filter for `capacity` items. Its rate is so low that tests can rely on a
     /// few thousand items without false positives among them. The growing filter begins much
     /// smaller.
-    fn filter(capacity: usize) -> Saved;
-}
-
-impl Kind for Fixed {
-    const NAME: &'static str = "fixed";
-
-    fn filter(capacity: usize) -> Saved {
-        let builder = ConcurrentCuckooFilter::builder().capacity(capacity);
-        let builder = builder.false_positive_rate(1e-9).hasher(StableHash::with_seed(7));
+    pub fn filter(self, capacity: usize) -> Saved {
+        let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+        let builder = match self {
+            Fixed => builder.capacity(capacity).false_positive_rate(1e-9),
+            Growing => {
+                let builder = builder.capacity(capacity / 100).false_positive_rate(1e-6);
+                builder.growing().expected_growth(100.0)
+            }
+        };
         builder.build().expect("a filter")
-    }
-}
-
-impl Kind for Growing {
-    const NAME: &'static str = "growing";
-
-    fn filter(capacity: usize) -> Saved {
-        let builder = ConcurrentCuckooFilter::builder().capacity(capacity / 100);
-        let builder = builder.false_positive_rate(1e-6).hasher(StableHash::with_seed(7));
-        builder.growing().expected_growth(100.0).build().expect("a filter")
     }
 }

@@ -12,6 +12,7 @@ use koel::{Builder, ConcurrentCuckooFilter, PersistentHasher, Prehashed, Stats};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher};
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread::{scope, spawn};
@@ -134,11 +135,96 @@ pub fn fill_to_refusal<S: BuildHasher>(
     }
 }
 
+/// What tests do to a filter with each hash of a list.
+pub trait Hashes {
+    /// Inserts all, and panics if one is refused.
+    fn put(&self, hashes: &[u64]);
+
+    /// Removes all, and panics if one is absent.
+    fn take(&self, hashes: &[u64]);
+
+    /// Returns how many are found.
+    fn found(&self, hashes: &[u64]) -> usize;
+
+    fn has(&self, hashes: &[u64]) -> bool {
+        self.found(hashes) == hashes.len()
+    }
+
+    /// Inserts those that are not refused, and returns them.
+    fn put_some(&self, hashes: &[u64]) -> Vec<u64>;
+}
+
+impl<S: BuildHasher> Hashes for Filter<S> {
+    #[track_caller]
+    fn put(&self, hashes: &[u64]) {
+        hashes.iter().for_each(|hash| self.insert(&Prehashed(*hash)).expect("room"));
+    }
+
+    #[track_caller]
+    fn take(&self, hashes: &[u64]) {
+        hashes.iter().for_each(|hash| assert!(self.remove(&Prehashed(*hash)), "one is absent"));
+    }
+
+    fn found(&self, hashes: &[u64]) -> usize {
+        hashes.iter().filter(|hash| self.contains(&Prehashed(**hash))).count()
+    }
+
+    fn put_some(&self, hashes: &[u64]) -> Vec<u64> {
+        hashes.iter().copied().filter(|hash| self.insert(&Prehashed(*hash)).is_ok()).collect()
+    }
+}
+
+/// Returns the bytes of the filter's file.
+pub fn bytes_of<S: PersistentHasher>(filter: &Filter<S>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let report = filter.write_to(&mut bytes).expect("memory");
+    assert_eq!(report.bytes, bytes.len() as u64);
+    bytes
+}
+
+/// Raises a flag when it is dropped, also by a panic, so that other threads do not wait for ever.
+pub struct Raise<'a>(pub &'a AtomicBool);
+
+impl Drop for Raise<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// Runs the work in `threads` threads, passes each its number, and returns their results. Two others look for the pinned
+/// items until then: each is found and counted, and is not new.
+pub fn watched<S: BuildHasher + Sync, T: Send>(
+    filter: &Filter<S>,
+    pinned: &[u64],
+    threads: usize,
+    work: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
+    let (done, items) = (AtomicBool::new(false), prehashed(pinned));
+    let watch = || {
+        while !done.load(SeqCst) {
+            for (at, item) in items.iter().enumerate() {
+                assert!(filter.contains(item), "a pinned item is absent");
+                if at % 16 == 0 {
+                    assert!(filter.count(item) >= 1, "a pinned item is not counted");
+                    assert_eq!(filter.insert_if_absent(item), Ok(false), "a pinned item is new");
+                }
+            }
+            assert!(filter.contains_many(&items).iter().all(|found| *found), "one is absent");
+        }
+    };
+    scope(|scope| {
+        let (watch, work) = (&watch, &work);
+        (0..2).for_each(|_| _ = scope.spawn(watch));
+        let threads: Vec<_> = (0..threads).map(|n| scope.spawn(move || work(n))).collect();
+        let _done = Raise(&done);
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    })
+}
+
 /// Saves the filter and returns the loaded copy.
 pub fn loaded(filter: &Filter) -> Filter {
     let mut file = Vec::new();
     let report = filter.write_to(&mut file).expect("memory");
-    assert_eq!(report.bytes, file.len() as u64);
     let loaded = Filter::read_from(&file[..]).expect("a saved filter can be loaded");
     assert_eq!(loaded.len(), report.items, "the loaded filter has other items");
     // One that is mostly empty shrinks.
@@ -293,7 +379,6 @@ impl Hasher for IdentityHasher {
 }
 
 /// These hashes as keys.
-#[allow(dead_code)] // not every test program uses it
 pub fn prehashed(hashes: &[u64]) -> Vec<Prehashed> {
     hashes.iter().map(|hash| Prehashed(*hash)).collect()
 }

@@ -3,8 +3,43 @@
 
 use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use tempfile::TempDir;
+
+/// A folder that is removed in the end, and a path in it.
+pub struct Place {
+    folder: TempDir,
+    pub path: PathBuf,
+}
+
+#[allow(dead_code)] // not every test program uses all of it
+impl Place {
+    pub fn new(name: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(name);
+        Place { folder, path }
+    }
+
+    /// Returns the path of this name in the folder.
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Returns the names in the folder that do not begin with a point, sorted.
+    pub fn visible(&self) -> Vec<String> {
+        self.names().into_iter().filter(|name| !name.starts_with('.')).collect()
+    }
+
+    /// Returns the names in the folder, sorted.
+    pub fn names(&self) -> Vec<String> {
+        names(self.folder())
+    }
+}
 
 /// Returns a command that runs this test program again. It runs only the ignored test of this name,
 /// on its main thread, and [`task`] returns `task` there.

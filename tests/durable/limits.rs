@@ -1,10 +1,8 @@
 //! A process that may write no long files.
 
 use crate::process::{again, task};
-use koel::{
-    ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, DurableOptions,
-    StableHash, SyncPolicy,
-};
+use crate::{bare, try_open};
+use koel::{DurableError, DurableErrorKind, DurableFilter};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -16,9 +14,7 @@ fn limit_files(bytes: u64) {
 }
 
 fn open(path: &Path, capacity: usize) -> Result<DurableFilter, DurableError> {
-    let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
-    let options = DurableOptions::default().sync(SyncPolicy::Never);
-    DurableFilter::open_with(path, options, builder.capacity(capacity).growing())
+    try_open(path, &bare().capacity(capacity).growing())
 }
 
 /// Checks an error that the limit causes.
@@ -39,8 +35,7 @@ fn under_a_limit() {
     }
     // A save that has nothing to do with a durable filter has the same limit.
     limit_files(100_000);
-    let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
-    let filter = builder.capacity(1_000_000).build().expect("memory");
+    let filter = bare().capacity(1_000_000).build().expect("memory");
     let error = filter.save(Path::new(&task[0]).join("plain.koel")).expect_err("a limit");
     assert_eq!(error.io_error().expect("of the system").kind(), ErrorKind::FileTooLarge, "{error}");
     // A journal of 256 KiB cannot get longer, nor can the state get as long as a million items need.

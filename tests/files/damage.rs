@@ -1,17 +1,14 @@
 //! Damage × the ways in which a part comes in: each is refused with an error that says what is wrong and where.
 
-use crate::common::{LAYOUTS, SplitMix, prehashed, rounds};
+use crate::common::{SplitMix, bytes_of, prehashed, rounds};
 use crate::file::{END_WORDS, FilterFile, HEADER_WORDS, word};
+use crate::{Builder, Filter, builder, fixed, grown, place};
 use koel::SnapshotErrorKind::{
     self, Damaged, Incomplete, Io, NotAFile, NotASnapshot, NotFound, UnsupportedVersion,
 };
-use koel::{ConcurrentCuckooFilter, SnapshotError, SnapshotFile, SnapshotInfo, StableHash};
+use koel::{SnapshotError, SnapshotFile, SnapshotInfo, StableHash};
 use std::io::{Seek, Write};
 use std::path::Path;
-
-type Filter = ConcurrentCuckooFilter<StableHash>;
-
-const HASH: StableHash = StableHash::with_seed(7);
 
 /// The bytes of the header, and of the end.
 pub const HEADER: usize = 8 * HEADER_WORDS;
@@ -58,13 +55,15 @@ impl Way {
 
     /// The error of these bytes.
     pub fn error(self, bytes: &[u8]) -> Option<SnapshotError> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("filter");
+        let place = place();
+        let path = &place.path;
         if self.is_file() {
-            std::fs::write(&path, bytes).expect("a file");
+            std::fs::write(path, bytes).expect("a file");
         }
-        let error = self.read(bytes, &path).err()?;
-        assert_eq!(error.path(), self.is_file().then_some(&*path));
+        let error = self.read(bytes, path).err()?;
+        assert_eq!(error.path(), self.is_file().then_some(&**path));
+        let named = format!("{}: ", path.display());
+        assert_eq!(error.to_string().starts_with(&named), self.is_file(), "{error}");
         assert!(error.offset().is_none_or(|at| at <= bytes.len() as u64), "{error}");
         Some(error)
     }
@@ -140,36 +139,16 @@ pub fn every_damage(
     println!("checked: {} states with one bit flipped: 0 loaded", flips.count());
 }
 
-fn bytes_of(filter: &Filter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
-    bytes
-}
-
-fn fixed() -> Filter {
-    let filter = LAYOUTS[3].filter_with(60, HASH);
-    (0..50u64).for_each(|item| filter.insert(&item).expect("room"));
-    filter
-}
-
-fn growing(items: u64) -> Filter {
-    let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH).growing();
-    let filter = builder.false_positive_rate(0.005).expected_growth(1.0).build().expect("memory");
-    (0..items).for_each(|item| filter.insert(&item).expect("memory"));
-    filter
-}
-
 /// Filters that forget, of several shards each: fixed and growing, with narrow and with wide buckets.
 pub fn forgetful() -> Vec<Filter> {
-    let builder = || ConcurrentCuckooFilter::builder().hasher(HASH).remembers(6);
     let builders = [
-        (1, builder().capacity(1).growing().false_positive_rate(1e-2)),
-        (2, builder().capacity(1).growing().false_positive_rate(1e-6)),
-        (1, builder().capacity(800_000).false_positive_rate(1e-2)),
-        (2, builder().capacity(900_000).false_positive_rate(1e-6)),
+        (1, builder(1).growing().false_positive_rate(1e-2)),
+        (2, builder(1).growing().false_positive_rate(1e-6)),
+        (1, builder(800_000).false_positive_rate(1e-2)),
+        (2, builder(900_000).false_positive_rate(1e-6)),
     ];
-    let filled = |(words, builder): (usize, koel::Builder<StableHash>)| {
-        let filter = builder.build().expect("a filter");
+    let filled = |(words, builder): (usize, Builder)| {
+        let filter = builder.remembers(6).build().expect("a filter");
         for tick in 0..8 {
             filter.tick_to(2_000 + tick);
             (tick..60_000).step_by(8).for_each(|item| filter.insert(&item).expect("room"));
@@ -183,16 +162,16 @@ pub fn forgetful() -> Vec<Filter> {
 
 fn no_damage_is_believed(way: Way, filter: &Filter, step: usize) {
     let bytes = bytes_of(filter);
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    let mut file = std::fs::File::create(&path).expect("a file");
+    let place = place();
+    let path = &place.path;
+    let mut file = std::fs::File::create(path).expect("a file");
     every_damage(&bytes, way, step, &mut |bytes| {
         if way.is_file() {
             // A file that is made empty first may go to the disk each time.
             let written = file.rewind().and_then(|()| file.write_all(bytes));
             written.and_then(|()| file.set_len(bytes.len() as u64)).expect("space");
         }
-        way.read(bytes, &path).err()
+        way.read(bytes, path).err()
     });
     assert!(way.error(&bytes).is_none());
 }
@@ -200,14 +179,18 @@ fn no_damage_is_believed(way: Way, filter: &Filter, step: usize) {
 #[test]
 fn no_way_in_believes_a_damaged_part() {
     for way in WAYS {
-        no_damage_is_believed(way, &fixed(), 1);
-        no_damage_is_believed(way, &growing(50), rounds(997, if way == Stream { 1 } else { 11 }));
+        no_damage_is_believed(way, &fixed(50), 1);
+        no_damage_is_believed(
+            way,
+            &grown(50, 0.005),
+            rounds(997, if way == Stream { 1 } else { 11 }),
+        );
     }
 }
 
 #[test]
 fn no_lookup_answers_from_a_damaged_file_of_several_shards() {
-    for filter in forgetful().iter().chain([&growing(100_000)]) {
+    for filter in forgetful().iter().chain([&grown(100_000, 0.005)]) {
         let length = bytes_of(filter).len();
         for way in [Lookups, Check] {
             no_damage_is_believed(way, filter, rounds(length / 30, length / 1_000));
@@ -217,7 +200,7 @@ fn no_lookup_answers_from_a_damaged_file_of_several_shards() {
 
 #[test]
 fn what_comes_after_a_stream_is_left_unread() {
-    for bytes in [fixed(), growing(50)].map(|filter| bytes_of(&filter)) {
+    for bytes in [fixed(50), grown(50, 0.005)].map(|filter| bytes_of(&filter)) {
         for more in [1, 7, 8, 48, bytes.len(), 1 << 20] {
             let longer = [&bytes[..], &vec![255; more]].concat();
             let mut rest = &longer[..];
@@ -230,7 +213,7 @@ fn what_comes_after_a_stream_is_left_unread() {
 /// Bytes that are no part of this version.
 #[test]
 fn foreign_bytes_and_other_versions_are_told_apart() {
-    for bytes in [fixed(), growing(50)].map(|filter| bytes_of(&filter)) {
+    for bytes in [fixed(50), grown(50, 0.005)].map(|filter| bytes_of(&filter)) {
         let with =
             |at: usize, what: &[u8]| [&bytes[..at], what, &bytes[at + what.len()..]].concat();
         let words = bytes.as_chunks::<8>().0;
@@ -305,16 +288,18 @@ fn what_is_no_file_is_refused() {
 /// With right checksums.
 #[test]
 fn a_part_tells_no_impossible_number_of_shards() {
-    for bytes in [fixed(), growing(50)].map(|filter| bytes_of(&filter)) {
+    for bytes in [fixed(50), grown(50, 0.005)].map(|filter| bytes_of(&filter)) {
         let file = FilterFile::cut(&bytes);
-        for shards in [0, 2, 1 << 60, u64::MAX] {
+        // Two shards, each with a header that tells the number; and with one that tells another.
+        let mut two = file.clone();
+        two.blocks.push(two.blocks[0].clone());
+        let two = two.sealed();
+        for (file, shards) in
+            [(&file, 0), (&two, 2), (&two, 1), (&file, 1 << 60), (&file, u64::MAX)]
+        {
             let mut claim = file.clone();
             claim.header[word::SHARDS] = shards.max(u64::from(file.grows()));
-            let mut claim = claim.with_sums();
-            if shards == 2 {
-                claim.blocks.push(claim.blocks[0].clone());
-                claim = claim.sealed();
-            }
+            let claim = claim.with_sums();
             for way in WAYS {
                 let kind = way.error(&claim.bytes()).expect("a lie").kind();
                 assert!([Damaged, Incomplete].contains(&kind), "{way:?}, {shards}: {kind:?}");
@@ -326,12 +311,12 @@ fn a_part_tells_no_impossible_number_of_shards() {
 /// Of a filter that was split, the last shard, or all others.
 #[test]
 fn what_lacks_shards_is_refused() {
-    let mut file = FilterFile::cut(&bytes_of(&growing(100_000)));
+    let mut file = FilterFile::cut(&bytes_of(&grown(100_000, 0.005)));
     assert!(file.blocks.len() > 2);
     file.blocks.pop();
     let bytes = file.sealed().bytes();
     WAYS.into_iter().for_each(|way| _ = way.refuses(&bytes, Damaged));
-    for piece in growing(100_000).pieces(0) {
+    for piece in grown(100_000, 0.005).pieces(0) {
         let piece = piece.expect("memory");
         for way in WAYS.into_iter().filter(|way| *way != Piece) {
             let error = way.error(piece.as_bytes()).expect("a piece of several");

@@ -1,38 +1,13 @@
 //! Damaged, foreign and forged files. A file that is not valid is refused with an error that says
 //! what is wrong and where. No file causes a panic, not even a forged one with valid checksums.
 
-use crate::common::{LAYOUTS, SplitMix, in_time, layouts, prehashed, rounds};
+use crate::common::{LAYOUTS, SplitMix, bytes_of, in_time, layouts, prehashed, rounds};
 use crate::damage::{HEADER, Way};
-use crate::file::{BLOCK_HEAD, END_WORDS, FilterFile, HEADER_WORDS, TIME, word};
-use koel::SnapshotErrorKind::{
-    self, Damaged, Incomplete, Io, NotASnapshot, NotFound, OutOfMemory, OutOfOrder, WrongHasher,
-};
-use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotError, SnapshotFile, StableHash};
+use crate::file::{BLOCK_HEAD, FilterFile, HEADER_WORDS, TIME, word};
+use crate::{Filter, HASH, fixed, grown, load, place, with_items};
+use koel::SnapshotErrorKind::{self, Damaged, Incomplete, Io, NotASnapshot, NotFound, WrongHasher};
+use koel::{Prehashed, SnapshotError, SnapshotFile};
 use std::path::Path;
-
-type Filter = ConcurrentCuckooFilter<StableHash>;
-
-const HASH: StableHash = StableHash::with_seed(7);
-
-fn fixed(items: u64) -> Filter {
-    let filter = LAYOUTS[3].filter_with(60, HASH);
-    (0..items).for_each(|item| filter.insert(&item).expect("room"));
-    filter
-}
-
-fn growing(items: u64) -> Filter {
-    let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
-    let filter = builder.false_positive_rate(0.005).growing().expected_growth(1.0).build();
-    let filter = filter.expect("a filter");
-    (0..items).for_each(|item| filter.insert(&item).expect("memory"));
-    filter
-}
-
-fn bytes_of(filter: &Filter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
-    bytes
-}
 
 fn file_of(filter: &Filter) -> FilterFile {
     FilterFile::cut(&bytes_of(filter))
@@ -40,13 +15,6 @@ fn file_of(filter: &Filter) -> FilterFile {
 
 fn read(bytes: &[u8]) -> Result<Filter, SnapshotError> {
     Filter::read_from(bytes)
-}
-
-fn load(bytes: &[u8]) -> Result<Filter, SnapshotError> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    std::fs::write(&path, bytes).expect("a file");
-    Filter::load(&path)
 }
 
 /// Checks that the file is refused by all ways in that read its shards. Returns the offset that a stream tells.
@@ -87,78 +55,6 @@ fn the_hasher_has_to_be_the_same() {
     assert!(text.contains("SipHash") && text.contains("XXH3-64"), "{text}");
 }
 
-/// Returns wrong numbers: nearly right, zero, and large ones.
-fn claims(right: u64) -> impl Iterator<Item = u64> {
-    let near = [right.wrapping_sub(1), right.wrapping_add(1), right.wrapping_mul(2), right / 2];
-    let powers = (0..64).step_by(rounds(21, 1)).map(|bit| 1 << bit);
-    let all = near.into_iter().chain(powers).chain([0, u64::MAX, u64::MAX - 1, (1 << 61) - 1]);
-    all.filter(move |claim| *claim != right)
-}
-
-fn every_claim(filter: &Filter) {
-    let file = file_of(filter);
-    for at in (word::GROWS..=word::RATE).chain(word::WORDS..HEADER_WORDS - 1) {
-        for value in claims(file.header[at]) {
-            let mut claim = file.clone();
-            claim.header[at] = value;
-            let bytes = claim.with_sums().bytes();
-            let (by_stream, by_file) = (read(&bytes), load(&bytes));
-            assert_eq!(by_stream.is_ok(), by_file.is_ok(), "word {at}: {value}");
-            let number = f64::from_bits(value);
-            let fine = match at {
-                word::CAPACITY => value <= file.slots_at_first(),
-                // Any number may be that of a state.
-                word::STATE => true,
-                // The lanes are divided differently, and may be valid by chance.
-                word::BITS => file.grows() && by_stream.is_ok(),
-                // So they may be for another growth.
-                word::GROWTH if by_stream.is_err() => false,
-                word::MAX_BYTES => file.grows(),
-                word::GROWTH => file.grows() && number >= 1.0 && number.is_finite(),
-                word::RATE => file.grows() && number > 0.0 && number.is_finite(),
-                _ => false,
-            };
-            assert_eq!(by_stream.is_ok(), fine, "word {at}: {value:#x}");
-            for result in [by_stream, by_file] {
-                match result {
-                    Ok(filter) => {
-                        let written = bytes_of(&filter);
-                        // With other lanes, there may be fewer void ones.
-                        let is_kept = written == bytes || at == word::STATE;
-                        let again = || bytes_of(&read(&written).expect("a filter"));
-                        assert!(is_kept || at == word::BITS && again() == written);
-                        use_it(filter, false);
-                    }
-                    Err(error) => {
-                        let kinds = [Damaged, Incomplete, OutOfMemory, OutOfOrder];
-                        assert!(kinds.contains(&error.kind()), "{error}");
-                    }
-                }
-            }
-        }
-    }
-    for at in 0..END_WORDS - 1 {
-        for value in claims(file.end[at]) {
-            let mut claim = file.clone();
-            claim.end[at] = value;
-            let bytes = claim.with_index_sum().bytes();
-            assert!(read(&bytes).is_err() && load(&bytes).is_err(), "word {at}: {value:#x}");
-        }
-    }
-    for at in 0..file.mark.len() {
-        let mut claim = file.clone();
-        claim.mark[at] ^= 1;
-        let bytes = claim.sealed().bytes();
-        assert!(read(&bytes).is_err() && load(&bytes).is_err(), "word {at} of the mark");
-    }
-}
-
-#[test]
-fn every_number_of_a_file_is_validated() {
-    every_claim(&fixed(50));
-    every_claim(&growing(50));
-}
-
 #[test]
 fn an_invalid_bucket_is_refused() {
     for layout in layouts() {
@@ -179,10 +75,7 @@ fn an_invalid_bucket_is_refused() {
             }
         }
     }
-    let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
-    let wide = builder.false_positive_rate(4e-9).growing().expected_growth(1.0).build();
-    let wide = wide.expect("a filter");
-    let file = file_of(&wide);
+    let file = file_of(&grown(0, 4e-9));
     assert_eq!(file.words(), 2);
     for bit in (0..file.slots()).map(|lane| lane * file.lane_bits()) {
         // A head without a tail, and the other way round.
@@ -194,7 +87,7 @@ fn an_invalid_bucket_is_refused() {
             assert_eq!(refused(&bad, Damaged), HEADER as u64 + 8 * (1_001 - 3));
         }
     }
-    let file = file_of(&growing(0));
+    let file = file_of(&grown(0, 0.005));
     let window = file.window();
     for lane in 0..file.slots() {
         for fingerprint in [1, 1 << (file.bits() - window - 1)] {
@@ -211,7 +104,7 @@ fn an_invalid_bucket_is_refused() {
 
 #[test]
 fn the_item_count_of_a_block_has_to_match_its_lanes() {
-    for file in [file_of(&fixed(50)), file_of(&growing(50))] {
+    for file in [file_of(&fixed(50)), file_of(&grown(50, 0.005))] {
         for items in [0, -1, 49, 51, i64::MIN, i64::MAX] {
             let bad = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
             assert_eq!(refused(&bad, Damaged), HEADER as u64);
@@ -221,18 +114,15 @@ fn the_item_count_of_a_block_has_to_match_its_lanes() {
 
 #[test]
 fn blocks_have_to_cover_their_roots_exactly() {
-    let file = file_of(&growing(0));
+    let file = file_of(&grown(0, 0.005));
     let with_depths = |depths: &[u64]| {
         changed(&file, |file| {
             let block = file.blocks[0].clone();
-            file.blocks = depths
-                .iter()
-                .map(|depth| {
-                    let mut block = block.clone();
-                    block[word::DEPTH] = *depth;
-                    block
-                })
-                .collect();
+            file.blocks = vec![block; depths.len()];
+            file.blocks
+                .iter_mut()
+                .zip(depths)
+                .for_each(|(block, depth)| block[word::DEPTH] = *depth);
         })
     };
     for good in [&[0][..], &[1, 1], &[1, 2, 2], &[3, 3, 2, 2, 2], &[2, 2, 2, 3, 4, 5, 6, 7, 7]] {
@@ -256,9 +146,9 @@ fn blocks_have_to_cover_their_roots_exactly() {
 /// As those of large files do. Before them, there are zeros.
 #[test]
 fn shards_may_begin_at_a_huge_page() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    for filter in [fixed(50), growing(50)] {
+    let place = place();
+    let path = &place.path;
+    for filter in [fixed(50), grown(50, 0.005)] {
         let mut file = file_of(&filter);
         file.header[word::FIRST] = 1 << 21;
         file.between = vec![0; (1 << 21) / 8 - HEADER_WORDS];
@@ -266,8 +156,8 @@ fn shards_may_begin_at_a_huge_page() {
         for loaded in [read(&file.bytes()), load(&file.bytes())] {
             assert!(bytes_of(&loaded.expect("a filter")) == bytes_of(&filter));
         }
-        std::fs::write(&path, file.bytes()).expect("a file");
-        let opened = SnapshotFile::open(&path).expect("a file");
+        std::fs::write(path, file.bytes()).expect("a file");
+        let opened = SnapshotFile::open(path).expect("a file");
         assert!((0..50u64).all(|item| opened.contains(&item).expect("an answer")));
         for at in [0, file.between.len() - 1] {
             let mut wrong = file.clone();
@@ -283,7 +173,7 @@ fn shards_may_begin_at_a_huge_page() {
 /// A program makes a filter of the capacity that a file claims, to compact it, say.
 #[test]
 fn no_file_claims_a_capacity_that_its_shards_cannot_have() {
-    for file in [file_of(&fixed(50)), file_of(&growing(50)), file_of(&growing(150_000))] {
+    for file in [file_of(&fixed(50)), file_of(&grown(50, 0.005)), file_of(&grown(150_000, 0.005))] {
         let most = file.slots_at_first();
         let claim = |capacity| changed(&file, |file| file.header[word::CAPACITY] = capacity);
         assert_eq!(read(&claim(most).bytes()).expect("a filter").capacity() as u64, most);
@@ -335,14 +225,12 @@ fn blocks_belong_to_one_file(filter: &Filter) {
 
 #[test]
 fn a_block_of_another_save_is_refused() {
-    let filter = LAYOUTS[6].filter_with(530_000, HASH);
-    (0..100_000u64).for_each(|item| filter.insert(&item).expect("room"));
-    blocks_belong_to_one_file(&filter);
-    blocks_belong_to_one_file(&growing(150_000));
+    blocks_belong_to_one_file(&with_items(LAYOUTS[6].filter_with(530_000, HASH), 100_000));
+    blocks_belong_to_one_file(&grown(150_000, 0.005));
 }
 
 /// Checks that all operations on an accepted filter end without a panic, whatever its contents.
-fn use_it(filter: Filter, long: bool) {
+pub fn use_it(filter: Filter, long: bool) {
     let mut random = SplitMix(filter.len() as u64);
     for _ in 0..if long { rounds(20, 500) } else { rounds(10, 100) } {
         let hash = random.next();
@@ -408,8 +296,7 @@ fn a_forged_fixed_filter_does_no_harm() {
     in_time(|| {
         for layout in layouts() {
             for capacity in [1, 60, 3_000] {
-                let filter = layout.filter_with(capacity, HASH);
-                whatever_the_lanes(&file_of(&filter));
+                whatever_the_lanes(&file_of(&layout.filter_with(capacity, HASH)));
             }
         }
     });
@@ -421,29 +308,16 @@ fn a_forged_growing_filter_does_no_harm() {
         let rates = [0.005, 1.2e-4, 0.13, 0.06, 0.025, 2.5e-4, 2.3e-5, 6e-6, 1.3e-6, 4e-9, 2e-9];
         // A short run has one layout of one word and one of two.
         for &rate in &rates[..rounds(2, rates.len())] {
-            let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
-            let builder = builder.false_positive_rate(rate).growing().expected_growth(1.0);
-            let filter = builder.build().expect("a filter");
-            whatever_the_lanes(&file_of(&filter));
+            whatever_the_lanes(&file_of(&grown(0, rate)));
         }
     });
 }
 
 #[test]
-fn the_error_names_the_file() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
-    std::fs::write(&path, &bytes_of(&fixed(50))[..200]).expect("a file");
-    let error = Filter::load(&path).expect_err("half a file");
-    assert_eq!(error.path(), Some(Path::new(&path)));
-    assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
-}
-
-#[test]
 fn an_error_becomes_one_of_the_system_and_keeps_its_kind_text_and_cause() {
     use std::io;
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
+    let place = place();
+    let path = &place.path;
     let load = |path: &Path| -> io::Result<Filter> { Ok(Filter::load(path)?) };
     let bytes = bytes_of(&fixed(50));
     let damaged = [&bytes[..300], &[!bytes[300]], &bytes[301..]].concat();
@@ -452,15 +326,15 @@ fn an_error_becomes_one_of_the_system_and_keeps_its_kind_text_and_cause() {
         (&bytes[..200], Incomplete, io::ErrorKind::InvalidData),
         (&damaged, Damaged, io::ErrorKind::InvalidData),
     ] {
-        std::fs::write(&path, bytes).expect("a file");
-        let error = load(&path).expect_err("no filter");
+        std::fs::write(path, bytes).expect("a file");
+        let error = load(path).expect_err("no filter");
         assert_eq!(error.kind(), expected);
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<SnapshotError>());
         assert_eq!(inner.map(SnapshotError::kind), Some(kind));
-        assert_eq!(error.to_string(), Filter::load(&path).expect_err("no filter").to_string());
+        assert_eq!(error.to_string(), Filter::load(path).expect_err("no filter").to_string());
     }
     // The system's own kind is the best, and its error stays the source.
-    for (path, kind) in [(path.with_file_name("none"), NotFound), (folder.path().into(), Io)] {
+    for (path, kind) in [(place.at("none"), NotFound), (place.folder().into(), Io)] {
         let own = Filter::load(&path).expect_err("no file");
         assert_eq!(own.kind(), kind);
         let expected = own.io_error().expect("an error of the system").kind();

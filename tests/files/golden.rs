@@ -8,26 +8,58 @@
 //! cargo test --test files -- --ignored golden
 //! ```
 
-use crate::common::rounds;
+use crate::Filter;
+use crate::common::{bytes_of, rounds};
 use crate::file::FilterFile;
 use koel::{ConcurrentCuckooFilter, PersistentHasher, Prehashed, StableHash};
 use std::path::PathBuf;
 
-type Filter = ConcurrentCuckooFilter<StableHash>;
-
 const SEED: u64 = 0x0123_4567_89AB_CDEF;
-const FIXED: &str = "fixed-5.koel";
-const FIXED_WIDE: &str = "fixed-wide-5.koel";
-const GROWING: &str = "growing-5.koel";
-const GROWING_WIDE: &str = "growing-wide-5.koel";
-const SMALL: &str = "small-5.koel";
-const FORGETFUL: &str = "fixed-forgets-5.koel";
-const FORGETFUL_WIDE: &str = "fixed-wide-forgets-5.koel";
-const FORGETFUL_GROWING: &str = "growing-forgets-5.koel";
-const FORGETFUL_SMALL: &str = "small-forgets-5.koel";
+/// A file: what was asked for, and what was put into it.
+struct Golden {
+    name: &'static str,
+    capacity: usize,
+    rate: f64,
+    grows: bool,
+    forgets: bool,
+    items: u64,
+    /// What its statistics say: the bits and slots in a bucket, the number of slots, and of splits.
+    size: (u32, usize, usize, usize),
+    length: usize,
+    /// Of 10,000 items that are not in it.
+    false_positives: usize,
+}
+
+#[rustfmt::skip]
+const FILES: [Golden; 9] = [
+    golden("fixed", 1_500, 0.0025, 200, (12, 5, 1_650, 0), 1_097, 13),
+    golden("fixed-wide", 1_500, 6e-7, 200, (24, 5, 1_650, 0), 1_097, 0),
+    golden("growing", 1_000, 0.002, 20_000, (16, 4, 163_840, 4), 100_066, 5),
+    golden("growing-wide", 2_000, 3e-4, 12_000, (18, 7, 114_688, 1), 60_088, 0),
+    golden("small", 1_000, 0.002, 100, (16, 4, 32_768, 0), 597, 0),
+    golden("fixed-forgets", 1_500, 0.02, 1_000, (12, 5, 1_650, 0), 700, 85),
+    golden("fixed-wide-forgets", 1_500, 1e-6, 1_000, (32, 4, 1_672, 0), 700, 0),
+    golden("growing-forgets", 1_000, 0.02, 60_000, (16, 4, 65_536, 1), 42_000, 13),
+    golden("small-forgets", 1_000, 0.001, 100, (20, 6, 49_152, 0), 70, 0),
+];
+
+const fn golden(
+    name: &'static str,
+    capacity: usize,
+    rate: f64,
+    items: u64,
+    size: (u32, usize, usize, usize),
+    length: usize,
+    false_positives: usize,
+) -> Golden {
+    let bytes = name.as_bytes();
+    let (grows, forgets) = (bytes[0] != b'f', bytes[bytes.len() - 1] == b's');
+    Golden { name, capacity, rate, grows, forgets, items, size, length, false_positives }
+}
 
 fn path(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name].iter().collect()
+    let name = format!("{name}-5.koel");
+    [env!("CARGO_MANIFEST_DIR"), "tests", "golden", &name].iter().collect()
 }
 
 /// Calls `act` with the hashes of items of several types, `each` of every type.
@@ -54,47 +86,18 @@ fn fill(filter: &Filter, each: u64) {
 #[test]
 #[ignore = "writes golden files"]
 fn write_the_files_that_are_not_there() {
-    let write = |name: &str, bytes: Vec<u8>| {
-        if !path(name).exists() {
-            std::fs::write(path(name), bytes).expect("a file");
-        }
-    };
-    let builder = |capacity, rate| {
+    for file in FILES.iter().filter(|file| !path(file.name).exists()) {
         let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(SEED));
-        builder.capacity(capacity).false_positive_rate(rate)
-    };
-    for (name, rate) in [(FIXED, 0.0025), (FIXED_WIDE, 6e-7)] {
-        let fixed = builder(1_500, rate).build().expect("a filter");
-        fill(&fixed, 200);
-        write(name, bytes_of(&fixed));
+        let builder = builder.capacity(file.capacity).false_positive_rate(file.rate);
+        let builder = if file.forgets { builder.remembers(6) } else { builder };
+        let builder = if file.grows { builder.growing().expected_growth(8.0) } else { builder };
+        let filter = builder.build().expect("a filter");
+        match file.forgets {
+            true => fill_in_time(&filter, file.items),
+            false => fill(&filter, file.items),
+        }
+        std::fs::write(path(file.name), bytes_of(&filter)).expect("a file");
     }
-    for (name, capacity, rate, each) in [
-        (GROWING, 1_000, 0.002, 20_000),
-        (GROWING_WIDE, 2_000, 3e-4, 12_000),
-        (SMALL, 1_000, 0.002, 100),
-    ] {
-        let growing = builder(capacity, rate).growing().expected_growth(8.0);
-        let growing = growing.build().expect("a filter");
-        fill(&growing, each);
-        write(name, bytes_of(&growing));
-    }
-    for (name, rate) in [(FORGETFUL, 0.02), (FORGETFUL_WIDE, 1e-6)] {
-        let fixed = builder(1_500, rate).remembers(6).build().expect("a filter");
-        fill_in_time(&fixed, 1_000);
-        write(name, bytes_of(&fixed));
-    }
-    for (name, rate, items) in [(FORGETFUL_GROWING, 0.02, 60_000), (FORGETFUL_SMALL, 0.001, 100)] {
-        let growing = builder(1_000, rate).remembers(6).growing().expected_growth(8.0);
-        let growing = growing.build().expect("a filter");
-        fill_in_time(&growing, items);
-        write(name, bytes_of(&growing));
-    }
-}
-
-fn bytes_of(filter: &Filter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
-    bytes
 }
 
 /// Lets items come in ten ticks, a tenth of them in each.
@@ -107,36 +110,26 @@ fn fill_in_time(filter: &Filter, items: u64) {
     }
 }
 
-/// What the statistics say: the capacity, the bits and slots in a bucket, the number of slots, and of splits.
-#[derive(Debug, PartialEq)]
-struct Size {
-    capacity: usize,
-    bits: u32,
-    in_a_bucket: usize,
-    slots: usize,
-    splits: usize,
-}
-
-/// Loads the filter from the file and from a stream, and checks its size, what it answers for 10,000 items that are
-/// not in it, and that both are written as the same bytes again.
-fn loaded(name: &str, size: Size, false_positives: usize) -> [Filter; 2] {
-    let bytes = std::fs::read(path(name)).expect("the file");
+/// Loads the filter from the file and from a stream, and checks its figures, and that both are written as the same
+/// bytes again.
+fn loaded(file: &Golden) -> [Filter; 2] {
+    let bytes = std::fs::read(path(file.name)).expect("the file");
     FilterFile::cut(&bytes).check();
     let filters = [
-        Filter::load(path(name)).expect("a golden file"),
+        Filter::load(path(file.name)).expect("a golden file"),
         Filter::read_from(&bytes[..]).expect("a golden file"),
     ];
     for filter in &filters {
         assert_eq!(filter.hasher().seed(), SEED.into());
         let stats = filter.stats();
-        let (bits, in_a_bucket) = (stats.fingerprint_bits, stats.slots_per_bucket);
-        let (slots, splits) = (stats.slots, stats.splits);
-        let capacity = filter.capacity();
-        assert_eq!(Size { capacity, bits, in_a_bucket, slots, splits }, size, "{name}");
+        let size = (stats.fingerprint_bits, stats.slots_per_bucket, stats.slots, stats.splits);
+        assert_eq!(size, file.size, "{}", file.name);
+        assert_eq!((filter.capacity(), filter.len()), (file.capacity, file.length));
+        assert!(!file.grows || stats.expected_growth == 8.0);
         let absent = |n: &u32| filter.contains(format!("absent {n}").as_str());
-        assert_eq!((0..10_000).filter(absent).count(), false_positives, "{name}");
+        assert_eq!((0..10_000).filter(absent).count(), file.false_positives, "{}", file.name);
         // This holds as long as this version is the one that is written.
-        assert!(bytes_of(filter) == bytes, "{name} is not written as the same bytes");
+        assert!(bytes_of(filter) == bytes, "{} is not written as the same bytes", file.name);
     }
     filters
 }
@@ -150,50 +143,6 @@ fn finds_all(filter: &Filter, each: u64) {
         let hash = xxhash_rust::xxh3::xxh3_64_with_seed(text.as_bytes(), SEED);
         assert!(filter.contains(text) && filter.contains(&Prehashed(hash)), "{text}");
         assert!(filter.contains(text.as_bytes()) && filter.contains(&String::from(text)));
-    }
-}
-
-#[test]
-fn fixed_filters_load_unchanged() {
-    let narrow = Size { capacity: 1_500, bits: 12, in_a_bucket: 5, slots: 1_650, splits: 0 };
-    let wide = Size { capacity: 1_500, bits: 24, in_a_bucket: 5, slots: 1_650, splits: 0 };
-    for (name, size, len, false_positives) in
-        [(FIXED, narrow, 1_097, 13), (FIXED_WIDE, wide, 1_097, 0)]
-    {
-        for filter in loaded(name, size, false_positives) {
-            assert_eq!(filter.len(), len);
-            finds_all(&filter, 200);
-        }
-    }
-}
-
-#[test]
-fn growing_filters_load_unchanged_and_go_on_growing() {
-    let narrow = Size { capacity: 1_000, bits: 16, in_a_bucket: 4, slots: 163_840, splits: 4 };
-    let wide = Size { capacity: 2_000, bits: 18, in_a_bucket: 7, slots: 114_688, splits: 1 };
-    let files = [(GROWING, narrow, 100_066, 20_000, 5), (GROWING_WIDE, wide, 60_088, 12_000, 0)];
-    for (name, size, len, each, false_positives) in files {
-        let splits = size.splits;
-        for filter in loaded(name, size, false_positives) {
-            assert_eq!((filter.len(), filter.stats().expected_growth), (len, 8.0));
-            finds_all(&filter, each);
-            let more = rounds(40_000, 100_000);
-            fill(&filter, more);
-            assert!(filter.stats().splits > splits);
-            finds_all(&filter, more);
-        }
-    }
-}
-
-#[test]
-fn a_filter_of_few_items_loads_unchanged_and_grows() {
-    let size = Size { capacity: 1_000, bits: 16, in_a_bucket: 4, slots: 32_768, splits: 0 };
-    for filter in loaded(SMALL, size, 0) {
-        assert_eq!(filter.len(), 597);
-        finds_all(&filter, 100);
-        fill(&filter, 10_000);
-        finds_all(&filter, 10_000);
-        assert!(filter.stats().splits > 0);
     }
 }
 
@@ -211,22 +160,20 @@ fn forgets_in_time(filter: &Filter, items: u64) {
 }
 
 #[test]
-fn filters_that_forget_load_unchanged_and_forget_in_time() {
-    let narrow = Size { capacity: 1_500, bits: 12, in_a_bucket: 5, slots: 1_650, splits: 0 };
-    let wide = Size { capacity: 1_500, bits: 32, in_a_bucket: 4, slots: 1_672, splits: 0 };
-    for (name, size, false_positives) in [(FORGETFUL, narrow, 85), (FORGETFUL_WIDE, wide, 0)] {
-        for filter in loaded(name, size, false_positives) {
-            forgets_in_time(&filter, 1_000);
+fn files_load_unchanged_and_their_filters_go_on() {
+    for file in &FILES {
+        for filter in loaded(file) {
+            match file.forgets {
+                true => forgets_in_time(&filter, file.items),
+                false => finds_all(&filter, file.items),
+            }
+            // One that forgets has become empty.
+            let more = rounds(40_000, 100_000);
+            if file.grows {
+                fill(&filter, more);
+                assert!(filter.stats().splits > file.size.3);
+                finds_all(&filter, more);
+            }
         }
-    }
-    let growing = Size { capacity: 1_000, bits: 16, in_a_bucket: 4, slots: 65_536, splits: 1 };
-    for filter in loaded(FORGETFUL_GROWING, growing, 13) {
-        forgets_in_time(&filter, 60_000);
-    }
-    let small = Size { capacity: 1_000, bits: 20, in_a_bucket: 6, slots: 49_152, splits: 0 };
-    for filter in loaded(FORGETFUL_SMALL, small, 0) {
-        forgets_in_time(&filter, 100);
-        fill(&filter, 10_000);
-        finds_all(&filter, 10_000);
     }
 }

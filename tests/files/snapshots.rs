@@ -1,25 +1,22 @@
 //! A loaded filter is identical to the saved one.
 
 use crate::common::{layouts, rounds};
+use crate::{Filter, HASH, builder, place, with_items};
 use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, SnapshotFile, SnapshotInfo, StableHash};
 use std::hash::BuildHasher;
 
-type Filter = ConcurrentCuckooFilter<StableHash>;
-
-const HASH: StableHash = StableHash::with_seed(7);
-
 /// Returns two copies of the filter: through a stream, and through a file.
 fn copies(filter: &Filter) -> [Filter; 2] {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
+    let place = place();
+    let path = &place.path;
     let mut stream = Vec::new();
     let report = filter.write_to(&mut stream).expect("memory");
-    assert_eq!(filter.save(&path).expect("a file"), report);
-    assert!(std::fs::read(&path).expect("the file") == stream);
+    assert_eq!(filter.save(path).expect("a file"), report);
+    assert!(std::fs::read(path).expect("the file") == stream);
     assert_eq!(report.bytes, stream.len() as u64);
     assert_eq!(report.items, filter.len());
     let by_stream = Filter::read_from(&stream[..]).expect("a filter that was just written");
-    [by_stream, Filter::load(&path).expect("a filter that was just saved")]
+    [by_stream, Filter::load(path).expect("a filter that was just saved")]
 }
 
 fn check(filter: &Filter, items: std::ops::Range<u64>) {
@@ -44,12 +41,8 @@ fn check(filter: &Filter, items: std::ops::Range<u64>) {
         assert!(as_before.take(10_000).all(|(now, before)| now == *before));
         // The copy can be changed like the original.
         let half = items.start + (items.end - items.start) / 2;
-        for item in items.start..half {
-            assert!(copy.remove(&item), "{item}");
-        }
-        for item in items.start..half {
-            copy.insert(&item).expect("as much room as before");
-        }
+        (items.start..half).for_each(|item| assert!(copy.remove(&item), "{item}"));
+        (items.start..half).for_each(|item| copy.insert(&item).expect("as much room as before"));
         assert_eq!(copy.len(), filter.len());
         assert!(items.clone().all(|item| copy.contains(&item)));
     }
@@ -63,11 +56,7 @@ fn a_fixed_filter_loads_unchanged() {
         // of it empty.
         let large = (rounds(30_000, 600_000), 600_000);
         for (items, capacity) in few.iter().map(|&items| (items, items)).chain([large]) {
-            let filter = layout.filter_with(capacity as usize, HASH);
-            for item in 0..items {
-                filter.insert(&item).expect("room");
-            }
-            check(&filter, 0..items);
+            check(&with_items(layout.filter_with(capacity as usize, HASH), items), 0..items);
         }
     }
 }
@@ -76,19 +65,11 @@ fn a_fixed_filter_loads_unchanged() {
 fn a_growing_filter_loads_unchanged_and_continues_to_grow() {
     for layout in layouts() {
         for &items in rounds(&[0, 1, 40_000][..], &[0, 1, 100_000, 600_000]) {
-            let filter = ConcurrentCuckooFilter::builder()
-                .capacity(1_000)
-                .false_positive_rate((16.0 * layout.rate).min(0.9))
-                .hasher(HASH)
-                .growing()
-                .expected_growth(500.0)
-                .build()
-                .expect("a filter");
-            for item in 0..items {
-                filter.insert(&item).expect("memory");
-            }
+            let builder = builder(1_000).false_positive_rate((16.0 * layout.rate).min(0.9));
+            let builder = builder.growing().expected_growth(500.0);
+            let filter = with_items(builder.build().expect("a filter"), items);
             check(&filter, 0..items);
-            let [copy, _]: [ConcurrentCuckooFilter<_>; 2] = copies(&filter);
+            let [copy, _] = copies(&filter);
             let splits = copy.stats().splits;
             for item in items..3 * items {
                 copy.insert(&item).expect("memory");
@@ -145,61 +126,54 @@ fn a_hasher_that_comes_back_with_another_seed_is_refused() {
     }
 }
 
-/// A growing filter that lost most of its items is loaded as a small one.
 /// Whatever is in a journal, and whether this build can read it or not.
 #[test]
 fn a_file_with_a_journal_is_neither_loaded_nor_replaced() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let place = place();
     for name in ["seen.koel".into(), "long".repeat(40)] {
-        let path = folder.path().join(&name);
+        let path = &place.at(&name);
         // The name of a journal has at most 110 bytes of the file's.
         let begin = if name.len() > 110 {
             format!("{:016x}", xxhash_rust::xxh3::xxh3_64(name.as_bytes()))
         } else {
             name
         };
-        let beside = |end: &str| folder.path().join(format!("{begin}.journal.{end}"));
+        let beside = |end: &str| place.at(&format!("{begin}.journal.{end}"));
         let filter = Filter::with_capacity_and_hasher(9, HASH);
-        filter.save(&path).expect("a file");
+        filter.save(path).expect("a file");
         std::fs::write(beside("7"), "").expect("a journal that has nothing");
         std::fs::write(beside("7.txt"), "something else").expect("a file");
         std::fs::write(beside(""), "something else").expect("a file");
-        Filter::load(&path).expect("all of the filter");
-        filter.save(&path).expect("nothing is lost");
-        assert_eq!(SnapshotInfo::read(&path).expect("a file").journal_bytes, 0);
+        Filter::load(path).expect("all of the filter");
+        filter.save(path).expect("nothing is lost");
+        assert_eq!(SnapshotInfo::read(path).expect("a file").journal_bytes, 0);
         std::fs::write(beside("7"), "unknown").expect("a journal");
         let refused =
-            [Filter::load(&path).map(drop), filter.save(&path).map(drop)].map(Result::unwrap_err);
+            [Filter::load(path).map(drop), filter.save(path).map(drop)].map(Result::unwrap_err);
         for error in refused {
             assert_eq!(error.kind(), SnapshotErrorKind::HasJournal, "{error}");
             assert!(error.to_string().contains(&*beside("7").to_string_lossy()), "{error}");
         }
-        let file = SnapshotFile::open(&path).expect("a file");
+        let file = SnapshotFile::open(path).expect("a file");
         assert_eq!((file.info().journal_bytes, file.contains(&1u64)), (7, Ok(false)));
         // Nor does a new file take the place of one that is gone.
-        std::fs::remove_file(&path).expect("the file");
-        let error = filter.save(&path).expect_err("a journal without its state");
+        std::fs::remove_file(path).expect("the file");
+        let error = filter.save(path).expect_err("a journal without its state");
         assert_eq!(error.kind(), SnapshotErrorKind::HasJournal);
-        assert_eq!(Filter::load(&path).expect_err("no file").kind(), SnapshotErrorKind::NotFound);
+        assert_eq!(Filter::load(path).expect_err("no file").kind(), SnapshotErrorKind::NotFound);
     }
 }
 
+/// Of a growing filter that lost most of its items.
 #[test]
 fn a_file_that_is_mostly_empty_makes_a_small_filter() {
-    let folder = std::env::temp_dir().join(format!("koel-mostly-empty-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let path = folder.join("seen.koel");
-    let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
-    let filter = builder.hasher(StableHash::with_seed(5)).build().expect("memory");
-    (0..400_000u64).for_each(|item| filter.insert(&item).expect("memory"));
+    let filter = with_items(builder(1_000).growing().build().expect("memory"), 400_000);
     for (left, before, shrinks) in [(300_000u64, 400_000, false), (20_000, 300_000, true)] {
         (left..before).for_each(|item| assert!(filter.remove(&item)));
         let before = filter.stats().shards;
-        filter.save(&path).expect("a file");
-        let loaded = ConcurrentCuckooFilter::<StableHash>::load(&path).expect("the same");
+        let [_, loaded] = copies(&filter);
         assert_eq!(loaded.stats().shards * 3 < before, shrinks);
         assert_eq!(loaded.len(), filter.len());
         assert!((0..left).all(|item| loaded.contains(&item)));
     }
-    std::fs::remove_dir_all(&folder).expect("the folder");
 }

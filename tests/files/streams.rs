@@ -1,6 +1,7 @@
 //! Filters are written to and read from streams that transfer few bytes at a time, are interrupted,
 //! or fail.
 
+use crate::common::bytes_of;
 use crate::kind::{Fixed, Growing, Kind, Saved};
 use koel::{SnapshotError, SnapshotErrorKind};
 use std::io::{self, ErrorKind, Read, Write};
@@ -53,16 +54,15 @@ fn until(
     }
 }
 
-fn filter<K: Kind>() -> (Saved, Vec<u8>) {
-    let filter = K::filter(270_000);
+fn filter(kind: Kind) -> (Saved, Vec<u8>) {
+    let filter = kind.filter(270_000);
     (0..40_000u64).for_each(|item| filter.insert(&item).expect("room"));
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
+    let bytes = bytes_of(&filter);
     (filter, bytes)
 }
 
-fn slow_streams<K: Kind>() {
-    let (filter, bytes) = filter::<K>();
+fn slow_streams(kind: Kind) {
+    let (filter, bytes) = filter(kind);
     let mut stream = Stream { bytes: Vec::new(), at: 0, answers: &mut slowly() };
     let report = filter.write_to(&mut stream).expect("only slow");
     assert!(stream.bytes == bytes);
@@ -76,8 +76,7 @@ fn slow_streams<K: Kind>() {
 
 #[test]
 fn a_slow_stream_is_written_and_read_to_the_end_and_no_further() {
-    slow_streams::<Fixed>();
-    slow_streams::<Growing>();
+    [Fixed, Growing].into_iter().for_each(slow_streams);
 }
 
 fn is_error(error: &SnapshotError, words: &str) {
@@ -87,8 +86,8 @@ fn is_error(error: &SnapshotError, words: &str) {
     assert!(error.path().is_none() && !error.is_in_place());
 }
 
-fn failing_streams<K: Kind>() {
-    let (filter, bytes) = filter::<K>();
+fn failing_streams(kind: Kind) {
+    let (filter, bytes) = filter(kind);
     let (mut writes, mut reads) = (0, 0);
     loop {
         let answers = &mut until(writes + 1, Err(ErrorKind::BrokenPipe));
@@ -126,8 +125,7 @@ fn failing_streams<K: Kind>() {
 
 #[test]
 fn a_stream_that_fails_at_any_call_is_an_error() {
-    failing_streams::<Fixed>();
-    failing_streams::<Growing>();
+    [Fixed, Growing].into_iter().for_each(failing_streams);
 }
 
 #[test]
@@ -142,13 +140,13 @@ fn a_write_whose_flush_fails_is_an_error() {
             Err(ErrorKind::StorageFull.into())
         }
     }
-    let error = Fixed::filter(10).write_to(Keeps).unwrap_err();
+    let error = Fixed.filter(10).write_to(Keeps).unwrap_err();
     is_error(&error, "cannot write: no storage space");
 }
 
 #[test]
 fn a_writer_that_panics_leaves_the_filter_as_it_was() {
-    let (filter, _) = filter::<Fixed>();
+    let (filter, _) = filter(Fixed);
     let panicked = std::panic::catch_unwind(|| {
         let answers = &mut || panic!("an intended panic");
         drop(filter.write_to(Stream { bytes: Vec::new(), at: 0, answers }));

@@ -3,9 +3,10 @@
 //! and write.
 
 use crate::common::{
-    Filter, LAYOUTS, Layout, SplitMix, answers, layouts, prehashed, rounds, together,
+    Filter, Fixed, LAYOUTS, Layout, SplitMix, answers, layouts, prehashed, rounds, together,
+    watched,
 };
-use koel::{Full, Prehashed};
+use koel::{ConcurrentCuckooFilter, Full};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -63,11 +64,12 @@ impl Life {
     }
 
     fn one_by_one(&self, filter: &Filter) -> Answers {
+        let each = |hashes: &[u64]| prehashed(hashes).into_iter();
         Answers {
-            inserted: self.insert.iter().map(|&hash| filter.insert(&Prehashed(hash))).collect(),
-            added: self.add.iter().map(|&hash| filter.insert_if_absent(&Prehashed(hash))).collect(),
-            found: self.look.iter().map(|&hash| filter.contains(&Prehashed(hash))).collect(),
-            removed: self.remove.iter().map(|&hash| filter.remove(&Prehashed(hash))).collect(),
+            inserted: each(&self.insert).map(|hash| filter.insert(&hash)).collect(),
+            added: each(&self.add).map(|hash| filter.insert_if_absent(&hash)).collect(),
+            found: each(&self.look).map(|hash| filter.contains(&hash)).collect(),
+            removed: each(&self.remove).map(|hash| filter.remove(&hash)).collect(),
             in_the_end: answers(filter, self.look.iter().copied()),
         }
     }
@@ -103,16 +105,9 @@ fn a_batch_of_any_size_answers_as_a_loop() {
             for capacity in [10 * size, 2 * size, size / 2] {
                 let filter = || layout.filter(capacity);
                 let expected = life.one_by_one(&filter());
-                assert_eq!(
-                    life.in_batches(&filter()),
-                    expected,
-                    "{layout:?}, {size} of {capacity}"
-                );
-                assert_eq!(
-                    life.in_parallel(&filter()),
-                    expected,
-                    "{layout:?}, {size} of {capacity}"
-                );
+                for answers in [life.in_batches(&filter()), life.in_parallel(&filter())] {
+                    assert_eq!(answers, expected, "{layout:?}, {size} of {capacity}");
+                }
             }
         }
     }
@@ -136,6 +131,17 @@ fn a_stream_passes_on_each_item_the_first_time() {
     let mut all = all.into_inner().expect("a lock");
     all.sort_unstable();
     assert!(all.into_iter().eq(0..30_000));
+}
+
+/// In a filter that splits shards meanwhile.
+#[test]
+fn a_batch_answers_as_a_loop_while_the_filter_grows() {
+    let builder = ConcurrentCuckooFilter::builder().capacity(100).hasher(Fixed { key: 0 });
+    let builder = builder.growing().false_positive_rate(0.0015);
+    let [one, many] = [(); 2].map(|()| builder.clone().build().expect("a small filter"));
+    let life = Life::of(&mut SplitMix(5), rounds(60_000, 200_000));
+    assert!(life.in_batches(&many) == life.one_by_one(&one), "{}", many.stats());
+    assert!(many.stats().splits > 0 && many.stats() == one.stats());
 }
 
 /// The answers are those of a loop, in the order of the stream, also when the filter is full.
@@ -235,31 +241,13 @@ fn items_that_stay_are_found_while_batches_come_and_go() {
             let capacity = filter.capacity() as u64;
             let stays: Vec<u64> = (0..capacity * 8 / 10).collect();
             assert!(filter.insert_many(&prehashed(&stays)).iter().all(Result::is_ok));
-            let ended = AtomicBool::new(false);
-            together(3, |thread| match thread {
-                0 => {
-                    let comes: Vec<u64> = (capacity..capacity * 112 / 100).collect();
-                    for _ in 0..2 {
-                        let inserted = filter.insert_many(&prehashed(&comes));
-                        let went_in = comes.iter().zip(&inserted).filter(|(_, put)| put.is_ok());
-                        let goes: Vec<u64> = went_in.map(|(&hash, _)| hash).collect();
-                        assert!(filter.remove_many(&prehashed(&goes)).iter().all(|gone| *gone));
-                    }
-                    ended.store(true, Ordering::Relaxed);
-                }
-                1 => {
-                    while !ended.load(Ordering::Relaxed) {
-                        let found = filter.contains_many(&prehashed(&stays));
-                        assert!(found.iter().all(|found| *found), "{layout:?}: one is missing");
-                    }
-                }
-                _ => {
-                    for &hash in stays.iter().cycle() {
-                        assert!(filter.contains(&Prehashed(hash)), "{layout:?}: one is missing");
-                        if ended.load(Ordering::Relaxed) {
-                            break;
-                        }
-                    }
+            watched(&filter, &stays, 1, |_| {
+                let comes: Vec<u64> = (capacity..capacity * 112 / 100).collect();
+                for _ in 0..2 {
+                    let inserted = filter.insert_many(&prehashed(&comes));
+                    let went_in = comes.iter().zip(&inserted).filter(|(_, put)| put.is_ok());
+                    let goes: Vec<u64> = went_in.map(|(&hash, _)| hash).collect();
+                    assert!(filter.remove_many(&prehashed(&goes)).iter().all(|gone| *gone));
                 }
             });
             assert_eq!(filter.len(), stays.len(), "{layout:?}");

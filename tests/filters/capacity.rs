@@ -1,6 +1,8 @@
 //! A filter holds as many distinct items as its capacity, in no more memory than promised.
 
-use crate::common::{Filter, LAYOUTS, Layout, SplitMix, fill_to_refusal, layouts, rounds};
+use crate::common::{
+    Filter, Hashes, LAYOUTS, Layout, SplitMix, bytes_of, fill_to_refusal, layouts, rounds,
+};
 use koel::{BuildErrorKind, ConcurrentCuckooFilter, Prehashed, StableHash};
 use std::time::{Duration, Instant};
 
@@ -33,9 +35,7 @@ fn fitted(filter: &Filter, seed: u64) -> usize {
     filter.clear();
     let (inserted, _) = fill_to_refusal(filter, &mut SplitMix(seed << 32));
     assert_eq!(filter.len(), inserted.len());
-    for &hash in &inserted {
-        assert!(filter.contains(&Prehashed(hash)), "{hash:#x} was inserted and is absent");
-    }
+    assert!(filter.has(&inserted), "an item was inserted and is absent");
     inserted.len()
 }
 
@@ -44,28 +44,27 @@ fn assert_none(short: &[String]) {
     assert!(short.is_empty(), "these capacities are not kept:\n{}", short.join("\n"));
 }
 
-fn check_capacity(layout: &Layout, capacity: usize, seeds: u64, short: &mut Vec<String>) {
-    let filter = layout.filter(capacity);
-    let held: Vec<usize> = (0..seeds).map(|seed| fitted(&filter, seed)).collect();
-    let misses = held.iter().filter(|&&held| held < capacity).count();
-    if misses > 0 {
-        let worst = held.iter().min().expect("a seed");
-        short.push(format!(
-            "{} bits: {worst} of {capacity} items fitted ({misses} of {seeds} filters)",
-            layout.bits
-        ));
+/// Fills filters of each layout and capacity, as many as the number says.
+fn are_kept(cases: impl Iterator<Item = (Layout, usize, u64)>) {
+    let mut short = Vec::new();
+    for (layout, capacity, seeds) in cases {
+        let filter = layout.filter(capacity);
+        let held: Vec<usize> = (0..seeds).map(|seed| fitted(&filter, seed)).collect();
+        let misses = held.iter().filter(|&&held| held < capacity).count();
+        if misses > 0 {
+            let worst = held.iter().min().expect("a seed");
+            let what = format!("{layout:?}: {worst} of {capacity} items fitted");
+            short.push(format!("{what} ({misses} of {seeds} filters)"));
+        }
     }
+    assert_none(&short);
 }
 
 #[test]
 fn as_many_distinct_items_as_the_capacity_fit() {
-    let mut short = Vec::new();
-    for layout in layouts() {
-        for (capacity, seeds) in SIZES {
-            check_capacity(layout, capacity, rounds(seeds.div_ceil(20), seeds), &mut short);
-        }
-    }
-    assert_none(&short);
+    are_kept(layouts().iter().flat_map(|layout| {
+        SIZES.map(|(capacity, seeds)| (*layout, capacity, rounds(seeds.div_ceil(20), seeds)))
+    }));
 }
 
 /// Programs may have very many small filters, so that even a rare refusal would occur.
@@ -95,29 +94,24 @@ fn as_many_distinct_items_as_the_capacity_fit_in_each_of_very_many_small_filters
 
 #[test]
 fn the_capacity_fits_in_every_shard_of_several() {
-    let mut short = Vec::new();
-    for layout in layouts() {
+    are_kept(layouts().iter().map(|layout| {
         let capacity = several_shards(layout);
         assert!(layout.filter(capacity).stats().shards > rounds(1, 3));
-        check_capacity(layout, capacity, rounds(1, 2), &mut short);
-    }
-    assert_none(&short);
+        (*layout, capacity, rounds(1, 2))
+    }));
 }
 
 /// Between one large shard and many, shards are small, and chance treats them least evenly.
 #[test]
 fn the_capacity_fits_in_every_shard_of_many_small_ones() {
-    let mut short = Vec::new();
-    for layout in layouts() {
+    are_kept(layouts().iter().flat_map(|layout| {
         // Each of them leaves little room in shards of their size.
-        for hundredths in rounds(&[119][..], &[104, 119, 137, 160, 200, 238, 283]) {
+        rounds(&[119][..], &[104, 119, 137, 160, 200, 238, 283]).iter().map(move |hundredths| {
             let capacity = layout.slots() * (1 << 17) * hundredths / 100 * 94 / 100;
-            let shards = layout.filter(capacity).stats().shards;
-            assert!(shards > 1, "{layout:?}: {shards}");
-            check_capacity(layout, capacity, rounds(1, 8), &mut short);
-        }
-    }
-    assert_none(&short);
+            assert!(layout.filter(capacity).stats().shards > 1, "{layout:?}");
+            (*layout, capacity, rounds(1, 8))
+        })
+    }));
 }
 
 /// From where too many of them meet, items spread over the whole table at once.
@@ -153,7 +147,7 @@ fn the_capacity_fits_one_by_one_if_absent() {
                 }
                 hashes.truncate(added);
                 assert_eq!(filter.len(), added);
-                assert!(hashes.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+                assert!(filter.has(&hashes));
             }
         }
     }
@@ -209,12 +203,10 @@ fn a_filter_for_a_billion_items_is_built_at_once_and_works() {
     let filter = LAYOUTS[4].filter(1_000_000_000);
     assert!(filter.size_in_bytes() < 2_200_000_000);
     let hashes = SplitMix(9).take(rounds(100, 1_000));
-    for &hash in &hashes {
-        filter.insert(&Prehashed(hash)).expect("room for a billion");
-    }
-    assert!(hashes.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+    filter.put(&hashes);
+    assert!(filter.has(&hashes));
     assert_eq!(filter.len(), hashes.len());
-    assert!(hashes.iter().all(|&hash| filter.remove(&Prehashed(hash))));
+    filter.take(&hashes);
     assert!(filter.is_empty());
     assert!(begin.elapsed() < Duration::from_secs(20));
 }
@@ -275,8 +267,7 @@ fn a_plan_tells_how_large_a_filter_becomes() {
             (checks, near) = (checks + 1, near + usize::from((ratio - 1.0).abs() < 0.035));
         }
         assert!(8 * near > 7 * checks, "{rate}: {near} of {checks}");
-        let mut file = Vec::new();
-        filter.write_to(&mut file).expect("memory");
+        let file = bytes_of(&filter);
         let planned = plan.file_bytes_for(filter.len()) as f64;
         assert!((planned / file.len() as f64 - 1.0).abs() < 0.035, "{rate}: {planned}");
     }

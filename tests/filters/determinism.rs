@@ -1,7 +1,9 @@
 //! The same operations in the same order, with the same hasher, make the same filter. And only the
 //! hash of an item matters, not the method or the type through which it comes.
 
-use crate::common::{Filter, Fixed, LAYOUTS, SplitMix, answers, fill_to_refusal, layouts, rounds};
+use crate::common::{
+    Filter, Fixed, Hashes, LAYOUTS, SplitMix, answers, fill_to_refusal, layouts, rounds,
+};
 use koel::{ConcurrentCuckooFilter, Prehashed};
 
 fn capacities() -> &'static [usize] {
@@ -51,16 +53,23 @@ fn history<S: std::hash::BuildHasher>(filter: &Filter<S>, seed: u64) -> Vec<u8> 
     outcomes
 }
 
-#[test]
-fn the_same_operations_give_the_same_outcomes_and_the_same_table() {
+/// Runs a test with two filters that were made alike, of each layout and capacity.
+fn for_pairs(test: impl Fn([Filter; 2], &str)) {
     for layout in layouts() {
         for &capacity in capacities() {
-            let [one, other] = [(); 2].map(|()| layout.filter(capacity));
-            assert_eq!(history(&one, 5), history(&other, 5), "{layout:?}, capacity {capacity}");
-            assert_eq!(one.stats(), other.stats());
-            assert_eq!(answers(&one, queries()), answers(&other, queries()));
+            let filters = [(); 2].map(|()| layout.filter(capacity));
+            test(filters, &format!("{layout:?}, capacity {capacity}"));
         }
     }
+}
+
+#[test]
+fn the_same_operations_give_the_same_outcomes_and_the_same_table() {
+    for_pairs(|[one, other], what| {
+        assert_eq!(history(&one, 5), history(&other, 5), "{what}");
+        assert_eq!(one.stats(), other.stats());
+        assert_eq!(answers(&one, queries()), answers(&other, queries()));
+    });
 }
 
 /// The comparison in the test above can tell tables apart.
@@ -75,40 +84,34 @@ fn other_operations_give_other_outcomes_and_another_table() {
 
 #[test]
 fn a_cleared_filter_behaves_like_a_new_one() {
-    for layout in layouts() {
-        for &capacity in capacities() {
-            let [used, new] = [(); 2].map(|()| layout.filter(capacity));
-            history(&used, 8);
-            used.clear();
-            assert_eq!(used.stats(), new.stats());
-            assert_eq!(history(&used, 9), history(&new, 9), "{layout:?}, capacity {capacity}");
-            assert_eq!(answers(&used, queries()), answers(&new, queries()));
-        }
-    }
+    for_pairs(|[used, new], what| {
+        history(&used, 8);
+        used.clear();
+        assert_eq!(used.stats(), new.stats());
+        assert_eq!(history(&used, 9), history(&new, 9), "{what}");
+        assert_eq!(answers(&used, queries()), answers(&new, queries()));
+    });
 }
 
 /// Not even the positions of items change: later operations go as if nothing had been refused.
 #[test]
 fn a_refused_insert_leaves_no_trace() {
-    for layout in layouts() {
-        for &capacity in capacities() {
-            let [one, other] = [(); 2].map(|()| layout.filter(capacity));
-            let (_, refused) = fill_to_refusal(&one, &mut SplitMix(10));
-            let mut hashes = SplitMix(10);
-            while hashes.clone().next() != refused {
-                other.insert(&Prehashed(hashes.next())).expect("it fitted in the first filter");
-            }
-            for _ in 0..20 {
-                assert!(one.insert(&Prehashed(refused)).is_err());
-                match one.insert_if_absent(&Prehashed(refused)) {
-                    Ok(new) => assert!(!new && one.contains(&Prehashed(refused))),
-                    Err(_) => assert!(!one.contains(&Prehashed(refused))),
-                }
-            }
-            assert_eq!(answers(&one, queries()), answers(&other, queries()));
-            assert_eq!(history(&one, 11), history(&other, 11), "{layout:?}, capacity {capacity}");
+    for_pairs(|[one, other], what| {
+        let (_, refused) = fill_to_refusal(&one, &mut SplitMix(10));
+        let mut hashes = SplitMix(10);
+        while hashes.clone().next() != refused {
+            other.insert(&Prehashed(hashes.next())).expect("it fitted in the first filter");
         }
-    }
+        for _ in 0..20 {
+            assert!(one.insert(&Prehashed(refused)).is_err());
+            match one.insert_if_absent(&Prehashed(refused)) {
+                Ok(new) => assert!(!new && one.contains(&Prehashed(refused))),
+                Err(_) => assert!(!one.contains(&Prehashed(refused))),
+            }
+        }
+        assert_eq!(answers(&one, queries()), answers(&other, queries()));
+        assert_eq!(history(&one, 11), history(&other, 11), "{what}");
+    });
 }
 
 #[test]
@@ -201,10 +204,10 @@ fn a_copy_in_memory_gives_the_same_answers() {
         for capacity in [1, 300, 20_000] {
             let filter = layout.filter(capacity);
             let hashes = SplitMix(9).take(capacity);
-            hashes.iter().for_each(|hash| filter.insert(&Prehashed(*hash)).expect("room"));
+            filter.put(&hashes);
             let copy = filter.try_clone().expect("memory");
             assert_eq!((copy.len(), copy.stats().shards), (capacity, filter.stats().shards));
-            assert!(hashes.iter().all(|hash| copy.contains(&Prehashed(*hash))), "{layout:?}");
+            assert!(copy.has(&hashes), "{layout:?}");
             let queries = || queries().take(2_000);
             assert_eq!(answers(&copy, queries()), answers(&filter, queries()), "{layout:?}");
         }

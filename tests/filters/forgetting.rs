@@ -6,8 +6,9 @@ mod numbers;
 mod parts;
 
 use crate::common::{LAYOUTS, SplitMix, layouts, rounds, together, with_rate};
-use koel::{BuildErrorKind, ConcurrentCuckooFilter, FullKind, Prehashed};
+use koel::{ConcurrentCuckooFilter, FullKind, Prehashed};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 type Filter = ConcurrentCuckooFilter<crate::common::Fixed>;
 
@@ -166,91 +167,119 @@ fn a_filter_of_several_shards_agrees_with_a_map_of_time_stamps() {
     }
 }
 
-/// A full window all the time: inserts kick, and the rate stays what was asked for.
+/// Lets as many items come in each tick, and looks at the filter after so many windows: it has those of one window, and
+/// its rate is what it says.
+fn steady(filter: &Filter, ticks: u32, in_a_tick: u64, windows: Range<u64>, step: usize) {
+    let in_a_window = (u64::from(ticks) + 1) * in_a_tick;
+    let ends = windows.start * in_a_window..windows.end * in_a_window;
+    for begin in ends.step_by(in_a_tick as usize) {
+        let end = begin + in_a_tick;
+        (begin..end).for_each(|item| filter.insert(&item).expect("room for a window"));
+        let within = end.saturating_sub(in_a_window)..end;
+        assert_eq!(filter.len() as u64, within.end - within.start);
+        assert!(within.step_by(step).all(|item| filter.contains(&item)));
+        filter.tick();
+    }
+    let absent = 1 << 40..(1 << 40) + 200_000u64;
+    let found = absent.filter(|item| filter.contains(item)).count() as f64;
+    let expected = 200_000.0 * filter.stats().false_positive_rate;
+    assert!(found <= expected + 5.0 * expected.sqrt() + 5.0, "{found} of {expected}");
+}
+
+/// A full window all the time: inserts kick.
 #[test]
 fn a_steady_stream_neither_fills_the_filter_nor_raises_its_rate() {
     for layout in layouts().iter().filter(|layout| layout.rate > 1e-4) {
         for ticks in rounds([6, 14], [1, 30]) {
             let filter = filter(70_000, layout.rate, ticks);
-            let in_a_tick = 70_000 / (u64::from(ticks) + 1);
-            let mut next = 0u64;
-            for tick in 1..=3 * u64::from(ticks) {
-                for _ in 0..in_a_tick {
-                    filter.insert(&next).expect("room for a window");
-                    next += 1;
-                }
-                let within = next.saturating_sub((u64::from(ticks) + 1) * in_a_tick)..next;
-                assert_eq!(filter.len() as u64, within.end - within.start, "tick {tick}");
-                assert!(within.clone().step_by(7).all(|item| filter.contains(&item)));
-                filter.tick();
-            }
-            let absent = 1 << 40..(1 << 40) + 200_000u64;
-            let found = absent.filter(|item| filter.contains(item)).count() as f64;
-            let expected = 200_000.0 * filter.stats().false_positive_rate;
-            assert!(found <= expected + 5.0 * expected.sqrt() + 5.0, "{found} of {expected}");
+            steady(&filter, ticks, 70_000 / (u64::from(ticks) + 1), 0..3, 7);
         }
     }
 }
 
+/// Fixed and growing, with few items and many.
 #[test]
 fn numbered_ticks_are_made_up_for() {
-    for layout in layouts() {
-        let filter = filter(1_000, layout.rate, 7);
-        assert_eq!(filter.present_tick(), None);
-        filter.insert("before").expect("room");
-        // The first number only names the present tick.
-        assert_eq!(filter.tick_to(1_000_000), 0);
-        assert!(filter.contains("before") && filter.present_tick() == Some(1_000_000));
-        assert_eq!((filter.tick_to(1_000_003), filter.present_tick()), (3, Some(1_000_003)));
-        filter.insert("later").expect("room");
-        for earlier in [0, 1_000_000, 1_000_003] {
-            assert_eq!(filter.tick_to(earlier), 0);
-        }
-        assert_eq!(filter.tick_to(1_000_008), 5);
-        assert!(!filter.contains("before") && filter.contains("later"));
-        filter.tick();
-        assert_eq!(filter.present_tick(), Some(1_000_009));
-        // Seven are still in the window, eight are not; then any number empties the filter at once.
-        filter.insert("last").expect("room");
-        assert_eq!(filter.tick_to(1_000_016), 7);
-        assert!(filter.contains("last") && filter.len() == 1);
-        assert_eq!(filter.tick_to(u64::MAX), u64::MAX - 1_000_016);
-        assert!(filter.is_empty() && !filter.contains("last"));
-        // And it goes on as before.
-        filter.insert("again").expect("room");
-        assert_eq!((filter.tick_to(u64::MAX), filter.len()), (0, 1));
-        for ticks in 0..=7 {
-            assert_eq!(filter.len(), 1, "after {ticks} ticks");
+    for (layout, items) in layouts().iter().flat_map(|it| [(it, 1), (it, 10), (it, 100_000u64)]) {
+        for filter in [filter(200_000, layout.rate, 7), growing::growing(100, layout.rate, 7)] {
+            let insert = |name: &str| {
+                (0..items).for_each(|item| filter.insert(&(name, item)).expect("room"));
+            };
+            let is_there = |name: &str| (0..items).all(|item| filter.contains(&(name, item)));
+            let is_gone =
+                |name: &str| !is_there(name) && (items > 10 || !filter.contains(&(name, 0)));
+            assert_eq!(filter.present_tick(), None);
+            insert("before");
+            // The first number only names the present tick.
+            assert_eq!(filter.tick_to(1_000_000), 0);
+            assert!(is_there("before") && filter.present_tick() == Some(1_000_000));
+            assert_eq!((filter.tick_to(1_000_003), filter.present_tick()), (3, Some(1_000_003)));
+            insert("later");
+            for earlier in [0, 1_000_000, 1_000_003] {
+                assert_eq!(filter.tick_to(earlier), 0);
+            }
+            assert!(is_there("before") && is_there("later"));
+            assert_eq!(filter.tick_to(1_000_008), 5);
+            assert!(is_gone("before") && is_there("later") && filter.len() as u64 == items);
             filter.tick();
+            assert_eq!(filter.present_tick(), Some(1_000_009));
+            // Seven are still in the window, eight are not; then any number empties the filter at once.
+            insert("last");
+            assert_eq!(filter.tick_to(1_000_016), 7);
+            assert!(is_there("last") && filter.len() as u64 == items);
+            assert_eq!(filter.tick_to(u64::MAX), u64::MAX - 1_000_016);
+            assert!(filter.is_empty() && is_gone("last"));
+            // And it goes on as before.
+            insert("again");
+            assert_eq!(filter.tick_to(u64::MAX), 0);
+            for ticks in 0..=7 {
+                assert_eq!(filter.len() as u64, items, "after {ticks} ticks");
+                filter.tick();
+            }
+            assert!(filter.is_empty());
         }
-        assert!(filter.is_empty());
     }
 }
 
 #[test]
-fn a_tick_in_parts_is_a_tick() {
-    let (whole, parts) = (filter(300_000, 1e-3, 2), filter(300_000, 1e-3, 2));
-    let mut item = 0u64;
-    for _ in 0..8 {
-        for _ in 0..90_000 {
-            item += 1;
-            whole.insert(&item).expect("room");
-            parts.insert(&item).expect("room");
+fn a_copy_in_memory_ticks_on_by_itself() {
+    for (layout, items) in layouts().iter().flat_map(|it| [(it, 30), (it, 30_000u64)]) {
+        for filter in [filter(300_000, layout.rate, 6), growing::growing(100, layout.rate, 6)] {
+            for tick in 0..12u64 {
+                filter.tick_to(tick);
+                (0..items).for_each(|item| filter.insert(&(tick, item)).expect("room"));
+            }
+            let copy = filter.try_clone().expect("memory");
+            for _ in 0..=7 {
+                let number = filter.present_tick().expect("a number");
+                assert_eq!((copy.len(), copy.present_tick()), (filter.len(), Some(number)));
+                for tick in (0..12u64).filter(|tick| tick + 6 >= number) {
+                    assert!((0..items).all(|item| copy.contains(&(tick, item))), "{layout:?}");
+                }
+                copy.tick();
+                assert!(copy.len() < filter.len() || filter.is_empty(), "both have ticked");
+                filter.tick();
+            }
+            assert!(copy.is_empty());
         }
+    }
+}
+
+/// (`parts.rs` compares what such filters have.)
+#[test]
+fn a_tick_in_parts_is_a_tick() {
+    let [whole, parts] = [(); 2].map(|()| filter(300_000, 1e-3, 2));
+    for filter in [&whole, &parts] {
+        (0..90_000u64).for_each(|item| filter.insert(&item).expect("room"));
+    }
+    for _ in 0..3 {
         whole.tick();
         assert!(parts.begin_tick() && !parts.begin_tick());
-        let mut turns = 1;
-        while !parts.tick_in_parts(7) {
-            // What comes meanwhile belongs to the new tick.
-            parts.insert(&(u64::MAX - item - turns)).expect("room");
-            assert!(parts.remove(&(u64::MAX - item - turns)));
-            turns += 1;
-        }
-        assert!(turns as usize >= parts.stats().segments / 7);
+        let turns = (1..).take_while(|_| !parts.tick_in_parts(7)).count() + 1;
+        assert!(turns >= parts.stats().segments / 7);
         assert!(parts.tick_in_parts(0), "nothing is left to do");
         assert_eq!(parts.len(), whole.len());
     }
-    assert!((1..=item).all(|item| parts.contains(&item) || !whole.contains(&item)));
     // One that was begun is finished by the next.
     assert!(parts.begin_tick());
     parts.tick();
@@ -332,20 +361,6 @@ fn a_filter_that_remembers_for_ever_does_not_tick() {
 }
 
 #[test]
-fn impossible_windows_are_refused() {
-    let builder = || ConcurrentCuckooFilter::builder().capacity(1_000);
-    for ticks in [0, 63, u32::MAX] {
-        let error = builder().remembers(ticks).build().expect_err("no such window");
-        assert_eq!(error.kind(), BuildErrorKind::InvalidTicks);
-        assert!(error.to_string().contains(&ticks.to_string()), "{error}");
-    }
-    let error = builder().growing().remembers(63).build().expect_err("no such window");
-    assert_eq!(error.kind(), BuildErrorKind::InvalidTicks);
-    let error = builder().remembers(62).false_positive_rate(1e-9).build().expect_err("no layout");
-    assert_eq!(error.kind(), BuildErrorKind::RateTooSmall);
-}
-
-#[test]
 fn of_threads_that_make_up_for_ticks_one_does_the_work() {
     let filter = filter(100_000, 1e-3, 5);
     filter.tick_to(0);
@@ -364,32 +379,4 @@ fn of_threads_that_make_up_for_ticks_one_does_the_work() {
     assert_eq!((passed.into_inner(), filter.present_tick()), (200, Some(200)));
     filter.tick_to(300);
     assert!(filter.is_empty());
-}
-
-#[test]
-fn a_copy_in_memory_ticks_on_by_itself() {
-    for layout in layouts() {
-        let filter = filter(20_000, layout.rate, 6);
-        for tick in 0..12u64 {
-            filter.tick_to(tick);
-            for item in 0..2_000 {
-                filter.insert(&(tick, item)).expect("room");
-            }
-        }
-        let copy = filter.try_clone().expect("memory");
-        for _ in 0..=7 {
-            assert_eq!((copy.len(), copy.present_tick()), (filter.len(), filter.present_tick()));
-            let number = filter.present_tick().expect("a number");
-            for tick in (0..12u64).filter(|tick| tick + 6 >= number) {
-                assert!(
-                    (0..2_000).all(|item| copy.contains(&(tick, item))),
-                    "{layout:?} {tick} {number}"
-                );
-            }
-            copy.tick();
-            assert!(copy.len() < filter.len() || filter.is_empty(), "the other has not ticked");
-            filter.tick();
-        }
-        assert!(copy.is_empty());
-    }
 }

@@ -1,8 +1,8 @@
 //! The answers and the size of a filter that grows from its first items to a hundred times as many.
 //! (In `tests/random`, shards are so small that every run splits many times.)
 
-use crate::common::{Fixed, SplitMix, rounds};
-use koel::{BuildErrorKind, Builder, ConcurrentCuckooFilter, Prehashed, StableHash};
+use crate::common::{Fixed, Hashes, SplitMix, prehashed, rounds};
+use koel::{Builder, ConcurrentCuckooFilter, FullKind, Prehashed, StableHash};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 fn builder(capacity: usize) -> Builder<Fixed> {
@@ -13,6 +13,14 @@ fn filter(capacity: usize) -> ConcurrentCuckooFilter<Fixed> {
     let filter = builder(capacity).false_positive_rate(0.0015).build().expect("a small filter");
     assert_eq!(filter.stats().fingerprint_bits, 16);
     filter
+}
+
+/// False-positive rates, for narrow and for wide buckets.
+const RATES: [f64; 2] = [0.0015, 1e-5];
+
+/// A filter that begins with one shard.
+fn small(rate: f64) -> ConcurrentCuckooFilter<Fixed> {
+    builder(10).false_positive_rate(rate).build().expect("a small filter")
 }
 
 /// Checks that the directory, the stripes and the bookkeeping of the shards take next to nothing.
@@ -86,87 +94,26 @@ fn a_filter_of_any_capacity_grows() {
 }
 
 #[test]
-fn impossible_requests_are_refused() {
-    let kind = |builder: Builder<Fixed>| builder.build().map(drop).map_err(|e| e.kind());
-    let bare = ConcurrentCuckooFilter::builder().hasher(Fixed { key: 0 }).growing();
-    assert_eq!(kind(bare), Err(BuildErrorKind::NoCapacity));
-    assert_eq!(kind(builder(usize::MAX)), Err(BuildErrorKind::CapacityOverflow));
-    for growth in [0.5, 0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        let built = kind(builder(10).expected_growth(growth));
-        assert_eq!(built, Err(BuildErrorKind::InvalidGrowth), "{growth}");
-    }
-    for rate in [0.0, 1.0, -0.1, 2.0, f64::NAN, f64::INFINITY] {
-        let built = kind(builder(10).false_positive_rate(rate));
-        assert_eq!(built, Err(BuildErrorKind::InvalidRate), "{rate}");
-    }
-    assert_eq!(kind(builder(10).false_positive_rate(1e-10)), Err(BuildErrorKind::RateTooSmall));
-    // No fingerprint has bits for such a growth.
-    for growth in [1e8, f64::MAX] {
-        let built = builder(10).expected_growth(growth).build().map(drop).expect_err("a limit");
-        assert_eq!(built.kind(), BuildErrorKind::InvalidGrowth);
-        assert!(built.to_string().contains("from 1 to 8388608, "), "{built}");
-    }
-    assert_eq!(kind(builder(10).expected_growth(8_388_608.0)), Ok(()));
-    // One shard takes 64 KiB; two take 128.
-    for bytes in [0, 1, 100, 64 << 10] {
-        assert_eq!(kind(builder(10).max_bytes(bytes)), Err(BuildErrorKind::LimitTooSmall));
-        assert_eq!(kind(builder(30_000).max_bytes(130_000)), Err(BuildErrorKind::LimitTooSmall));
-    }
-    assert_eq!(kind(builder(10).max_bytes(70_000)), Ok(()));
-    assert_eq!(kind(builder(30_000).max_bytes(150_000)), Ok(()));
-}
-
-#[test]
-fn a_limit_is_kept() {
-    let limits = [70_000, 140_000, 300_000, 1_000_000, 5_000_000];
-    for &most in rounds(&limits[..4], &limits) {
-        let filter = builder(1).false_positive_rate(0.0015).max_bytes(most).build().unwrap();
-        let (mut random, mut inserted) = (SplitMix(2), Vec::new());
-        loop {
-            let hash = random.next();
-            if filter.insert(&Prehashed(hash)).is_err() {
-                break;
-            }
-            inserted.push(hash);
-            assert!(inserted.len() % 64 > 0 || filter.size_in_bytes() <= most);
-        }
-        assert!(filter.size_in_bytes() <= most, "{}", filter.stats());
-        assert_eq!(filter.len(), inserted.len());
-        assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))));
-        let gone = inserted.split_off(inserted.len() * 3 / 4);
-        assert!(gone.iter().all(|&hash| filter.remove(&Prehashed(hash))));
-        let again = random.take(gone.len() / 2);
-        assert!(
-            again.iter().all(|&hash| filter.insert(&Prehashed(hash)).is_ok()),
-            "{}",
-            filter.stats()
-        );
-        assert!(inserted.iter().chain(&again).all(|&hash| filter.contains(&Prehashed(hash))));
-        assert!(filter.size_in_bytes() <= most, "{}", filter.stats());
-    }
-}
-
-#[test]
 fn items_come_and_go_while_the_filter_grows() {
     let filter = filter(1_000);
     let mut random = SplitMix(3);
     let mut items = Vec::new();
     for round in 0..rounds(12, 60) {
         let come = random.take(12_000);
-        come.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("memory"));
+        filter.put(&come);
         items.extend(come);
         random.shuffle(&mut items);
         for hash in items.split_off(items.len() - 6_000) {
             assert!(filter.remove(&Prehashed(hash)), "round {round}: an item was lost");
         }
         assert_eq!(filter.len(), items.len());
-        assert!(items.iter().all(|&hash| filter.contains(&Prehashed(hash))), "round {round}");
+        assert!(filter.has(&items), "round {round}");
     }
     let shards = filter.stats().shards;
-    assert!(items.iter().all(|&hash| filter.remove(&Prehashed(hash))));
+    filter.take(&items);
     assert!(filter.is_empty());
-    items.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("room as before"));
-    assert!(items.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+    filter.put(&items);
+    assert!(filter.has(&items));
     assert!(filter.stats().shards <= shards + shards / 4, "{}", filter.stats());
 }
 
@@ -174,33 +121,15 @@ fn items_come_and_go_while_the_filter_grows() {
 fn a_cleared_filter_is_as_large_as_before_and_empty() {
     let filter = filter(10);
     let hashes = SplitMix(4).take(rounds(60_000, 200_000));
-    hashes.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("memory"));
+    filter.put(&hashes);
     let (shards, bytes) = (filter.stats().shards, filter.size_in_bytes());
     filter.clear();
     assert!(filter.is_empty());
     assert_eq!(filter.false_positive_rate(), 0.0);
     assert!(hashes.iter().all(|&hash| !filter.contains(&Prehashed(hash))));
     assert!(hashes.iter().all(|&hash| filter.insert_if_absent(&Prehashed(hash)).is_ok()));
-    assert!(hashes.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+    assert!(filter.has(&hashes));
     assert_eq!((filter.stats().shards, filter.size_in_bytes()), (shards, bytes));
-}
-
-#[test]
-fn batches_answer_as_loops_do() {
-    let (one, many) = (filter(100), filter(100));
-    let items = SplitMix(5).take(rounds(50_000, 150_000));
-    let singly: Vec<_> = items.iter().map(|item| one.insert(item)).collect();
-    assert_eq!(many.insert_many(&items), singly);
-    let absent = SplitMix(6).take(rounds(100_000, 300_000));
-    let singly: Vec<_> = absent.iter().map(|item| one.insert_if_absent(item)).collect();
-    assert_eq!(many.insert_if_absent_many(&absent), singly);
-    let strangers = SplitMix(7).take(rounds(50_000, 200_000));
-    let singly: Vec<_> = strangers.iter().map(|item| one.contains(item)).collect();
-    assert_eq!(many.contains_many(&strangers), singly);
-    let singly: Vec<_> = items.iter().map(|item| one.remove(item)).collect();
-    assert_eq!(many.remove_many(&items), singly);
-    assert_eq!(one.len(), many.len());
-    assert_eq!(one.stats(), many.stats());
 }
 
 /// Mixes a hash like `Mixed::of` in `src/layout/geometry.rs`.
@@ -230,9 +159,9 @@ fn inseparable_items_are_refused() {
                 fits
             });
             assert!(refused > 0);
-            assert!(lot.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+            assert!(filter.has(&lot));
             assert!(filter.size_in_bytes() < 4 << 20, "{}", filter.stats());
-            assert!(lot.iter().all(|&hash| filter.remove(&Prehashed(hash))));
+            filter.take(&lot);
             assert!(filter.is_empty());
         }
     }
@@ -294,26 +223,78 @@ fn a_growing_filter_is_send_sync_and_unwind_safe() {
 }
 
 #[test]
-fn a_filter_continues_to_grow_after_any_number_of_limits() {
-    let raises = rounds(30, 90);
-    // Long fingerprints: few items fill a shard.
-    let filter = builder(1_000).false_positive_rate(1e-8).build().expect("a small filter");
-    let mut items = 0u64..;
-    let mut fill = |filter: &ConcurrentCuckooFilter<Fixed>, most: usize| {
-        items.by_ref().take(most).take_while(|item| filter.insert(item).is_ok()).count()
-    };
-    let mut fit = 0;
-    let mut limit = filter.size_in_bytes();
-    for _ in 0..raises {
-        limit += 75_000;
-        filter.set_max_bytes(limit);
-        fit += fill(&filter, usize::MAX);
-        assert!(filter.size_in_bytes() <= limit);
+fn few_items_take_one_shard() {
+    for rate in RATES {
+        let filter = small(rate);
+        let empty = filter.size_in_bytes();
+        let shard = if rate == RATES[1] { 128 << 10 } else { 64 << 10 };
+        assert!((shard..shard + 2_048).contains(&empty), "{}", filter.stats());
+        let half_full = filter.stats().slots / 2;
+        (0..half_full as u64).for_each(|n| filter.insert(&Prehashed(n)).expect("memory"));
+        assert_eq!((filter.size_in_bytes(), filter.stats().shards), (empty, 1));
     }
-    assert!(8 * fit > limit / 2, "{fit} items fit into {limit} bytes");
-    filter.set_max_bytes(usize::MAX);
-    assert_eq!(fill(&filter, 100_000), 100_000);
-    // The last item of each raise was refused.
-    let missing = (0..items.start).filter(|item| !filter.contains(item)).count();
-    assert!(missing <= raises, "{missing} items are missing");
+    // A fixed filter is as large, without its table.
+    assert!(size_of::<ConcurrentCuckooFilter>() <= 328);
+}
+
+#[test]
+fn few_items_come_and_go() {
+    let filter = small(1e-8);
+    for n in 0..5_000 {
+        assert_eq!(filter.insert_if_absent(&Prehashed(n)), Ok(true));
+        assert_eq!(filter.insert_if_absent(&Prehashed(n)), Ok(false));
+    }
+    assert!((0..5_000).all(|n| filter.contains(&Prehashed(n)) && filter.count(&Prehashed(n)) == 1));
+    assert!(!(5_000..2_000_000).any(|n| filter.contains(&Prehashed(n))));
+    assert_eq!(filter.stats().splits, 0);
+    assert!(
+        (0..5_000)
+            .step_by(2)
+            .all(|n| filter.remove(&Prehashed(n)) && !filter.remove(&Prehashed(n)))
+    );
+    assert!((0..5_000).all(|n| filter.contains(&Prehashed(n)) == (n % 2 == 1)));
+    assert_eq!(filter.len(), 2_500);
+    let size = filter.size_in_bytes();
+    filter.clear();
+    assert!(filter.is_empty() && filter.size_in_bytes() == size);
+}
+
+#[test]
+fn no_growing_filter_has_more_copies_of_an_item_than_a_bucket_has_lanes() {
+    for rate in RATES {
+        let filter = small(rate);
+        let most = filter.stats().slots_per_bucket;
+        let refused = (0..=most).find_map(|_| filter.insert(&Prehashed(0)).err());
+        assert_eq!(refused.map(|full| full.kind()), Some(FullKind::TooManyCopies));
+        assert_eq!((filter.count(&Prehashed(0)), filter.len()), (most, most));
+        assert!(filter.remove(&Prehashed(0)) && filter.insert(&Prehashed(0)).is_ok());
+    }
+}
+
+#[test]
+fn batches_of_any_size_cross_the_first_split() {
+    for batch in [1, 7, 100, 5_000, 30_000] {
+        let filter = small(RATES[0]);
+        let hashes = SplitMix(batch as u64).take(30_000);
+        for hashes in hashes.chunks(batch) {
+            let new = filter.insert_if_absent_many(&prehashed(hashes));
+            assert!(new.iter().all(Result::is_ok));
+            assert!(filter.contains_many(&prehashed(hashes)).iter().all(|found| *found));
+        }
+        assert_eq!(filter.contains_many(&prehashed(&hashes)).len(), hashes.len());
+        assert!(filter.has(&hashes));
+        let removed = filter.remove_many(&prehashed(&hashes));
+        assert!(removed.iter().filter(|removed| **removed).count() > 29_900);
+        assert!(filter.len() < 100);
+    }
+}
+
+#[test]
+fn a_copy_of_a_small_filter_is_independent() {
+    let filter = small(RATES[0]);
+    (0..100).for_each(|n| filter.insert(&Prehashed(n)).expect("memory"));
+    let copy = filter.try_clone().expect("memory");
+    filter.clear();
+    assert!((0..100).all(|n| copy.contains(&Prehashed(n)) && !filter.contains(&Prehashed(n))));
+    assert_eq!((copy.len(), copy.capacity()), (100, 10));
 }

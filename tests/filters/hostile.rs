@@ -1,21 +1,29 @@
 //! No input makes the filter hang, lose an item, take memory without bound, or panic where it
 //! promises not to.
 
-use crate::common::{SplitMix, answers, fill_to_refusal, layouts, rounds};
-use koel::{BuildError, BuildErrorKind, ConcurrentCuckooFilter, Full, Prehashed};
+use crate::common::{Hashes, SplitMix, answers, fill_to_refusal, layouts, rounds};
+use koel::{BuildError, BuildErrorKind, Builder, ConcurrentCuckooFilter, Full, Prehashed};
 use std::error::Error;
 use std::panic::catch_unwind;
 use std::time::{Duration, Instant};
 
 fn build(capacity: usize, rate: f64) -> Result<ConcurrentCuckooFilter, BuildError> {
-    ConcurrentCuckooFilter::builder().capacity(capacity).false_positive_rate(rate).build()
+    builder(capacity).false_positive_rate(rate).build()
 }
 
-fn build_error(capacity: usize, rate: f64) -> BuildError {
-    match build(capacity, rate) {
-        Ok(filter) => panic!("capacity {capacity}, rate {rate}: {filter:?}"),
-        Err(error) => error,
+fn builder(capacity: usize) -> Builder {
+    ConcurrentCuckooFilter::builder().capacity(capacity)
+}
+
+/// Checks that no filter is built, and that the message has these words: what was asked for, and what to do.
+#[track_caller]
+fn refused(builder: &Builder, kind: BuildErrorKind, words: &[&str]) -> BuildError {
+    let error = soon("an error", || builder.clone().build()).expect_err("no such filter");
+    assert_eq!(error.kind(), kind, "{builder:?}: {error}");
+    for words in words {
+        assert!(error.to_string().contains(words), "{words} is not named: {error}");
     }
+    error
 }
 
 /// Runs the work, and checks that it ends soon.
@@ -26,9 +34,6 @@ fn soon<T>(what: &str, work: impl FnOnce() -> T) -> T {
     assert!(took < Duration::from_secs(10), "{what} took {took:?}");
     result
 }
-
-const ODD_RATES: [f64; 9] =
-    [0.0, -0.0, 1.0, -1.0, 1.000_000_1, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX];
 
 #[test]
 fn a_capacity_of_zero_or_one_is_valid() {
@@ -50,33 +55,64 @@ fn a_capacity_of_zero_or_one_is_valid() {
 }
 
 #[test]
+fn impossible_requests_are_refused_at_once_with_advice() {
+    use BuildErrorKind::{
+        CapacityOverflow, InvalidGrowth, InvalidRate, InvalidTicks, LimitTooSmall, NoCapacity,
+        RateTooSmall,
+    };
+    let bare = ConcurrentCuckooFilter::builder();
+    for bare in [bare.clone(), bare.clone().growing(), bare.false_positive_rate(0.01)] {
+        refused(&bare, NoCapacity, &["no capacity", ".capacity("]);
+    }
+    let odd =
+        [0.0, -0.0, 1.0, -1.0, -0.1, 2.0, 1.000_000_1, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    let kinds = |capacity| [builder(capacity), builder(capacity).growing()];
+    for builder in [0, 1, 1_000, usize::MAX].into_iter().flat_map(kinds) {
+        for rate in odd.into_iter().chain([f64::MAX]) {
+            let words = [&rate.to_string(), "more than 0 and less than 1"];
+            refused(&builder.clone().false_positive_rate(rate), InvalidRate, &words);
+        }
+    }
+    for builder in kinds(1_000) {
+        for rate in [1e-10, 1e-300, f64::MIN_POSITIVE, 5e-324] {
+            refused(&builder.clone().false_positive_rate(rate), RateTooSmall, &["ask for "]);
+        }
+        let fine = &builder.clone().remembers(62);
+        refused(&fine.clone().false_positive_rate(1e-9), RateTooSmall, &["ask for "]);
+        for ticks in [0, 63, u32::MAX] {
+            refused(&builder.clone().remembers(ticks), InvalidTicks, &[&ticks.to_string()]);
+        }
+    }
+    // No fingerprint has bits for a growth of more than 2^23.
+    let growing = |growth| builder(10).growing().expected_growth(growth);
+    for growth in [0.5, 0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e8, f64::MAX] {
+        refused(&growing(growth), InvalidGrowth, &["from 1 to 8388608, "]);
+    }
+    growing(8_388_608.0).build().expect("the highest growth");
+    // One shard takes 64 KiB; two take 128.
+    let limited = |capacity, bytes| builder(capacity).growing().max_bytes(bytes);
+    for (capacity, least) in [(10, 70_000), (30_000, 150_000)] {
+        for bytes in [0, 1, 100, least - 20_000] {
+            refused(&limited(capacity, bytes), LimitTooSmall, &[]);
+        }
+        limited(capacity, least).build().expect("room for the first shards");
+    }
+    for builder in layouts().iter().flat_map(|it| kinds(usize::MAX).map(|kind| (it, kind))) {
+        let builder = builder.1.false_positive_rate(builder.0.rate.max(2e-8));
+        refused(&builder, CapacityOverflow, &["18446744073709551615", "smaller capacity"]);
+    }
+}
+
+#[test]
 fn a_capacity_beyond_all_memory_is_an_error_at_once() {
-    let huge = [usize::MAX, usize::MAX - 1, usize::MAX / 2, 1 << 63, 1 << 60, 1 << 55, 1 << 50];
     for layout in layouts() {
-        for capacity in huge {
+        for capacity in [usize::MAX - 1, usize::MAX / 2, 1 << 63, 1 << 60, 1 << 55, 1 << 50] {
             let what = format!("{} bits, capacity {capacity}", layout.bits);
-            let error = soon(&what, || build_error(capacity, layout.rate));
-            let kind = error.kind();
+            let error = soon(&what, || build(capacity, layout.rate)).expect_err("no memory");
             let possible = [BuildErrorKind::CapacityOverflow, BuildErrorKind::OutOfMemory];
-            assert!(possible.contains(&kind), "{what}: {error}");
+            assert!(possible.contains(&error.kind()), "{what}: {error}");
+            assert!(error.to_string().contains("smaller capacity"), "{what}: {error}");
         }
-        assert_eq!(build_error(usize::MAX, layout.rate).kind(), BuildErrorKind::CapacityOverflow);
-    }
-}
-
-#[test]
-fn a_rate_outside_zero_to_one_is_an_error() {
-    for rate in ODD_RATES {
-        for capacity in [0, 1, 1_000, usize::MAX] {
-            assert_eq!(build_error(capacity, rate).kind(), BuildErrorKind::InvalidRate, "{rate}");
-        }
-    }
-}
-
-#[test]
-fn a_rate_that_no_layout_keeps_is_an_error() {
-    for rate in [1e-10, 1e-300, f64::MIN_POSITIVE, 5e-324] {
-        assert_eq!(build_error(1_000, rate).kind(), BuildErrorKind::RateTooSmall, "{rate}");
     }
 }
 
@@ -92,38 +128,8 @@ fn any_other_rate_is_kept() {
 }
 
 #[test]
-fn a_builder_without_a_capacity_says_so() {
-    let error = ConcurrentCuckooFilter::builder().false_positive_rate(0.01).build().unwrap_err();
-    assert_eq!(error.kind(), BuildErrorKind::NoCapacity);
-}
-
-/// Checks that the message names the requested value, and what the caller can do.
-fn assert_helps(error: &BuildError, value: &str, advice: &str) {
-    let text = error.to_string();
-    assert!(text.contains(value), "{value} is not named: {text}");
-    assert!(text.contains(advice), "no advice ({advice}): {text}");
-}
-
-#[test]
-fn an_error_about_the_rate_names_it_and_the_limits() {
-    for rate in ODD_RATES {
-        assert_helps(&build_error(10, rate), &format!("{rate}"), "more than 0 and less than 1");
-    }
-    assert_helps(&build_error(10, 1e-300), "1e-300", "ask for ");
-}
-
-#[test]
-fn an_error_about_the_capacity_says_what_to_do() {
-    let most = usize::MAX;
-    assert_helps(&build_error(most, 0.01), &most.to_string(), "smaller capacity");
-    assert_helps(&build_error(1 << 50, 0.01), "bytes", "smaller capacity");
-    let none = ConcurrentCuckooFilter::builder().build().unwrap_err();
-    assert_helps(&none, "no capacity", ".capacity(");
-}
-
-#[test]
 fn the_lowest_rate_that_an_error_names_is_accepted() {
-    let text = build_error(10, 1e-300).to_string();
+    let text = build(10, 1e-300).expect_err("no layout").to_string();
     let named = text.split("ask for ").nth(1).and_then(|rest| rest.split(' ').next());
     let named: f64 = named.expect("a rate").parse().expect("a number");
     assert!((1e-10..1e-9).contains(&named), "{text}");
@@ -135,7 +141,7 @@ fn with_capacity_panics_with_the_reason() {
     for capacity in [usize::MAX, 1 << 55] {
         let panic = catch_unwind(|| ConcurrentCuckooFilter::with_capacity(capacity)).unwrap_err();
         let text = panic.downcast_ref::<String>().expect("a text");
-        assert_eq!(*text, build_error(capacity, 0.000_12).to_string());
+        assert_eq!(*text, build(capacity, 0.000_12).expect_err("no memory").to_string());
     }
 }
 
@@ -163,9 +169,7 @@ fn an_item_inserted_over_and_over_disturbs_no_other() {
     for layout in layouts() {
         let filter = layout.filter(5_000);
         let others = SplitMix(20).take(4_500);
-        for &hash in &others {
-            filter.insert(&Prehashed(hash)).expect("the capacity fits");
-        }
+        filter.put(&others);
         let before = filter.count("again");
         let copies = (0..1_000).take_while(|_| filter.insert("again").is_ok()).count();
         assert!(copies + before <= 2 * layout.slots(), "{layout:?}: {copies} copies");
@@ -176,9 +180,9 @@ fn an_item_inserted_over_and_over_disturbs_no_other() {
         });
         assert_eq!(filter.len(), others.len() + copies);
         assert_eq!(answers(&filter, others.iter().copied()), counts);
-        assert!(others.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+        assert!(filter.has(&others));
         assert!((0..copies).all(|_| filter.remove("again")));
-        assert!(others.iter().all(|&hash| filter.remove(&Prehashed(hash))));
+        filter.take(&others);
         assert!(filter.is_empty());
     }
 }
@@ -198,7 +202,7 @@ fn a_full_filter_refuses_soon_and_for_ever() {
             }
         });
         assert_eq!(filter.len(), inserted.len());
-        assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))));
+        assert!(filter.has(&inserted));
         assert!(filter.len() <= filter.stats().slots);
     }
 }
@@ -231,7 +235,7 @@ fn extreme_hashes_are_accepted() {
                 assert!(filter.contains(&Prehashed(hash)) && filter.count(&Prehashed(hash)) >= 1);
             }
             assert_eq!(filter.len(), ends.len());
-            assert!(ends.iter().all(|&hash| filter.remove(&Prehashed(hash))));
+            filter.take(&ends);
             assert!(filter.is_empty());
         }
     }

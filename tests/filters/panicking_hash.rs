@@ -110,27 +110,6 @@ fn a_panic_at_any_point_of_the_hash_changes_nothing() {
     });
 }
 
-#[test]
-fn panics_in_one_thread_after_another_change_nothing() {
-    in_time(|| {
-        for layout in layouts() {
-            let filter = full(layout, 1_000, Fixed { key: 0 });
-            for thread in 0..20 {
-                std::thread::scope(|scope| {
-                    scope.spawn(|| {
-                        for (_, operation) in operations() {
-                            let bomb = Bomb { item: thread, at: thread % (PIECES + 1) };
-                            assert!(panics(|| operation(&filter, &bomb)));
-                        }
-                    });
-                });
-                assert_eq!(filter.len(), 1_000);
-            }
-            assert_works(&filter);
-        }
-    });
-}
-
 /// Some threads panic all the time, while others use the same buckets.
 #[test]
 fn panics_in_many_threads_at_once_disturb_no_other_thread() {

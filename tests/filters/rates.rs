@@ -6,7 +6,8 @@
 //! run. *Strangers* are hashes that were never inserted.
 
 use crate::common::{
-    Filter, Identity, LAYOUTS, Layout, SplitMix, expected_rate, fingerprints, layouts, rounds,
+    Filter, Hashes, Identity, LAYOUTS, Layout, SplitMix, expected_rate, fingerprints, layouts,
+    rounds,
 };
 use koel::{Prehashed, Stats};
 
@@ -47,13 +48,6 @@ impl Measured {
     }
 }
 
-/// Inserts as many random items as the capacity.
-fn fill<S: std::hash::BuildHasher>(filter: &Filter<S>, random: &mut SplitMix) {
-    for _ in 0..filter.capacity() {
-        filter.insert(&Prehashed(random.next())).expect("the capacity fits");
-    }
-}
-
 /// Returns the rate of a filter with random fingerprints, some of them equal.
 fn theory<S: std::hash::BuildHasher>(filter: &Filter<S>) -> f64 {
     expected_rate(&filter.stats(), filter.stats().load())
@@ -84,23 +78,26 @@ fn layouts_and_probes() -> impl Iterator<Item = (&'static Layout, usize)> {
     all.filter(move |(layout, _)| tested.contains(&words_and_bits(layout)))
 }
 
+/// A filter with so many items, and how often it finds strangers. That is as theory says.
+fn measured(layout: &Layout, capacity: usize, items: usize, probes: usize) -> (Filter, Measured) {
+    let (filter, mut random) = (layout.filter(capacity), SplitMix(1));
+    filter.put(&random.take(items));
+    let measured = Measured::of(&filter, strangers(&mut random, probes));
+    measured.assert_is(theory(&filter), 3.0, &format!("{layout:?}: {items} of {capacity}"));
+    (filter, measured)
+}
+
 #[test]
 fn a_full_filter_keeps_the_requested_rate() {
     for (layout, probes) in layouts_and_probes() {
-        let filter = layout.filter(200_000);
-        let mut random = SplitMix(1);
-        fill(&filter, &mut random);
         let probes = probes / rounds(16, 1);
-        let measured = Measured::of(&filter, strangers(&mut random, probes));
-
-        let what = format!("{} bits", layout.bits);
-        measured.assert_is(theory(&filter), 3.0, &what);
+        let (_, measured) = measured(layout, 200_000, 200_000, probes);
         let mut most = probes as f64 * layout.rate;
         if layout.is_exact() {
             most += 3.0 * measured.deviation(layout.rate);
         }
         let hits = measured.hits;
-        assert!(hits as f64 <= most, "{what}: {hits} hits, {most:.0} at most");
+        assert!(hits as f64 <= most, "{layout:?}: {hits} hits, {most:.0} at most");
     }
 }
 
@@ -114,11 +111,9 @@ fn small_filters_keep_the_requested_rate() {
             let mut all = Measured { hits: 0, probes: 0 };
             for _ in 0..filters {
                 filter.clear();
-                fill(&filter, &mut random);
-                let one = Measured::of(
-                    &filter,
-                    strangers(&mut random, rounds(200_000, 2_000_000) / filters),
-                );
+                filter.put(&random.take(capacity));
+                let probes = rounds(200_000, 2_000_000) / filters;
+                let one = Measured::of(&filter, strangers(&mut random, probes));
                 all.hits += one.hits;
                 all.probes += one.probes;
             }
@@ -132,13 +127,9 @@ fn small_filters_keep_the_requested_rate() {
 #[test]
 fn filters_of_several_shards_keep_the_requested_rate() {
     for (layout, probes) in layouts_and_probes().filter(|(layout, _)| !layout.is_exact()) {
-        let filter = layout.filter(rounds(1, 2) * layout.slots() * (1 << 17) + 99_999);
+        let capacity = rounds(1, 2) * layout.slots() * (1 << 17) + 99_999;
+        let (filter, _) = measured(layout, capacity, capacity, probes / rounds(32, 4));
         assert!(filter.stats().shards > 1);
-        let mut random = SplitMix(2);
-        fill(&filter, &mut random);
-        let measured = Measured::of(&filter, strangers(&mut random, probes / rounds(32, 4)));
-        let what = format!("{} bits", layout.bits);
-        measured.assert_is(theory(&filter), 3.0, &what);
         assert!(filter.false_positive_rate() <= layout.rate);
     }
 }
@@ -146,17 +137,9 @@ fn filters_of_several_shards_keep_the_requested_rate() {
 #[test]
 fn a_half_full_filter_has_about_half_the_rate() {
     for layout in layouts().iter().filter(|layout| !layout.is_exact()) {
-        let filter = layout.filter(50_000);
-        let mut random = SplitMix(3);
-        for _ in 0..25_000 {
-            filter.insert(&Prehashed(random.next())).expect("room for twice as many");
-        }
-        let measured = Measured::of(&filter, strangers(&mut random, rounds(500_000, 2_000_000)));
-        let what = format!("{} bits", layout.bits);
-        measured.assert_is(theory(&filter), 3.0, &what);
-        let full = filter.stats().false_positive_rate_at_capacity;
-        let half = filter.false_positive_rate() / full;
-        assert!((0.48..0.54).contains(&half), "{what}: {half}");
+        let (filter, _) = measured(layout, 50_000, 25_000, rounds(500_000, 2_000_000));
+        let half = filter.false_positive_rate() / filter.stats().false_positive_rate_at_capacity;
+        assert!((0.48..0.54).contains(&half), "{layout:?}: {half}");
     }
 }
 
@@ -184,10 +167,7 @@ fn the_reported_rates_match_the_theory() {
         for capacity in [1, 7, 100, 3_000, 100_000] {
             let filter = layout.filter(capacity);
             assert_eq!(filter.false_positive_rate(), 0.0);
-            let mut random = SplitMix(4);
-            for _ in 0..capacity / 2 {
-                filter.insert(&Prehashed(random.next())).expect("room for twice as many");
-            }
+            filter.put(&SplitMix(4).take(capacity / 2));
             let stats = filter.stats();
             assert_eq!(stats.items, capacity / 2);
             assert_eq!(stats.load(), (capacity / 2) as f64 / stats.slots as f64);

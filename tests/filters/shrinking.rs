@@ -1,25 +1,13 @@
 //! A growing filter gives back what it does not need any more, and keeps what it has.
 
-use crate::common::{Fixed, SplitMix, answers, layouts, rounds, together};
+use crate::common::{
+    Filter, Fixed, Hashes, Raise, SplitMix, answers, layouts, rounds, together, watched,
+};
 use koel::{ConcurrentCuckooFilter, Prehashed};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-type Filter = ConcurrentCuckooFilter<Fixed>;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 fn builder(capacity: usize) -> koel::Builder<Fixed> {
     ConcurrentCuckooFilter::builder().capacity(capacity).growing().hasher(Fixed { key: 1 })
-}
-
-fn put(filter: &Filter, hashes: &[u64]) {
-    hashes.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("memory"));
-}
-
-fn take(filter: &Filter, hashes: &[u64]) {
-    hashes.iter().for_each(|&hash| assert!(filter.remove(&Prehashed(hash)), "an item is absent"));
-}
-
-fn all_there(filter: &Filter, hashes: &[u64]) {
-    assert!(hashes.iter().all(|&hash| filter.contains(&Prehashed(hash))), "an item is absent");
 }
 
 /// At most half as large again, or (elsewhere than on Linux) with as few shards.
@@ -42,29 +30,29 @@ fn a_filter_that_was_ten_times_as_large_is_as_one_that_never_was() {
                 builder(usual / 2).false_positive_rate(layout.rate * 8.0).expected_growth(32.0);
             let filter = builder.clone().build().expect("memory");
             let hashes = SplitMix(usual as u64).take(10 * usual);
-            put(&filter, &hashes);
+            filter.put(&hashes);
             let (stay, go) = hashes.split_at(usual);
-            take(&filter, go);
+            filter.take(go);
             let before = filter.stats();
             filter.shrink();
             let after = filter.stats();
             assert!(after.shards * 4 < before.shards, "{layout:?}\n{before}\n{after}");
             assert_eq!(filter.len(), usual);
-            all_there(&filter, stay);
+            assert!(filter.has(stay));
             let never = builder.build().expect("memory");
-            put(&never, stay);
+            never.put(stay);
             is_as_small_as(&filter, &never);
             let rates = [&filter, &never].map(Filter::false_positive_rate);
             assert!(rates[0] < 1.3 * rates[1] || rates[0] <= after.false_positive_rate_at_capacity);
             // What it says is what it does.
             let absent = SplitMix(7).take(200_000);
-            let found = absent.iter().filter(|&&hash| filter.contains(&Prehashed(hash))).count();
+            let found = filter.found(&absent);
             let expected = rates[0] * absent.len() as f64;
             assert!((found as f64) < expected + 5.0 * expected.sqrt() + 5.0, "{found} {expected}");
             // It grows again.
-            put(&filter, go);
-            all_there(&filter, &hashes);
-            take(&filter, &hashes);
+            filter.put(go);
+            assert!(filter.has(&hashes));
+            filter.take(&hashes);
             assert!(filter.is_empty());
         }
     }
@@ -76,9 +64,9 @@ fn an_emptied_filter_is_as_small_as_a_new_one_and_a_hundredth_of_what_it_was() {
         let filter = builder(capacity).build().expect("memory");
         let new = filter.stats();
         let hashes = SplitMix(1).take(rounds(1_000_000, 2_000_000));
-        put(&filter, &hashes);
+        filter.put(&hashes);
         let largest = filter.size_in_bytes();
-        take(&filter, &hashes);
+        filter.take(&hashes);
         let given_back = filter.shrink();
         let stats = filter.stats();
         assert_eq!((stats.shards, stats.items), (new.shards, 0));
@@ -96,7 +84,7 @@ fn a_filter_that_is_as_full_as_it_was_keeps_its_shards() {
     for layout in layouts() {
         let builder = builder(1_000).false_positive_rate(layout.rate * 8.0).expected_growth(32.0);
         let filter = builder.build().expect("memory");
-        put(&filter, &SplitMix(3).take(500_000));
+        filter.put(&SplitMix(3).take(500_000));
         let before = filter.stats().shards;
         filter.shrink();
         let after = filter.stats().shards;
@@ -109,8 +97,8 @@ fn parts_do_what_the_whole_does() {
     let filters = [(); 2].map(|()| {
         let filter = builder(1_000).build().expect("memory");
         let hashes = SplitMix(5).take(600_000);
-        put(&filter, &hashes);
-        take(&filter, &hashes[50_000..]);
+        filter.put(&hashes);
+        filter.take(&hashes[50_000..]);
         filter
     });
     filters[0].shrink();
@@ -120,24 +108,6 @@ fn parts_do_what_the_whole_does() {
     assert_eq!(whole.stats().shards, parts.stats().shards);
     let hashes = SplitMix(6).take(300_000);
     assert!(answers(&whole, hashes.iter().copied()) == answers(&parts, hashes));
-}
-
-#[test]
-fn a_filter_keeps_its_limit_as_it_grows_again() {
-    let filter = builder(1_000).max_bytes(2_000_000).build().expect("memory");
-    let hashes = SplitMix(8).take(1_000_000);
-    for _ in 0..3 {
-        let taken =
-            hashes.iter().take_while(|&&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
-        assert!(taken > 300_000, "{taken}");
-        assert!(filter.size_in_bytes() <= 2_000_000);
-        take(&filter, &hashes[..taken]);
-        filter.shrink();
-    }
-    filter.set_max_bytes(300_000);
-    let taken = hashes.iter().take_while(|&&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
-    assert!((20_000..100_000).contains(&taken), "{taken}");
-    assert!(filter.size_in_bytes() <= 300_000);
 }
 
 #[test]
@@ -163,11 +133,11 @@ fn a_burst_is_forgotten_after_two_windows() {
     for tick in 0..6 * WINDOW {
         let burst = if (2 * WINDOW..3 * WINDOW).contains(&tick) { 10 } else { 1 };
         let hashes = random.take(USUAL * burst);
-        put(&filters[0], &hashes);
-        put(&filters[1], &hashes[..USUAL]);
+        filters[0].put(&hashes);
+        filters[1].put(&hashes[..USUAL]);
         lately.push(hashes);
         for hashes in lately.iter().rev().take(WINDOW + 1) {
-            all_there(&filters[0], hashes);
+            assert!(filters[0].has(hashes));
         }
         if tick == 3 * WINDOW {
             assert!(filters[0].size_in_bytes() > 5 * filters[1].size_in_bytes());
@@ -186,7 +156,7 @@ fn a_steady_window_is_not_joined_and_split_in_turns() {
     let mut random = SplitMix(11);
     let mut shards = Vec::new();
     for tick in 0..20 {
-        put(&filter, &random.take(150_000));
+        filter.put(&random.take(150_000));
         if tick > 5 {
             shards.push(filter.stats().shards);
         }
@@ -206,28 +176,28 @@ fn copies_are_whole_while_a_filter_shrinks() {
     let (stay, come_and_go) = hashes.split_at(20_000);
     for _ in 0..rounds(2, 30) {
         let filter = builder(1_000).build().expect("memory");
-        put(&filter, &hashes);
-        take(&filter, come_and_go);
+        filter.put(&hashes);
+        filter.take(come_and_go);
         let is_over = AtomicBool::new(false);
         together(2, |thread| {
             if thread == 0 {
                 for _ in 0..20 {
-                    put(&filter, &come_and_go[..50_000]);
-                    take(&filter, &come_and_go[..50_000]);
+                    filter.put(&come_and_go[..50_000]);
+                    filter.take(&come_and_go[..50_000]);
                     filter.shrink();
                 }
                 is_over.store(true, Relaxed);
                 return;
             }
             while !is_over.load(Relaxed) {
-                all_there(&filter.try_clone().expect("memory"), stay);
+                assert!(filter.try_clone().expect("memory").has(stay));
                 let other = builder(1_000).build().expect("memory");
                 other.union(&filter).expect("alike");
-                all_there(&other, stay);
+                assert!(other.has(stay));
             }
         });
         assert_eq!(filter.len(), stay.len());
-        all_there(&filter, stay);
+        assert!(filter.has(stay));
     }
 }
 
@@ -236,37 +206,27 @@ fn copies_are_whole_while_a_filter_shrinks() {
 fn what_stays_is_found_through_many_bursts() {
     let filter = builder(10_000).remembers(60).build().expect("memory");
     let stay = SplitMix(17).take(20_000);
-    put(&filter, &stay);
-    let is_over = AtomicBool::new(false);
-    let largest = std::sync::atomic::AtomicUsize::new(0);
-    together(4, |thread| match thread {
-        0 | 1 => {
-            let mut random = SplitMix(19 + thread as u64);
-            for _ in 0..rounds(3, 300) {
-                let burst = random.take(300_000);
-                put(&filter, &burst);
-                largest.fetch_max(filter.size_in_bytes(), Relaxed);
-                take(&filter, &burst);
-            }
-            is_over.store(true, Relaxed);
-        }
+    filter.put(&stay);
+    let (is_over, largest) = (AtomicBool::new(false), AtomicUsize::new(0));
+    watched(&filter, &stay, 3, |thread| match thread {
         2 => {
-            while !is_over.load(Relaxed) {
-                all_there(&filter, &stay);
-                for &hash in stay.iter().take(1_000) {
-                    assert_eq!(filter.insert_if_absent(&Prehashed(hash)), Ok(false));
-                }
-            }
-        }
-        _ => {
             while !is_over.load(Relaxed) {
                 filter.shrink();
                 std::thread::yield_now();
             }
         }
+        _ => {
+            let _over = Raise(&is_over);
+            let mut random = SplitMix(19 + thread as u64);
+            for _ in 0..rounds(3, 300) {
+                let burst = random.take(300_000);
+                filter.put(&burst);
+                largest.fetch_max(filter.size_in_bytes(), Relaxed);
+                filter.take(&burst);
+            }
+        }
     });
-    // One of the writers may have gone on after the other.
-    all_there(&filter, &stay);
+    assert!(filter.has(&stay));
     filter.shrink();
     if cfg!(target_os = "linux") {
         assert!(filter.size_in_bytes() < largest.into_inner() / 4);
@@ -282,7 +242,7 @@ fn bursts_within_the_expected_growth_leave_nothing() {
     {
         let filter = builder.build().expect("memory");
         let stay = SplitMix(12).take(100);
-        put(&filter, &stay);
+        filter.put(&stay);
         let before = filter.stats();
         let mut random = SplitMix(13);
         for round in 0..rounds(2, 8) {
@@ -290,9 +250,9 @@ fn bursts_within_the_expected_growth_leave_nothing() {
             let taken = hashes.iter().filter(|&&hash| filter.insert(&Prehashed(hash)).is_ok());
             // The filter cannot tell some from so many others that it takes no more.
             assert!(taken.count() >= burst - burst / 100_000, "{round}");
-            take(&filter, &hashes);
+            filter.take(&hashes);
             filter.shrink();
-            all_there(&filter, &stay);
+            assert!(filter.has(&stay));
             let after = filter.stats();
             assert_eq!((after.shards, after.items), (before.shards, before.items), "{round}");
             assert!(after.false_positive_rate <= 1.01 * before.false_positive_rate, "{round}");

@@ -1,24 +1,21 @@
 //! One filter takes over what another one knows: nothing is missed afterwards, in either, however
 //! they were filled.
 
-use crate::common::{Fixed, Layout, SplitMix, in_time, layouts, rounds, together};
+use crate::common::{
+    Filter, Fixed, Hashes, Layout, Raise, SplitMix, bytes_of, in_time, layouts, rounds, together,
+};
 use koel::{ConcurrentCuckooFilter, FullKind, Prehashed, StableHash, UnionErrorKind};
 use std::hash::{BuildHasher, Hasher};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::Ordering::{self, Relaxed};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-fn growing(layout: &Layout, capacity: usize, ticks: u32) -> ConcurrentCuckooFilter<Fixed> {
+fn growing(layout: &Layout, capacity: usize, ticks: u32) -> Filter {
     growing_with(layout, capacity, ticks, Fixed { key: 0 })
 }
 
-fn growing_with<S>(
-    layout: &Layout,
-    capacity: usize,
-    ticks: u32,
-    hasher: S,
-) -> ConcurrentCuckooFilter<S> {
+fn growing_with<S>(layout: &Layout, capacity: usize, ticks: u32, hasher: S) -> Filter<S> {
     let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(hasher);
     let least = if ticks > 0 { 2e-8 } else { 2e-9 };
     let builder = builder.false_positive_rate(layout.rate.max(least));
@@ -26,20 +23,50 @@ fn growing_with<S>(
     builder.growing().expected_growth(1.0).build().expect("a filter")
 }
 
+/// Filters that are made alike, from shards of one item.
+fn pair(layout: &Layout, ticks: u32) -> [Filter; 2] {
+    [(); 2].map(|()| growing(layout, 10, ticks))
+}
+
+/// Fills two filters with parts of a list, which may overlap, and takes over what the other has. Of a hundred items that
+/// only the other had, as many are added as `new` says.
+fn check(what: &str, [one, other]: [&Filter; 2], parts: [Range<usize>; 2], new: Range<usize>) {
+    let end = parts[0].end.max(parts[1].end);
+    let items = SplitMix(1).take(end);
+    let [own, others] = parts.clone().map(|part| &items[part]);
+    let own = if own.len() < 100_000 {
+        one.put_some(own)
+    } else {
+        one.put(own);
+        own.to_vec()
+    };
+    let others = other.put_some(others);
+    let count = others.len().min(end - parts[0].end);
+    let rate = one.stats().false_positive_rate + other.stats().false_positive_rate;
+    let added = one.union(other).expect("room");
+    let hundredths = (new.start * count / 100)..(new.end * count).div_ceil(100);
+    assert!(count == 0 || hundredths.contains(&added), "{what}: {added} of {count} were new");
+    assert_eq!((one.len(), other.len()), (own.len() + added, others.len()), "{what}");
+    assert!(one.has(&own) && one.has(&others), "{what}");
+    assert_eq!((one.union(other), one.union(one)), (Ok(0), Ok(0)), "{what}");
+    // The estimate follows, and is right. A file of it is sound.
+    let (stats, copy) = (one.stats(), one.try_clone().expect("memory"));
+    assert_eq!(copy.len(), one.len(), "{what}");
+    assert!(stats.false_positive_rate <= 1.6 * rate, "{what}: {stats:?}, {rate}");
+    let off = copy.stats().false_positive_rate - stats.false_positive_rate;
+    assert!(off.abs() <= 1e-6 * stats.false_positive_rate, "{what}: {copy:?}, {stats:?}");
+    if one.remembers().is_some() {
+        assert_eq!(one.expiring().iter().sum::<usize>(), one.len());
+    }
+}
+
 #[test]
 fn a_fixed_filter_has_what_either_knew_once() {
     for layout in layouts() {
-        let (one, other) = (layout.filter(40_000), layout.filter(40_000));
-        let items = SplitMix(1).take(30_000);
-        items[..20_000].iter().for_each(|item| one.insert(&Prehashed(*item)).expect("room"));
-        items[10_000..].iter().for_each(|item| other.insert(&Prehashed(*item)).expect("room"));
-        let added = one.union(&other).expect("room for 30,000");
-        assert!(added <= 10_000, "{layout:?}: {added} of 10,000 were new");
-        assert!(layout.bits < 16 || added > 9_900, "{layout:?}: {added} of 10,000 were new");
-        assert_eq!(one.len(), 20_000 + added);
-        assert!(items.iter().all(|item| one.contains(&Prehashed(*item))), "{layout:?}");
-        assert_eq!(one.union(&other), Ok(0), "{layout:?}");
-        assert_eq!(other.len(), 20_000);
+        let filters = [(); 2].map(|()| layout.filter(40_000));
+        let least = if layout.bits < 16 { 0 } else { 99 };
+        let parts = [0..20_000, 10_000..30_000];
+        check(&format!("{layout:?}"), filters.each_ref(), parts, least..101);
     }
 }
 
@@ -47,68 +74,31 @@ fn a_fixed_filter_has_what_either_knew_once() {
 fn growing_filters_have_what_either_knew_whatever_their_sizes() {
     let most = rounds(60_000, 250_000);
     // From nothing, from few items, from one shard, and from several that were known to be needed.
-    let (small, large) = ([0, 1_000, most / 4, most], [0, most / 4, most]);
-    let pairs = |capacity: usize, sizes: &[usize]| -> Vec<_> {
-        let pair = |here: &usize, there: &usize| ((*here, capacity), (*there, capacity));
-        sizes.iter().flat_map(|here| sizes.iter().map(move |there| pair(here, there))).collect()
-    };
-    let pairs = [pairs(10, &small), pairs(2 * most, &large)].concat();
+    let sizes = [(10, vec![0, 1_000, most / 4, most]), (2 * most, vec![0, most / 4, most])];
     for layout in layouts() {
-        for ((here, capacity), (there, other_capacity)) in pairs.iter().copied() {
-            let (one, other) = (growing(layout, capacity, 0), growing(layout, other_capacity, 0));
-            let items = SplitMix(3).take(here + there);
-            let own =
-                items[..here].iter().filter(|item| one.insert(&Prehashed(**item)).is_ok()).count();
-            let others = &items[here..];
-            let inserted = |item: &&u64| other.insert(&Prehashed(**item)).is_ok();
-            let others: Vec<u64> = others.iter().filter(inserted).copied().collect();
-            let added = one.union(&other).expect("memory");
-            let what = format!("{layout:?}: {here} of {capacity}, {there} of {other_capacity}");
-            assert_eq!(one.len(), own + added, "{what}");
-            assert!(added <= others.len(), "{what}: {added}");
-            assert!(layout.bits < 20 || added * 100 >= others.len() * 99, "{what}: {added}");
-            let missed = others.iter().filter(|item| !one.contains(&Prehashed(**item))).count();
-            assert_eq!(missed, 0, "{what}");
-            assert!(items[..own].iter().all(|item| one.contains(&Prehashed(*item))), "{what}");
-            assert_eq!(one.union(&other), Ok(0), "{what}");
-            assert_eq!(one.union(&one), Ok(0), "{what}");
-            // A file of it is sound.
-            let copy = one.try_clone().expect("memory");
-            assert_eq!(copy.len(), one.len(), "{what}");
+        for (capacity, sizes) in &sizes {
+            for (here, there) in
+                sizes.iter().flat_map(|here| sizes.iter().map(move |there| (*here, *there)))
+            {
+                let filters = [(); 2].map(|()| growing(layout, *capacity, 0));
+                let what = format!("{layout:?}: {here} and {there} of {capacity}");
+                let least = if layout.bits < 20 { 0 } else { 99 };
+                check(&what, filters.each_ref(), [0..here, here..here + there], least..101);
+            }
         }
     }
 }
 
+/// What came last to the one came first to the other, so fingerprints have lost different bits.
 #[test]
 fn what_both_knew_is_there_once_whenever_it_came() {
+    let most = rounds(150_000, 400_000);
     for layout in layouts().iter().filter(|layout| layout.bits > 10) {
         for ticks in [0, 4] {
-            let (one, other) = (growing(layout, 10, ticks), growing(layout, 10, ticks));
-            let most = rounds(150_000, 400_000);
-            let items = SplitMix(4).take(most);
-            // What came last to the one came first to the other, so fingerprints have lost different bits.
-            let (own, others) = (&items[..most / 3 * 2], &items[most / 3..]);
-            own.iter().for_each(|item| one.insert(&Prehashed(*item)).expect("memory"));
-            others.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("memory"));
-            let rate = one.stats().false_positive_rate + other.stats().false_positive_rate;
-            let added = one.union(&other).expect("memory");
-            let new = most - own.len();
-            assert!(added * 100 < new * 102, "{layout:?}: {added} of {new}");
-            assert!(
-                added * 100 > new * if layout.bits > 12 { 98 } else { 80 },
-                "{layout:?}: {added}"
-            );
-            assert!(items.iter().all(|item| one.contains(&Prehashed(*item))), "{layout:?}");
-            assert_eq!(one.union(&other), Ok(0));
-            // The estimate follows, and is right.
-            let stats = one.stats();
-            assert!(stats.false_positive_rate < 1.6 * rate, "{layout:?}: {stats:?}, {rate}");
-            let copy = one.try_clone().expect("memory").stats();
-            let same = copy.false_positive_rate / stats.false_positive_rate;
-            assert!((same - 1.0).abs() < 1e-6, "{layout:?}: {copy:?}, {stats:?}");
-            if ticks > 0 {
-                assert_eq!(one.expiring().iter().sum::<usize>(), one.len());
-            }
+            let filters = pair(layout, ticks);
+            let least = if layout.bits > 12 { 98 } else { 80 };
+            let parts = [0..most / 3 * 2, most / 3..most];
+            check(&format!("{layout:?}, {ticks}"), filters.each_ref(), parts, least..102);
         }
     }
 }
@@ -124,13 +114,8 @@ fn unions_to_and_fro_add_nothing_more() {
             for (filter, items) in ends.iter().zip([&items[most / 4..], &items[..most / 2]]) {
                 items.iter().for_each(|item| _ = filter.insert_if_absent(&Prehashed(*item)));
             }
-            let held: Vec<u64> = items
-                .iter()
-                .copied()
-                .filter(|item| {
-                    ends[0].contains(&Prehashed(*item)) || ends[1].contains(&Prehashed(*item))
-                })
-                .collect();
+            let is_held = |item: &u64| ends.iter().any(|end| end.has(&[*item]));
+            let held: Vec<u64> = items.iter().copied().filter(is_held).collect();
             let what = format!("{layout:?}: {capacity}, {ticks}");
             ends[0].union(&ends[1]).expect("memory");
             ends[1].union(&ends[0]).expect("memory");
@@ -143,59 +128,37 @@ fn unions_to_and_fro_add_nothing_more() {
                 before = Some(now);
             }
             for filter in &ends {
-                assert!(held.iter().all(|item| filter.contains(&Prehashed(*item))), "{what}");
+                assert!(filter.has(&held), "{what}");
                 assert!(filter.len() <= held.len(), "{what}: {} of {}", filter.len(), held.len());
             }
         }
     }
 }
 
+const OTHER_SIZE: UnionErrorKind = UnionErrorKind::DifferentSize;
+
 /// They divide the hashes at different places. What counts is how each began, and not how it has grown.
 #[test]
 fn filters_that_began_with_different_numbers_of_shards_are_refused_and_unchanged() {
     let most = rounds(60_000, 250_000);
     for layout in layouts().iter().filter(|layout| layout.bits > 8) {
-        let sizes = [
-            (10, 0),
-            (10, 100),
-            (10, most),
-            (most, 100),
-            (most, most),
-            (2 * most, 100),
-            (4 * most, most),
-        ];
-        for (number, (capacity, count)) in sizes.into_iter().enumerate() {
-            for (other_capacity, other_count) in
-                sizes.into_iter().filter(|(other, _)| *other != capacity)
-            {
-                let filters =
-                    [(capacity, count), (other_capacity, other_count)].map(|(capacity, count)| {
-                        let filter = growing_with(layout, capacity, 0, StableHash::with_seed(7));
-                        SplitMix(number as u64)
-                            .take(count)
-                            .iter()
-                            .for_each(|item| _ = filter.insert(&Prehashed(*item)));
-                        filter
-                    });
-                let bytes = |filter: &ConcurrentCuckooFilter<StableHash>| {
-                    let mut bytes = Vec::new();
-                    filter.write_to(&mut bytes).expect("memory");
-                    bytes
-                };
-                let before = filters.each_ref().map(bytes);
-                let [one, other] = &filters;
-                let error = one.union(other).expect_err("they differ");
-                assert_eq!(error.kind(), UnionErrorKind::DifferentSize);
-                assert_eq!(
-                    one.check_union(other).map_err(|error| error.kind()),
-                    Err(UnionErrorKind::DifferentSize)
-                );
-                assert!(error.to_string().contains("one capacity"), "{error}");
-                assert!(
-                    filters.each_ref().map(bytes) == before,
-                    "{layout:?}: {capacity}, {other_capacity}"
-                );
-            }
+        let sizes =
+            [[(10, 0), (10, 100), (10, most)], [(most, 100), (most, most), (2 * most, 100)]];
+        let sizes = [sizes.as_flattened(), &[(4 * most, most)]].concat();
+        let made = |(capacity, count): (usize, usize)| {
+            let filter = growing_with(layout, capacity, 0, StableHash::with_seed(7));
+            filter.put_some(&SplitMix(capacity as u64).take(count));
+            filter
+        };
+        let pairs = sizes.iter().flat_map(|one| sizes.iter().map(move |other| (*one, *other)));
+        for (one, other) in pairs.filter(|(one, other)| one.0 != other.0) {
+            let filters = [one, other].map(made);
+            let before = filters.each_ref().map(bytes_of);
+            let error = filters[0].union(&filters[1]).expect_err("they differ");
+            let checked = filters[0].check_union(&filters[1]).map_err(|error| error.kind());
+            assert_eq!((error.kind(), checked), (OTHER_SIZE, Err(OTHER_SIZE)));
+            assert!(error.to_string().contains("one capacity"), "{error}");
+            assert!(filters.each_ref().map(bytes_of) == before, "{layout:?}: {one:?}, {other:?}");
         }
         // Few items need one shard, whatever the capacity.
         let [one, other] = [10, 1_000].map(|capacity| growing(layout, capacity, 0));
@@ -209,28 +172,26 @@ fn entries_that_have_lost_their_bits_go_wherever_their_items_may_be() {
     // Eight bits: a window of three. The one has far more shards than the other, and each of its
     // entries has lost bits, or is in several shards.
     let layout = Layout { bits: 8, rate: 0.4, words: 1 };
-    let (small, large) = (growing(&layout, 10, 0), growing(&layout, 10, 0));
+    let [small, large] = pair(&layout, 0);
     let of_small = SplitMix(5).take(40_000);
     let of_large = SplitMix(6).take(rounds(750_000, 4_000_000));
-    of_small.iter().for_each(|item| small.insert(&Prehashed(*item)).expect("memory"));
-    of_large.iter().for_each(|item| large.insert(&Prehashed(*item)).expect("memory"));
+    small.put(&of_small);
+    large.put(&of_large);
     let both = [&of_small[..], &of_large[..]].concat();
     for (one, other) in [(&large, &small), (&small, &large)] {
         let before = (one.len(), other.len());
         let added = one.union(other).expect("memory");
         // An entry, or a split that it takes, may have taken the last bit of an item that was counted.
         assert!(one.len() <= before.0 + added && other.len() == before.1);
-        assert!(both.iter().all(|item| one.contains(&Prehashed(*item))));
+        assert!(one.has(&both));
         assert_eq!(one.union(other), Ok(0));
         // No more can be removed than was counted.
-        let mut removed = 0;
         let copy = one.try_clone().expect("memory");
-        for item in both.iter().chain(&both) {
-            removed += usize::from(copy.remove(&Prehashed(*item)));
-        }
+        let twice = both.iter().chain(&both);
+        let removed = twice.filter(|item| copy.remove(&Prehashed(**item))).count();
         assert_eq!(copy.len(), one.len() - removed);
         copy.clear();
-        assert!(copy.is_empty() && !both.iter().any(|item| copy.contains(&Prehashed(*item))));
+        assert_eq!((copy.len(), copy.found(&both)), (0, 0));
     }
 }
 
@@ -238,9 +199,8 @@ fn entries_that_have_lost_their_bits_go_wherever_their_items_may_be() {
 #[test]
 fn an_empty_filter_errs_as_often_as_the_one_that_it_takes_over() {
     for layout in layouts() {
-        let (one, other) = (growing(layout, 10, 0), growing(layout, 10, 0));
-        let items = SplitMix(40).take(rounds(150_000, 400_000));
-        items.iter().for_each(|item| _ = other.insert(&Prehashed(*item)));
+        let [one, other] = pair(layout, 0);
+        other.put_some(&SplitMix(40).take(rounds(150_000, 400_000)));
         one.union(&other).expect("memory");
         let [here, there] = [&one, &other].map(|filter| filter.stats());
         let ratio = here.false_positive_rate / there.false_positive_rate;
@@ -255,9 +215,9 @@ fn a_few_items_of_many_shards_need_no_more_shards() {
     for layout in layouts().iter().filter(|layout| layout.bits > 10) {
         let other = growing(layout, 10, 0);
         let items = SplitMix(41).take(rounds(150_000, 400_000));
-        items.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("memory"));
+        other.put(&items);
         let (gone, left) = items.split_at(items.len() - 5_000);
-        gone.iter().for_each(|item| assert!(other.remove(&Prehashed(*item))));
+        other.take(gone);
         for is_limited in [false, true] {
             let one = growing(layout, 10, 0);
             let shards = one.stats().shards;
@@ -266,38 +226,43 @@ fn a_few_items_of_many_shards_need_no_more_shards() {
             }
             let added = one.union(&other).expect("room for 5,000");
             assert!((4_950..=5_000).contains(&added), "{layout:?}: {added}");
-            assert!(left.iter().all(|item| one.contains(&Prehashed(*item))), "{layout:?}");
+            assert!(one.has(left), "{layout:?}");
             assert_eq!(one.stats().shards, shards, "{layout:?}");
             assert_eq!(one.union(&other), Ok(0), "{layout:?}");
         }
     }
 }
 
+/// With windows of as many ticks, an hour and a day: their numbers are far apart.
 #[test]
 fn filters_that_differ_are_refused_and_unchanged() {
-    let builder = || ConcurrentCuckooFilter::builder().hasher(Fixed { key: 0 });
-    let fixed = |capacity, rate| builder().capacity(capacity).false_positive_rate(rate).build();
-    let one = fixed(1_000, 0.001).expect("a filter");
-    let different = [
-        (fixed(2_000, 0.001), UnionErrorKind::DifferentSize),
-        (fixed(1_000, 0.000_01), UnionErrorKind::DifferentLayout),
-        (builder().capacity(1_000).remembers(3).build(), UnionErrorKind::DifferentWindow),
-        (
-            builder().hasher(Fixed { key: 1 }).capacity(1_000).build(),
-            UnionErrorKind::DifferentHasher,
-        ),
+    use UnionErrorKind::{DifferentHasher, DifferentLayout, DifferentWindow};
+    let builder = |key| ConcurrentCuckooFilter::builder().hasher(Fixed { key }).capacity(1_000);
+    let fixed = || builder(0).false_positive_rate(0.001);
+    let hours = |hours: u64| fixed().forgets_after(Duration::from_secs(3_600 * hours));
+    let cases = [
+        (fixed(), fixed().capacity(2_000), OTHER_SIZE, ""),
+        (fixed(), fixed().false_positive_rate(0.000_01), DifferentLayout, ""),
+        (fixed(), fixed().remembers(3), DifferentWindow, ""),
+        (fixed(), builder(1).false_positive_rate(0.001), DifferentHasher, ""),
+        (fixed().growing().remembers(3), fixed().growing().remembers(4), DifferentWindow, ""),
+        (hours(1), hours(24), DifferentWindow, ".forgets_after(time)"),
     ];
-    one.insert("its own").expect("room");
-    for (other, kind) in different {
-        let other = other.expect("a filter");
-        other.insert("another").expect("room");
-        let error = one.union(&other).expect_err("they differ");
-        assert_eq!(error.kind(), kind);
-        assert_eq!((one.len(), other.len()), (1, 1));
+    for (one, other, kind, said) in cases {
+        for builders in [[&one, &other], [&other, &one]] {
+            let [one, other] = builders.map(|it| it.clone().build().expect("a filter"));
+            one.insert("its own").expect("room");
+            other.insert("another").expect("room");
+            let error = one.union(&other).expect_err("they differ");
+            assert_eq!(error.kind(), kind);
+            assert!(error.to_string().contains(said), "{error}");
+            assert_eq!((one.len(), other.len()), (1, 1));
+            assert!(one.contains("its own") && other.contains("another"));
+        }
     }
-    let growing = |ticks| builder().capacity(10).remembers(ticks).growing().build().expect("one");
-    let error = growing(3).union(&growing(4)).expect_err("they differ");
-    assert_eq!(error.kind(), UnionErrorKind::DifferentWindow);
+    let [one, other] = [(); 2].map(|()| hours(1).build().expect("a filter"));
+    other.insert("another").expect("room");
+    assert_eq!(one.union(&other).expect("one window"), 1);
 }
 
 /// The reason, and how many entries were added and refused.
@@ -311,16 +276,15 @@ fn full_of(kind: UnionErrorKind) -> (FullKind, usize, usize) {
 #[test]
 fn what_does_not_fit_is_told_and_nothing_is_lost() {
     let layout = Layout { bits: 16, rate: 0.000_12, words: 1 };
-    let (one, other) = (layout.filter(20_000), layout.filter(20_000));
-    let items = SplitMix(7).take(40_000);
-    let (own, others) = items.split_at(20_000);
-    own.iter().for_each(|item| one.insert(&Prehashed(*item)).expect("room"));
-    others.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("room"));
+    let [one, other] = [(); 2].map(|()| layout.filter(20_000));
+    let items = SplitMix(7).take(80_000);
+    one.put(&items[..20_000]);
+    other.put(&items[20_000..40_000]);
     let error = one.union(&other).expect_err("no room for both");
     let (reason, added, refused) = full_of(error.kind());
     assert_eq!((reason, refused), (FullKind::NoRoomNearby, 1_000));
     assert_eq!(one.len(), 20_000 + added);
-    assert!(own.iter().all(|item| one.contains(&Prehashed(*item))));
+    assert!(one.has(&items[..20_000]));
     assert_eq!(other.len(), 20_000);
 
     // A filter that grows takes the rest when its limit is raised.
@@ -328,15 +292,14 @@ fn what_does_not_fit_is_told_and_nothing_is_lost() {
     let limit = limited.size_in_bytes() + 10_000;
     limited.set_max_bytes(limit);
     let large = growing(&layout, 10, 0);
-    let items = SplitMix(7).take(80_000);
-    items.iter().for_each(|item| large.insert(&Prehashed(*item)).expect("memory"));
+    large.put(&items);
     let error = limited.union(&large).expect_err("no room for 80,000");
     let (reason, added, _) = full_of(error.kind());
     assert_eq!(reason, FullKind::LimitReached);
     assert!(limited.size_in_bytes() <= limit);
     limited.set_max_bytes(usize::MAX);
     assert_eq!(limited.union(&large).map(|more| more + added), Ok(limited.len()));
-    assert!(items.iter().all(|item| limited.contains(&Prehashed(*item))));
+    assert!(limited.has(&items));
 
     // One that may not grow at all.
     let tiny = growing(&layout, 10, 0);
@@ -363,13 +326,13 @@ fn an_item_is_found_for_as_long_as_in_either() {
         // One shard each, with few items and more, and several.
         for (count, capacity) in [(60, 10), (1_000, 10), (3_000, 10), (4_000, 40_000)] {
             let [one, other] = [0; 2].map(|_| growing(layout, capacity, TICKS));
-            (0..count).for_each(|item| other.insert(&Prehashed(item * 7 + 1)).expect("memory"));
+            other.put(&(0..count).map(|item| item * 7 + 1).collect::<Vec<_>>());
             (0..6).for_each(|_| other.tick());
             until_both_forget(one, other);
         }
     }
 
-    fn until_both_forget(one: ConcurrentCuckooFilter<Fixed>, other: ConcurrentCuckooFilter<Fixed>) {
+    fn until_both_forget(one: Filter, other: Filter) {
         let items = SplitMix(9).take(3_000);
         // Some in the one, some in the other, some in both, at different times.
         let mut last = vec![None; items.len()];
@@ -395,26 +358,20 @@ fn an_item_is_found_for_as_long_as_in_either() {
         }
         one.union(&other).expect("room");
         assert_eq!(one.present_tick(), Some(now));
-        for number in now.. {
+        for number in now..=now + u64::from(TICKS) + 1 {
             one.tick_to(number);
-            let within =
-                |last: &Option<u64>| last.is_some_and(|last| last + u64::from(TICKS) >= number);
-            let missed = items
+            let (within, beyond): (Vec<_>, Vec<_>) = items
                 .iter()
                 .zip(&last)
-                .filter(|(item, last)| within(last) && !one.contains(&Prehashed(**item)));
-            assert_eq!(missed.count(), 0);
-            let beyond = items
-                .iter()
-                .zip(&last)
-                .filter(|(item, last)| !within(last) && one.contains(&Prehashed(**item)));
+                .partition(|(_, last)| last.is_some_and(|last| last + u64::from(TICKS) >= number));
+            let found = |items: &[(&u64, _)]| {
+                items.iter().filter(|(item, _)| one.contains(&Prehashed(**item))).count()
+            };
+            assert_eq!(found(&within), within.len());
             // By false positives, which a window of few bits has many of.
-            assert!(beyond.count() < 40);
-            if number > now + u64::from(TICKS) {
-                assert_eq!((one.len(), one.expiring().iter().sum::<usize>()), (0, 0));
-                break;
-            }
+            assert!(found(&beyond) < 40);
         }
+        assert_eq!((one.len(), one.expiring().iter().sum::<usize>()), (0, 0));
     }
 }
 
@@ -422,35 +379,33 @@ fn an_item_is_found_for_as_long_as_in_either() {
 #[test]
 fn what_comes_after_the_end_of_all_stays() {
     let layout = Layout { bits: 16, rate: 0.000_4, words: 1 };
-    let make = |fixed: bool| {
-        let builder = ConcurrentCuckooFilter::builder().hasher(Fixed { key: 0 }).remembers(6);
-        let builder = builder.false_positive_rate(layout.rate);
-        let capacity = if fixed { 60_000 } else { 10 };
-        (builder.clone().capacity(capacity).build(), builder.capacity(10).growing().build())
-    };
-    fn check(one: ConcurrentCuckooFilter<Fixed>, other: ConcurrentCuckooFilter<Fixed>) {
+    for grows in [false, true] {
+        let [one, other] = [(); 2].map(|()| {
+            let builder = ConcurrentCuckooFilter::builder().hasher(Fixed { key: 0 }).remembers(6);
+            let builder = builder.capacity(if grows { 10 } else { 60_000 });
+            let builder = builder.false_positive_rate(layout.rate);
+            if grows { builder.growing().build() } else { builder.build() }.expect("a filter")
+        });
         let items = SplitMix(30).take(60_000);
         let (old, new) = items.split_at(30_000);
         one.tick_to(1);
         for (number, items) in (95..=100).zip(old.chunks(5_000)) {
             other.tick_to(number);
-            items.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("room"));
+            other.put(items);
         }
         one.union(&other).expect("room");
-        new.iter().for_each(|item| one.insert(&Prehashed(*item)).expect("room"));
-        assert!(items.iter().all(|item| one.contains(&Prehashed(*item))));
+        one.put(new);
+        assert!(one.has(&items));
         assert_eq!(one.expiring().iter().sum::<usize>(), one.len());
         let copy = one.try_clone().expect("memory");
         for number in 101..=106 {
             one.tick_to(number);
             copy.tick_to(number);
             let left = &items[(number as usize - 101) * 5_000..];
-            assert!(left.iter().all(|item| one.contains(&Prehashed(*item)) && copy.contains(&Prehashed(*item))));
+            assert!(one.has(left) && copy.has(left));
         }
         assert!(one.len() >= 34_900 && one.len() <= 35_100);
     }
-    check(make(true).0.expect("one"), make(true).0.expect("one"));
-    check(make(false).1.expect("one"), make(false).1.expect("one"));
 }
 
 #[test]
@@ -479,7 +434,7 @@ fn filters_in_use_take_over_from_each_other() {
     in_time(|| {
         let layout = Layout { bits: 16, rate: 0.000_12, words: 1 };
         for ticks in [0, 3] {
-            let filters = [growing(&layout, 10, ticks), growing(&layout, 10, ticks)];
+            let filters = pair(&layout, ticks);
             let count = rounds(40_000, 400_000);
             let stay: Vec<Vec<u64>> = (0..2).map(|of| SplitMix(20 + of).take(count)).collect();
             together(4, |thread| {
@@ -500,7 +455,7 @@ fn filters_in_use_take_over_from_each_other() {
             });
             for own in 0..2 {
                 filters[own].union(&filters[1 - own]).expect("memory");
-                assert!(stay.iter().flatten().all(|item| filters[own].contains(&Prehashed(*item))));
+                assert!(stay.iter().all(|stay| filters[own].has(stay)));
                 let copy = filters[own].try_clone().expect("memory");
                 assert_eq!(copy.len(), filters[own].len());
             }
@@ -514,28 +469,28 @@ fn an_item_is_added_once_by_a_thread_or_by_a_union() {
     in_time(|| {
         let layout = Layout { bits: 32, rate: 2e-8, words: 1 };
         for (own, count) in [(0, 60_000), (90_000, 60_000), (5_000, 150_000)] {
-            let (one, other) = (growing(&layout, 10, 0), growing(&layout, 10, 0));
+            let [one, other] = pair(&layout, 0);
             let items = SplitMix(42).take(own + count);
             let (own, others) = items.split_at(own);
-            own.iter().for_each(|item| one.insert(&Prehashed(*item)).expect("memory"));
-            others.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("memory"));
+            one.put(own);
+            other.put(others);
             let (added, removed) = (AtomicUsize::new(0), AtomicUsize::new(0));
             together(3, |thread| match thread {
-                0 => _ = added.fetch_add(one.union(&other).expect("memory"), Ordering::Relaxed),
+                0 => _ = added.fetch_add(one.union(&other).expect("memory"), Relaxed),
                 1 => others.iter().for_each(|item| {
                     let is_new = one.insert_if_absent(&Prehashed(*item)).expect("memory");
-                    added.fetch_add(usize::from(is_new), Ordering::Relaxed);
+                    added.fetch_add(usize::from(is_new), Relaxed);
                 }),
-                _ => own.iter().for_each(|item| {
-                    removed
-                        .fetch_add(usize::from(one.remove(&Prehashed(*item))), Ordering::Relaxed);
-                }),
+                _ => {
+                    let gone = own.iter().filter(|item| one.remove(&Prehashed(**item))).count();
+                    removed.fetch_add(gone, Relaxed);
+                }
             });
             assert_eq!((added.into_inner(), removed.into_inner()), (others.len(), own.len()));
             assert_eq!(one.len(), others.len());
-            assert!(others.iter().all(|item| one.contains(&Prehashed(*item))));
-            assert!(others.iter().all(|item| one.remove(&Prehashed(*item))));
-            assert!(one.is_empty() && !items.iter().any(|item| one.contains(&Prehashed(*item))));
+            assert!(one.has(others));
+            one.take(others);
+            assert_eq!((one.len(), one.found(&items)), (0, 0));
         }
     });
 }
@@ -546,19 +501,19 @@ fn nothing_comes_back_or_is_lost_in_a_filter_that_shrinks_beside_a_union() {
     in_time(|| {
         let layout = Layout { bits: 32, rate: 2e-8, words: 1 };
         for (own, count) in [(90_000, 6_000), (150_000, 60_000)] {
-            let (one, other) = (growing(&layout, 10, 0), growing(&layout, 10, 0));
+            let [one, other] = pair(&layout, 0);
             let items = SplitMix(43).take(own + count);
             let (own, others) = items.split_at(own);
-            own.iter().for_each(|item| one.insert(&Prehashed(*item)).expect("memory"));
-            others.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("memory"));
+            one.put(own);
+            other.put(others);
             let (go, stay) = others.split_at(others.len() / 2);
-            own[1_000..].iter().for_each(|item| assert!(one.remove(&Prehashed(*item))));
+            one.take(&own[1_000..]);
             let (added, removed) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let is_done = AtomicBool::new(false);
             together(3, |thread| match thread {
                 0 => {
+                    let _done = Raise(&is_done);
                     added.store(one.union(&other).expect("memory"), Relaxed);
-                    is_done.store(true, Relaxed);
                 }
                 1 => {
                     while !is_done.load(Relaxed) {
@@ -575,7 +530,7 @@ fn nothing_comes_back_or_is_lost_in_a_filter_that_shrinks_beside_a_union() {
             let (added, removed) = (added.into_inner(), removed.into_inner());
             assert_eq!(added, others.len(), "not each entry was added once");
             assert_eq!(one.len(), 1_000 + added - removed);
-            assert!(stay.iter().chain(&own[..1_000]).all(|item| one.contains(&Prehashed(*item))));
+            assert!(one.has(stay) && one.has(&own[..1_000]));
             let left = go.iter().filter(|item| one.remove(&Prehashed(**item))).count();
             assert_eq!(left + removed, go.len(), "an item came back, or was lost");
         }
@@ -668,7 +623,7 @@ impl BuildHasher for Exhausted {
     type Hasher = std::hash::DefaultHasher;
 
     fn build_hasher(&self) -> Self::Hasher {
-        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        let left = self.0.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1));
         left.unwrap_or_else(|_| resume_unwind(Box::new("no more hashers")));
         Self::Hasher::new()
     }
@@ -683,10 +638,7 @@ fn a_hasher_that_panics_while_it_is_asked_leaves_nothing_locked() {
                 let [one, other] = [enough, 1_000].map(|enough| {
                     growing_with(&layout, 10, ticks, Exhausted(AtomicUsize::new(enough)))
                 });
-                SplitMix(3)
-                    .take(100)
-                    .iter()
-                    .for_each(|item| other.insert(&Prehashed(*item)).expect("room"));
+                other.put(&SplitMix(3).take(100));
                 let united = catch_unwind(AssertUnwindSafe(|| one.union(&other)));
                 let is_done = united.is_ok();
                 assert!(is_done || one.is_empty());
@@ -715,20 +667,17 @@ fn a_union_beside_shrinking_adds_nothing_that_is_here() {
     };
     let (here, other) = (make(), make());
     let items = SplitMix(51).take(rounds(500_000, 1_500_000));
-    items.iter().for_each(|item| here.insert(&Prehashed(*item)).expect("memory"));
+    here.put(&items);
     let before = here.len();
     let (done, turns) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Relaxed) {
-                items.iter().for_each(|item| _ = other.insert(&Prehashed(*item)));
-                for (number, item) in items.iter().enumerate() {
-                    other.remove(&Prehashed(*item));
-                    if number % 50_000 == 0 {
-                        other.shrink();
-                    }
+                other.put_some(&items);
+                for items in items.chunks(50_000) {
+                    items.iter().for_each(|item| _ = other.remove(&Prehashed(*item)));
+                    other.shrink();
                 }
-                other.shrink();
                 turns.fetch_add(1, Relaxed);
             }
         });
@@ -745,12 +694,12 @@ fn a_union_beside_shrinking_adds_nothing_that_is_here() {
 #[test]
 fn void_lanes_stay_void_in_a_union() {
     let layout = Layout { bits: 8, rate: 0.4, words: 1 };
-    let (here, other) = (growing(&layout, 10, 0), growing(&layout, 10, 0));
+    let [here, other] = pair(&layout, 0);
     let items = SplitMix(52).take(1_500_000);
-    items.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("memory"));
+    other.put(&items);
     let before = other.len();
     assert!(here.union(&other).expect("memory") <= before);
-    assert!(items.iter().all(|item| here.contains(&Prehashed(*item))));
+    assert!(here.has(&items));
     items.iter().for_each(|item| _ = other.remove(&Prehashed(*item)));
     assert!(other.is_empty() && other.contains(&Prehashed(items[0])));
     let fresh = growing(&layout, 10, 0);
@@ -759,25 +708,4 @@ fn void_lanes_stay_void_in_a_union() {
     let is_kept = |item| fresh.contains(&Prehashed(item)) || !other.contains(&Prehashed(item));
     assert!(items.iter().all(|item| is_kept(*item)));
     assert!(!items.iter().any(|item| fresh.remove(&Prehashed(*item))));
-}
-
-/// As many ticks of an hour's window and of a day's: their numbers are far apart.
-#[test]
-fn windows_of_other_lengths_are_refused_before_anything_expires() {
-    let made = |hours: u64| {
-        let builder =
-            ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::with_seed(7));
-        let filter =
-            builder.forgets_after(Duration::from_secs(3_600 * hours)).build().expect("memory");
-        filter.insert(&hours).expect("room");
-        filter
-    };
-    let (hour, day) = (made(1), made(24));
-    for (one, other) in [(&hour, &day), (&day, &hour)] {
-        let error = one.union(other).expect_err("other windows");
-        assert_eq!(error.kind(), UnionErrorKind::DifferentWindow);
-        assert!(error.to_string().contains(".forgets_after(time)"), "{error}");
-    }
-    assert!(hour.contains(&1u64) && day.contains(&24u64));
-    assert_eq!(made(1).union(&hour).expect("one window"), 0);
 }

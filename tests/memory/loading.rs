@@ -2,7 +2,7 @@
 //! file claims to need. Of files that are what they claim, it allocates as little as the
 //! documentation says. A loader of pieces allocates no more than three times what was pushed.
 
-use crate::common::{LAYOUTS, rounds};
+use crate::common::{LAYOUTS, bytes_of, rounds};
 use crate::file::{self, FilterFile, word};
 use crate::runner::{Test, tests};
 use crate::{MOST, forget_most, most, now};
@@ -63,12 +63,6 @@ fn takes_little(bytes: &[u8]) -> bool {
         );
     }
     loads
-}
-
-fn bytes_of(filter: &Filter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
-    bytes
 }
 
 fn growing(capacity: usize) -> Filter {
@@ -189,15 +183,8 @@ fn deep_shards() -> Vec<u8> {
     let mut blocks: Vec<u64> = depths.collect();
     // 64 directory entries are allowed per block, so the first half is cut into small parts.
     blocks.splice(0..1, std::iter::repeat_n(12, 2_048));
-    let block = file.blocks[0].clone();
-    file.blocks = blocks
-        .into_iter()
-        .map(|depth| {
-            let mut block = block.clone();
-            block[word::DEPTH] = depth;
-            block
-        })
-        .collect();
+    file.blocks = vec![file.blocks[0].clone(); blocks.len()];
+    file.blocks.iter_mut().zip(blocks).for_each(|(block, depth)| block[word::DEPTH] = depth);
     file.sealed().bytes()
 }
 
@@ -245,27 +232,22 @@ fn loading_takes_no_more_than_the_file_whatever_it_claims() {
         takes_what_is_said(&growing(size));
     }
 
-    let large = LAYOUTS[4].filter_with(rounds(12_000_000, 32_000_000), HASH);
-    (0..100_000u64).for_each(|item| large.insert(&item).expect("room"));
-    let (bytes, pieces) = (bytes_of(&large), pieces_of(&large));
-    drop(large);
-    assert!(pushes_take_little(&pieces));
-    drop(pieces);
-    // Much more than what loading may take in addition.
-    assert!(bytes.len() > rounds(20, 64) << 20);
-    assert!(takes_little(&bytes));
-    assert!(!takes_little(&bytes[..bytes.len() - 9]));
-    drop(bytes);
-
-    let large = growing(rounds(12_000_000, 30_000_000));
-    let (bytes, pieces) = (bytes_of(&large), pieces_of(&large));
-    drop(large);
-    assert!(pushes_take_little(&pieces));
-    drop(pieces);
-    // Much more than what loading may take in addition.
-    assert!(bytes.len() > rounds(20, 64) << 20);
-    assert!(takes_little(&bytes));
-    drop(bytes);
+    // What is checked takes much more than loading may take in addition.
+    let large = || {
+        let large = LAYOUTS[4].filter_with(rounds(12_000_000, 32_000_000), HASH);
+        (0..100_000u64).for_each(|item| large.insert(&item).expect("room"));
+        large
+    };
+    for make in [&large as &dyn Fn() -> Filter, &|| growing(rounds(12_000_000, 30_000_000))] {
+        let large = make();
+        let (bytes, pieces) = (bytes_of(&large), pieces_of(&large));
+        drop(large);
+        assert!(pushes_take_little(&pieces));
+        drop(pieces);
+        assert!(bytes.len() > rounds(20, 64) << 20);
+        assert!(takes_little(&bytes));
+        assert!(!takes_little(&bytes[..bytes.len() - 9]));
+    }
 
     assert!(takes_little(&small_shards()));
     assert!(takes_little(&deep_shards()));

@@ -8,7 +8,7 @@
 #![allow(dead_code)]
 
 use crate::common::{Filter, SplitMix, loaded};
-use koel::{Full, Prehashed};
+use koel::Prehashed;
 use proptest::collection::SizeRange;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -85,6 +85,19 @@ pub struct Pair {
     items: u64,
     copies: HashMap<u64, usize>,
     len: usize,
+}
+
+/// The answers of an operation in this form.
+macro_rules! in_form {
+    ($pair:ident, $form:expr, $items:expr, $one:ident $many:ident $par:ident) => {
+        match $form {
+            Form::Single => $items.iter().map(|item| $pair.filter.$one(item)).collect::<Vec<_>>(),
+            Form::Many => $pair.filter.$many($items),
+            Form::HashMany => $pair.filter.$many(&$pair.hashes($items)),
+            Form::ParMany => $pair.filter.$par($items),
+            Form::ParHashMany => $pair.filter.$par(&$pair.hashes($items)),
+        }
+    };
 }
 
 impl Pair {
@@ -174,14 +187,7 @@ impl Pair {
     }
 
     fn insert(&mut self, form: Form, items: &[u64]) {
-        let filter = &self.filter;
-        let answers: Vec<Result<(), Full>> = match form {
-            Form::Single => items.iter().map(|item| filter.insert(item)).collect(),
-            Form::Many => filter.insert_many(items),
-            Form::HashMany => filter.insert_many(&self.hashes(items)),
-            Form::ParMany => filter.par_insert_many(items),
-            Form::ParHashMany => filter.par_insert_many(&self.hashes(items)),
-        };
+        let answers = in_form!(self, form, items, insert insert_many par_insert_many);
         let mut refused = Vec::new();
         for (&item, answer) in items.iter().zip(answers) {
             match answer {
@@ -193,14 +199,7 @@ impl Pair {
     }
 
     fn insert_if_absent(&mut self, form: Form, items: &[u64]) {
-        let filter = &self.filter;
-        let answers: Vec<Result<bool, Full>> = match form {
-            Form::Single => items.iter().map(|item| filter.insert_if_absent(item)).collect(),
-            Form::Many => filter.insert_if_absent_many(items),
-            Form::HashMany => filter.insert_if_absent_many(&self.hashes(items)),
-            Form::ParMany => filter.par_insert_if_absent_many(items),
-            Form::ParHashMany => filter.par_insert_if_absent_many(&self.hashes(items)),
-        };
+        let answers = in_form!(self, form, items, insert_if_absent insert_if_absent_many par_insert_if_absent_many);
         let mut refused = Vec::new();
         for (&item, answer) in items.iter().zip(answers) {
             let copies = self.copies(item);
@@ -210,10 +209,7 @@ impl Pair {
                     self.added(item);
                 }
                 Ok(false) => {
-                    assert!(
-                        self.filter.contains(&item),
-                        "{item} was reported as present, but is absent"
-                    );
+                    assert!(self.filter.contains(&item), "{item} is no news, but is absent");
                     let is_exact = self.exact && !(self.may_have_void)(&self.filter);
                     assert!(copies > 0 || !is_exact, "{item} was never inserted");
                 }
@@ -264,30 +260,16 @@ impl Pair {
             }
             true
         });
-        let filter = &self.filter;
-        let removed: Vec<bool> = match form {
-            Form::Single => items.iter().map(|item| filter.remove(item)).collect(),
-            Form::Many => filter.remove_many(&items),
-            Form::HashMany => filter.remove_many(&self.hashes(&items)),
-            Form::ParMany => filter.par_remove_many(&items),
-            Form::ParHashMany => filter.par_remove_many(&self.hashes(&items)),
-        };
+        let removed = in_form!(self, form, &items, remove remove_many par_remove_many);
         for (item, removed) in items.iter().zip(removed) {
             assert!(removed || self.has_void, "{item} is present, but was not removed");
         }
     }
 
     fn check_contains(&self, form: Form, items: &[u64]) {
-        let filter = &self.filter;
-        let found: Vec<bool> = match form {
-            Form::Single => items.iter().map(|item| filter.contains(item)).collect(),
-            Form::Many => filter.contains_many(items),
-            Form::HashMany => filter.contains_many(&self.hashes(items)),
-            Form::ParMany => filter.par_contains_many(items),
-            Form::ParHashMany => filter.par_contains_many(&self.hashes(items)),
-        };
+        let found = in_form!(self, form, items, contains contains_many par_contains_many);
         for (&item, found) in items.iter().zip(found) {
-            assert_eq!(found, filter.contains(&item));
+            assert_eq!(found, self.filter.contains(&item));
             assert!(found || self.copies(item) == 0, "{item} is absent");
         }
     }

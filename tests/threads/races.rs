@@ -1,7 +1,7 @@
 //! Threads race for the same item: exactly one of them inserts it, and each copy is removed once.
 
-use crate::common::{Filter, Layout, SplitMix, alone, layouts, rounds, together};
-use koel::Prehashed;
+use crate::common::{Filter, Fixed, Layout, SplitMix, alone, layouts, rounds, together};
+use koel::{ConcurrentCuckooFilter, Prehashed};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Returns capacities, numbers of threads and numbers of races.
@@ -43,32 +43,36 @@ fn race(layout: &Layout, filter: &Filter, items: usize, threads: usize, seed: u6
     refused
 }
 
+/// As many as fit, and more.
 #[test]
-fn exactly_one_of_the_racing_threads_inserts_an_item() {
+fn exactly_one_of_the_racing_threads_inserts_an_item_also_in_a_filter_that_overflows() {
     let _alone = alone();
     for layout in layouts() {
         for (capacity, threads, rounds) in races() {
             let filter = layout.filter(capacity);
+            let too_many = filter.stats().slots * 11 / 10 + 10;
             for seed in 0..rounds {
                 let refused = race(layout, &filter, capacity, threads, seed);
                 assert_eq!(refused, 0, "{layout:?}: not all of {capacity} items fitted");
+                let refused = race(layout, &filter, too_many, threads, !seed);
+                assert!(refused > 0, "{layout:?}, {filter:?}: nothing was refused");
             }
         }
     }
 }
 
+/// Through the first splits of a filter that grows, too.
 #[test]
-fn in_a_filter_that_overflows_no_item_has_two_winners() {
+fn exactly_one_of_the_racing_threads_inserts_an_item_while_shards_are_split() {
     let _alone = alone();
-    for layout in layouts() {
-        for (capacity, threads, rounds) in races() {
-            let filter = layout.filter(capacity);
-            let items = filter.stats().slots * 11 / 10 + 10;
-            for seed in 0..rounds {
-                let refused = race(layout, &filter, items, threads, !seed);
-                assert!(refused > 0, "{layout:?}, {filter:?}: nothing was refused");
-            }
-        }
+    for seed in 0..rounds(6, 60) {
+        // Narrow and wide buckets.
+        let rate = [0.0015, 1e-5][seed as usize % 2];
+        let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(Fixed { key: 0 });
+        let filter = builder.growing().false_positive_rate(rate).build().expect("a small filter");
+        let layout = Layout { bits: filter.stats().fingerprint_bits, rate, words: 1 };
+        assert_eq!(race(&layout, &filter, 60_000, 4, seed), 0, "an item was refused");
+        assert!(filter.len() > 59_400 && filter.stats().splits > 0);
     }
 }
 

@@ -58,11 +58,8 @@ struct Soak {
     is_over: AtomicBool,
     /// How often each watcher has gone through all pinned items.
     rounds: [AtomicU64; 2],
-    lookups: AtomicU64,
-    changes: AtomicU64,
-    races: AtomicU64,
-    /// Ticks, and calls of `shrink`.
-    turns: AtomicU64,
+    /// Lookups, changes, races, and ticks and calls of `shrink`.
+    done: [AtomicU64; 4],
     /// The most shards that a burst has split.
     splits: AtomicU64,
 }
@@ -82,7 +79,7 @@ impl Soak {
             }
             assert!(self.filter.contains_many(pinned).into_iter().all(|found| found));
             self.rounds[watcher].fetch_add(1, SeqCst);
-            self.lookups.fetch_add(2 * pinned.len() as u64, SeqCst);
+            self.done[0].fetch_add(2 * pinned.len() as u64, SeqCst);
         }
     }
 
@@ -98,7 +95,7 @@ impl Soak {
             self.splits.fetch_max(self.filter.stats().splits as u64, SeqCst);
             self.filter.remove_many(single).into_iter().for_each(found);
             batch.iter().for_each(|item| found(self.filter.remove(item)));
-            self.changes.fetch_add(2 * items.len() as u64, SeqCst);
+            self.done[1].fetch_add(2 * items.len() as u64, SeqCst);
             if both.wait().is_leader() {
                 self.filter.shrink();
                 is_last.store(self.is_over.load(SeqCst), SeqCst);
@@ -129,7 +126,7 @@ impl Soak {
                     let is_right = removals == 1 || self.kind.forgets && removals == 0;
                     assert!(is_right, "{:?}: removed {removals} times", self.kind);
                 }
-                self.races.fetch_add(counts.len() as u64, SeqCst);
+                self.done[2].fetch_add(counts.len() as u64, SeqCst);
                 if Instant::now() > self.end {
                     self.is_over.store(true, SeqCst);
                 }
@@ -155,7 +152,7 @@ impl Soak {
                 true => self.filter.tick(),
                 false => _ = self.filter.shrink(),
             }
-            self.turns.fetch_add(1, SeqCst);
+            self.done[3].fetch_add(1, SeqCst);
         }
     }
 }
@@ -177,10 +174,7 @@ fn every_answer_is_right_for_as_long_as_it_lasts() {
             end: Instant::now() + Duration::from_millis(seconds * 1_000 / 8),
             is_over: AtomicBool::new(false),
             rounds: Default::default(),
-            lookups: AtomicU64::new(0),
-            changes: AtomicU64::new(0),
-            races: AtomicU64::new(0),
-            turns: AtomicU64::new(0),
+            done: Default::default(),
             splits: AtomicU64::new(0),
         };
         pinned.iter().for_each(|item| soak.filter.insert(item).expect("room"));
@@ -194,7 +188,7 @@ fn every_answer_is_right_for_as_long_as_it_lasts() {
         });
         assert!(kind.forgets || soak.filter.len() == PINNED, "{kind:?}: {}", soak.filter.len());
         assert!(pinned.iter().all(|item| soak.filter.remove(item)), "{kind:?}");
-        let done = [soak.lookups, soak.changes, soak.races, soak.turns].map(AtomicU64::into_inner);
+        let done = soak.done.map(AtomicU64::into_inner);
         let stats = soak.filter.stats();
         let (slots, bits) = (stats.slots_per_bucket, stats.fingerprint_bits);
         let splits = soak.splits.into_inner();

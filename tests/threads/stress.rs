@@ -3,99 +3,57 @@
 //! These tests find frequent errors. The models in `loom-tests` find errors that occur once in a
 //! billion runs, or only on other machines.
 
-use crate::common::{Filter, LAYOUTS, Layout, SplitMix, alone, in_time, layouts, rounds, together};
+use crate::common::{
+    Filter, Hashes, LAYOUTS, Layout, SplitMix, alone, in_time, layouts, rounds, together, watched,
+};
 use koel::Prehashed;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::scope;
 use std::time::{Duration, Instant};
 
-/// Sets a flag when dropped, so that the waiting threads stop even if this thread panics.
-struct Done<'a>(&'a AtomicBool);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
-}
-
-/// Looks up the pinned items repeatedly until the churning ends. Returns the number of lookups.
-fn watch(filter: &Filter, pinned: &[u64], done: &AtomicBool) -> usize {
-    let mut looks = 0;
-    while !done.load(Relaxed) {
-        for (at, &hash) in pinned.iter().enumerate() {
-            assert!(
-                filter.contains(&Prehashed(hash)),
-                "a pinned item is absent, after {looks} looks"
-            );
-            if at % 64 == 0 {
-                assert!(filter.count(&Prehashed(hash)) >= 1, "a pinned item is not counted");
-                assert_eq!(
-                    filter.insert_if_absent(&Prehashed(hash)),
-                    Ok(false),
-                    "a pinned item is new"
-                );
-            }
-            looks += 1;
-        }
-    }
-    looks
-}
-
-/// Runs the churners, each with its number, and two watchers of the pinned items until the churners
-/// end. Returns the results of the churners.
-fn churn<T: Send>(
-    filter: &Filter,
-    pinned: &[u64],
-    churners: u64,
-    work: impl Fn(u64) -> T + Sync,
-) -> Vec<T> {
-    let done = AtomicBool::new(false);
-    let (work, done) = (&work, &done);
-    scope(|scope| {
-        let watchers = [(); 2].map(|()| scope.spawn(move || watch(filter, pinned, done)));
-        let churners: Vec<_> = (0..churners).map(|n| scope.spawn(move || work(n))).collect();
-        let _done = Done(done);
-        let results =
-            churners.into_iter().map(|thread| thread.join().expect("a churner")).collect();
-        drop(_done);
-        for watcher in watchers {
-            watcher.join().expect("a watcher");
-        }
-        results
-    })
-}
-
-/// Each churner repeatedly removes its oldest item and inserts a new one, at 95 % of the capacity.
-/// No item is refused or lost.
-fn churn_at_95_percent(layout: &Layout, capacity: usize, rounds: usize) {
-    const CHURNERS: usize = 2;
+/// Churners insert and remove items, beside pinned ones, which are half of all. Nothing is lost.
+///
+/// Each removes its oldest item and inserts a new one, at 95 % of the capacity, where no item is refused. Or the table is
+/// always full to the last lane: every insert moves other items, or is refused, and then another item goes.
+fn churn(layout: &Layout, capacity: usize, rounds: usize, until_full: bool) {
+    let churners = if until_full { 3 } else { 2 };
     let filter = layout.filter(capacity);
-    let mut random = SplitMix(30);
-    let pinned = random.take(capacity * 95 / 200);
-    pinned.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("half of it fits"));
-    let own = (capacity * 95 / 100 - pinned.len()) / CHURNERS;
-
-    let kept = churn(&filter, &pinned, CHURNERS as u64, |churner| {
-        let mut random = SplitMix((churner + 1) << 48);
+    let pinned = SplitMix(30).take(capacity * 95 / 200);
+    filter.put(&pinned);
+    let most = match until_full {
+        true => usize::MAX,
+        false => (capacity * 95 / 100 - pinned.len()) / churners,
+    };
+    let kept = watched(&filter, &pinned, churners, |churner| {
+        let mut random = SplitMix((churner as u64 + 1) << 48);
         let mut items = VecDeque::new();
-        for round in 0..rounds + own {
-            if round >= own {
-                let oldest = items.pop_front().expect("own items");
-                assert!(filter.remove(&Prehashed(oldest)), "a present item was not removed");
+        for _ in 0..rounds {
+            if items.len() == most {
+                filter.take(&[items.pop_front().expect("own items")]);
             }
             let hash = random.next();
-            filter.insert(&Prehashed(hash)).expect("room below 95 % of the capacity");
-            assert!(filter.contains(&Prehashed(hash)));
-            items.push_back(hash);
+            match filter.insert(&Prehashed(hash)) {
+                Ok(()) => {
+                    assert!(filter.contains(&Prehashed(hash)));
+                    items.push_back(hash);
+                }
+                Err(full) => {
+                    assert!(until_full, "there is room below 95 % of the capacity: {full}");
+                    let gone = (!items.is_empty()).then(|| random.below(items.len()));
+                    filter.take(gone.and_then(|at| items.swap_remove_back(at)).as_slice());
+                }
+            }
         }
-        items
+        Vec::from(items)
     });
-
-    assert_eq!(filter.len(), pinned.len() + CHURNERS * own, "{layout:?}, capacity {capacity}");
-    for hash in pinned.into_iter().chain(kept.into_iter().flatten()) {
-        assert!(filter.remove(&Prehashed(hash)), "a present item was not removed");
+    let kept = kept.concat();
+    let what = format!("{layout:?}, capacity {capacity}");
+    assert_eq!(filter.len(), pinned.len() + kept.len(), "{what}");
+    match until_full {
+        true => assert!(filter.len() >= capacity * 9 / 10, "{what}: only {} items", filter.len()),
+        false => assert_eq!(kept.len(), churners * most, "{what}"),
     }
+    filter.take(&pinned);
+    filter.take(&kept);
     assert!(filter.is_empty());
 }
 
@@ -104,59 +62,27 @@ fn a_pinned_item_is_never_absent_while_others_come_and_go() {
     let _alone = alone();
     for layout in layouts() {
         for &capacity in rounds(&[10, 200][..], &[10, 40, 200]) {
-            churn_at_95_percent(layout, capacity, rounds(1_000, 30_000));
+            churn(layout, capacity, rounds(1_100, 30_000), false);
         }
-        churn_at_95_percent(layout, 2_000, rounds(5_000, 300_000));
-        churn_at_95_percent(layout, rounds(20_000, 60_000), rounds(5_000, 200_000));
+        churn(layout, 2_000, rounds(5_500, 300_000), false);
+        let capacity = rounds(20_000, 60_000);
+        churn(layout, capacity, rounds(10_000, 220_000), false);
     }
 }
 
 #[test]
 fn a_pinned_item_is_never_absent_in_a_filter_of_several_shards() {
     let _alone = alone();
-    churn_at_95_percent(&LAYOUTS[4], rounds(600_000, 1_200_000), rounds(10_000, 200_000));
+    let capacity = rounds(600_000, 1_200_000);
+    churn(&LAYOUTS[4], capacity, capacity / 4 + rounds(10_000, 200_000), false);
 }
 
-/// The same in tables that are always full to the last lane, so that every insert moves other items
-/// or is refused.
 #[test]
 fn a_pinned_item_is_never_absent_while_others_are_refused() {
     let _alone = alone();
     for layout in layouts() {
         for &capacity in rounds(&[10, 200][..], &[10, 25, 200, 3_000]) {
-            let filter = layout.filter(capacity);
-            let pinned = SplitMix(31).take(capacity / 2);
-            pinned
-                .iter()
-                .for_each(|&hash| filter.insert(&Prehashed(hash)).expect("half of it fits"));
-            let kept = churn(&filter, &pinned, 3, |churner| {
-                let mut random = SplitMix((churner + 1) << 48);
-                let mut items = Vec::new();
-                for _ in 0..rounds(600, 8_000) {
-                    let hash = random.next();
-                    match filter.insert(&Prehashed(hash)) {
-                        Ok(()) => items.push(hash),
-                        Err(_) if items.is_empty() => {}
-                        Err(_) => {
-                            let gone = items.swap_remove(random.below(items.len()));
-                            assert!(
-                                filter.remove(&Prehashed(gone)),
-                                "a present item was not removed"
-                            );
-                        }
-                    }
-                }
-                items
-            });
-            let kept: Vec<u64> = kept.into_iter().flatten().collect();
-            let what = format!("{layout:?}, capacity {capacity}");
-            assert_eq!(filter.len(), pinned.len() + kept.len(), "{what}");
-            assert!(filter.len() >= capacity * 9 / 10, "{what}: only {} items", filter.len());
-            assert!(
-                pinned.iter().chain(&kept).all(|&hash| filter.remove(&Prehashed(hash))),
-                "{what}"
-            );
-            assert!(filter.is_empty(), "{what}");
+            churn(layout, capacity, rounds(600, 8_000), true);
         }
     }
 }
@@ -187,7 +113,7 @@ fn an_item_is_never_absent_while_its_copies_come_and_go() {
         for twin in twins(&filter, hash, &mut random).into_iter().take(rounds(2, 6)) {
             filter.clear();
             filter.insert(&Prehashed(hash)).expect("room in an empty filter");
-            churn(&filter, &[hash, twin], 1, |_| {
+            watched(&filter, &[hash, twin], 1, |_| {
                 for _ in 0..rounds(5_000, 250_000) {
                     for (comes, goes) in [(hash, twin), (twin, hash)] {
                         filter.insert(&Prehashed(comes)).expect("room for two copies");

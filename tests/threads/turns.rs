@@ -1,6 +1,6 @@
 //! Ticks, copies and unions that go on without end let each other have a turn.
 
-use crate::common::{Fixed, in_time, rounds};
+use crate::common::{Fixed, Raise, bytes_of, in_time, rounds};
 use koel::{ConcurrentCuckooFilter, PersistentHasher, Prehashed, StableHash};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::scope;
@@ -15,15 +15,6 @@ fn fixed<S>(hasher: S) -> ConcurrentCuckooFilter<S> {
 fn growing<S>(hasher: S) -> ConcurrentCuckooFilter<S> {
     let builder = ConcurrentCuckooFilter::builder().capacity(10).remembers(WINDOW);
     builder.hasher(hasher).growing().build().expect("a filter")
-}
-
-/// Raises a flag when it is dropped, so that nobody goes on after a panic.
-struct Flag<'a>(&'a AtomicBool);
-
-impl Drop for Flag<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
-    }
 }
 
 #[test]
@@ -60,15 +51,12 @@ where
     };
     scope(|scope| {
         let copied = || filter.try_clone().expect("memory");
-        let saved = || {
-            let mut file = Vec::new();
-            filter.write_to(&mut file).expect("a file");
-            ConcurrentCuckooFilter::read_from(&file[..]).expect("what was saved")
-        };
+        let saved =
+            || ConcurrentCuckooFilter::read_from(&bytes_of(filter)[..]).expect("what was saved");
         for thread in 0..3 {
             let (is_over, check) = (&is_over, &check);
             scope.spawn(move || {
-                let _over = Flag(is_over);
+                let _over = Raise(is_over);
                 while !is_over.load(SeqCst) {
                     if thread == 0 {
                         check(&copied());
@@ -80,7 +68,7 @@ where
                 }
             });
         }
-        let _over = Flag(&is_over);
+        let _over = Raise(&is_over);
         for tick in 0..ticks {
             refresh();
             for other in others.by_ref().take(100_000 / ticks) {
@@ -114,7 +102,7 @@ fn unions_beside_ticks(filter: impl Fn() -> ConcurrentCuckooFilter<Fixed>) {
         for filter in &filters {
             let (is_over, number) = (&is_over, &number);
             scope.spawn(move || {
-                let _over = Flag(is_over);
+                let _over = Raise(is_over);
                 while !is_over.load(SeqCst) {
                     filter.tick_to(number.fetch_add(1, SeqCst));
                 }
@@ -128,7 +116,7 @@ fn unions_beside_ticks(filter: impl Fn() -> ConcurrentCuckooFilter<Fixed>) {
                 }
             })
         });
-        let _over = Flag(&is_over);
+        let _over = Raise(&is_over);
         unions.into_iter().for_each(|union| union.join().expect("no panic"));
     });
 }

@@ -1,6 +1,7 @@
 //! The tasks of the child process that strace watches.
 
-use crate::kind::{Fixed, Growing, Kind, Saved};
+use crate::common::bytes_of;
+use crate::kind::{Kind, Saved};
 use crate::process::{again, names};
 use crate::scene::{CAPACITY, NAME, NEW, OLD};
 use koel::{SnapshotError, SnapshotErrorKind};
@@ -19,33 +20,32 @@ pub const END: &str = "/koel ends";
 
 /// Returns a process that saves a filter with the old and the new items, while other threads insert
 /// and remove further items.
-pub fn saving<K: Kind>(path: &Path) -> Command {
-    of::<K>("save", path)
+pub fn saving(kind: Kind, path: &Path) -> Command {
+    of(kind, "save", path)
 }
 
 /// Returns a process that loads a filter, and checks that it has the old items.
-pub fn loading<K: Kind>(path: &Path) -> Command {
-    of::<K>("load", path)
+pub fn loading(kind: Kind, path: &Path) -> Command {
+    of(kind, "load", path)
 }
 
 /// Returns a process that saves to a disk on which it has left too little room.
-pub fn filling<K: Kind>(folder: &Path) -> Command {
-    of::<K>("fill", folder)
+pub fn filling(kind: Kind, folder: &Path) -> Command {
+    of(kind, "fill", folder)
 }
 
-fn of<K: Kind>(what: &str, path: &Path) -> Command {
-    again("", &[what, K::NAME, path.to_str().expect("a path in UTF-8")])
+fn of(kind: Kind, what: &str, path: &Path) -> Command {
+    again("", &[what, kind.name(), path.to_str().expect("a path in UTF-8")])
 }
 
 /// Runs the task of this process on the main thread, the only one that strace watches.
 pub fn run(task: &[String]) -> ! {
     let path = Path::new(&task[2]);
-    let result = match (&*task[0], &*task[1]) {
-        ("save", "fixed") => save::<Fixed>(path),
-        ("save", "growing") => save::<Growing>(path),
-        ("fill", "fixed") => fill::<Fixed>(path),
-        ("fill", "growing") => fill::<Growing>(path),
-        ("load", _) => load(path),
+    let kind = Kind::named(&task[1]);
+    let result = match &*task[0] {
+        "save" => save(kind, path),
+        "fill" => fill(kind, path),
+        "load" => load(path),
         _ => panic!("unknown task: {task:?}"),
     };
     match result {
@@ -57,8 +57,8 @@ pub fn run(task: &[String]) -> ! {
     exit(0);
 }
 
-fn save<K: Kind>(path: &Path) -> Result<(), SnapshotError> {
-    let filter: Saved = K::filter(CAPACITY);
+fn save(kind: Kind, path: &Path) -> Result<(), SnapshotError> {
+    let filter: Saved = kind.filter(CAPACITY);
     for item in OLD.start..NEW.end {
         filter.insert(&item).expect("room");
     }
@@ -91,15 +91,14 @@ fn load(path: &Path) -> Result<(), SnapshotError> {
 
 /// Fills the disk, and then saves repeatedly with a little more room each time, until a save
 /// succeeds.
-fn fill<K: Kind>(folder: &Path) -> ! {
+fn fill(kind: Kind, folder: &Path) -> ! {
     let (path, filler) = (folder.join(NAME), folder.join("filler"));
-    let filter: Saved = K::filter(CAPACITY);
+    let filter: Saved = kind.filter(CAPACITY);
     OLD.for_each(|item| filter.insert(&item).expect("room"));
     filter.save(&path).expect("room on the disk");
     let old = fs::read(&path).expect("the file");
     NEW.for_each(|item| filter.insert(&item).expect("room"));
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
+    let bytes = bytes_of(&filter);
     let length = bytes.len() as u64;
 
     let (mut full, mut pages) = (0, 0);

@@ -1,22 +1,19 @@
 //! A killed save leaves the old file or the new one.
 
 use crate::child::saving;
-use crate::kind::{Fixed, Growing, Kind};
+use crate::kind::Kind;
 use crate::rounds::rounds;
-use crate::scene::{Holds, Scene, both, old_file};
+use crate::scene::{Holds, Scene, both, old_file, saved};
 use crate::strace::{Call, watch};
 
 use std::collections::HashMap;
 
 pub const TESTS: &[(&str, fn())] = &[
     ("a_killed_save_leaves_the_old_file_or_the_new", || {
-        both(
-            || kill_everywhere::<Fixed>(Some(&old_file::<Fixed>())),
-            || kill_everywhere::<Growing>(Some(&old_file::<Growing>())),
-        );
+        both(|kind| kill_everywhere(kind, Some(&old_file(kind))))
     }),
     ("a_first_save_that_is_killed_leaves_no_file_or_the_new", || {
-        both(|| kill_everywhere::<Fixed>(None), || kill_everywhere::<Growing>(None));
+        both(|kind| kill_everywhere(kind, None))
     }),
 ];
 
@@ -28,17 +25,15 @@ fn is_about_files(call: &Call) -> bool {
 }
 
 /// Kills a save at each of its system calls, before the call takes effect.
-fn kill_everywhere<K: Kind>(old: Option<&[u8]>) {
+fn kill_everywhere(kind: Kind, old: Option<&[u8]>) {
     const SIGKILL: i32 = 9;
-    let scene = Scene::<K>::new(old);
-    let whole = watch(&saving::<K>(&scene.path), &[]);
-    assert_eq!(whole.outcome.as_deref(), Some("done"));
+    let (scene, whole) = saved(kind, old);
     assert_eq!(scene.holds(), Holds::New);
 
     let (mut before, mut after, mut unfinished, mut elsewhere) = (0, 0, 0, 0);
     let mut waits = HashMap::new();
     // A short run kills at every third call, and at different ones for each kind of filter.
-    let wanted = |number: usize| number % 3 == K::NAME.len() % 3 || rounds(false, true);
+    let wanted = |number: usize| number % 3 == kind.name().len() % 3 || rounds(false, true);
     for (_, call) in whole.calls().iter().enumerate().filter(|(number, _)| wanted(*number)) {
         if !is_about_files(call) {
             // There may be hundreds, if another thread was preempted while it held a lock.
@@ -48,9 +43,9 @@ fn kill_everywhere<K: Kind>(old: Option<&[u8]>) {
                 continue;
             }
         }
-        let scene = Scene::<K>::new(old);
+        let scene = Scene::new(kind, old);
         let kill = format!("{}:signal=SIGKILL:when={}", call.name, call.nth);
-        let killed = watch(&saving::<K>(&scene.path), &[kill]);
+        let killed = watch(&saving(kind, &scene.path), &[kill]);
         let last = killed.calls().last().filter(|last| last.name == call.name);
         let Some(last) = last.filter(|_| killed.signal == Some(SIGKILL)) else {
             assert!(!is_about_files(call), "no kill at {call:?}: {:?}", killed.outcome);
@@ -72,7 +67,7 @@ fn kill_everywhere<K: Kind>(old: Option<&[u8]>) {
     }
     println!(
         "    {}: {unfinished} unfinished files; {elsewhere} calls did not occur again",
-        K::NAME
+        kind.name()
     );
     println!("checked: {} kills of a save: 0 files that are neither old nor new", before + after);
     assert!(before >= rounds(4, 15) && after >= rounds(1, 3) && unfinished >= rounds(2, 10));

@@ -27,7 +27,7 @@ mod short;
 mod strace;
 
 #[cfg(target_os = "linux")]
-use reliability::{common::rounds, kind, process, runner};
+use reliability::{common, common::rounds, kind, process, runner};
 
 #[cfg(target_os = "linux")]
 fn main() {

@@ -1,17 +1,13 @@
 //! A load reports which system call failed, and it tolerates interruptions and short reads.
 
 use crate::child::loading;
-use crate::kind::{Fixed, Growing, Kind};
+use crate::kind::Kind;
 use crate::scene::{NAME, Scene, both, old_file};
 use crate::strace::{Call, watch};
 
 pub const TESTS: &[(&str, fn())] = &[
-    ("a_load_reports_the_system_call_that_failed", || {
-        both(refuse_everything::<Fixed>, refuse_everything::<Growing>);
-    }),
-    ("a_load_survives_interruptions_and_short_reads", || {
-        both(get_little_at_a_time::<Fixed>, get_little_at_a_time::<Growing>);
-    }),
+    ("a_load_reports_the_system_call_that_failed", || both(refuse_everything)),
+    ("a_load_survives_interruptions_and_short_reads", || both(get_little_at_a_time)),
 ];
 
 /// The system calls of a load, a part of their arguments, the errors that they may return, and how the error message
@@ -34,10 +30,10 @@ fn part(read: &Call) -> (usize, usize) {
     (at, numbers.next().expect("the length"))
 }
 
-fn refuse_everything<K: Kind>() {
-    let old = old_file::<K>();
-    let scene = Scene::<K>::new(Some(&old));
-    let load = loading::<K>(&scene.path);
+fn refuse_everything(kind: Kind) {
+    let old = old_file(kind);
+    let scene = Scene::new(kind, Some(&old));
+    let load = loading(kind, &scene.path);
     let whole = watch(&load, &[]);
     assert_eq!(whole.outcome.as_deref(), Some("done"));
     let path = scene.path.display();
@@ -70,10 +66,10 @@ fn refuse_everything<K: Kind>() {
 }
 
 /// Interrupts the calls of a load, and lets its reads return fewer bytes than requested.
-fn get_little_at_a_time<K: Kind>() {
-    let old = old_file::<K>();
-    let scene = Scene::<K>::new(Some(&old));
-    let load = loading::<K>(&scene.path);
+fn get_little_at_a_time(kind: Kind) {
+    let old = old_file(kind);
+    let scene = Scene::new(kind, Some(&old));
+    let load = loading(kind, &scene.path);
     let whole = watch(&load, &[]);
     let (mut interrupted, mut short) = (0, 0);
     // The other calls ask for the number of cores.

@@ -3,22 +3,15 @@
 use crate::child::saving;
 use crate::kind::{Fixed, Growing, Kind};
 use crate::rounds::rounds;
-use crate::scene::{BESIDE, Holds, NAME, Scene, both, old_file};
+use crate::scene::{BESIDE, Holds, NAME, Scene, both, old_file, saved};
 use crate::strace::{Call, watch};
 
 pub const TESTS: &[(&str, fn())] = &[
     ("a_save_that_fails_leaves_the_old_file_and_no_other", || {
-        both(
-            || refuse_everything::<Fixed>(Some(&old_file::<Fixed>())),
-            || refuse_everything::<Growing>(Some(&old_file::<Growing>())),
-        );
+        both(|kind| refuse_everything(kind, Some(&old_file(kind))))
     }),
-    ("a_first_save_that_fails_leaves_no_file", || {
-        both(|| refuse_everything::<Fixed>(None), || refuse_everything::<Growing>(None));
-    }),
-    ("a_save_survives_interruptions", || {
-        both(interrupt_everything::<Fixed>, interrupt_everything::<Growing>);
-    }),
+    ("a_first_save_that_fails_leaves_no_file", || both(|kind| refuse_everything(kind, None))),
+    ("a_save_survives_interruptions", || both(interrupt_everything)),
     ("a_lock_that_is_held_is_reported_as_busy", busy),
     ("an_unfinished_file_that_cannot_be_removed_does_not_block_later_saves", not_removed),
     ("a_folder_that_does_not_support_fsync_is_no_error", nothing_to_sync),
@@ -58,10 +51,8 @@ fn words_for(call: &Call) -> Option<&'static str> {
     })
 }
 
-fn refuse_everything<K: Kind>(old: Option<&[u8]>) {
-    let scene = Scene::<K>::new(old);
-    let whole = watch(&saving::<K>(&scene.path), &[]);
-    assert_eq!(whole.outcome.as_deref(), Some("done"));
+fn refuse_everything(kind: Kind, old: Option<&[u8]>) {
+    let (scene, whole) = saved(kind, old);
     let mut refused = 0;
     // The standard library panics if the folder that it lists cannot be closed, which no file system does.
     let folder = format!("<{}>", scene.folder().canonicalize().expect("a folder").display());
@@ -76,9 +67,9 @@ fn refuse_everything<K: Kind>(old: Option<&[u8]>) {
         let wanted = rounds(one_of(all.max(1)), 0..=all);
         let is_wanted = |number: &usize| !skips && wanted.contains(number);
         for (_, error) in errors.enumerate().filter(|(number, _)| is_wanted(number)) {
-            let scene = Scene::<K>::new(old);
+            let scene = Scene::new(kind, old);
             let refusal = format!("{}:error={error}:when={}", call.name, call.nth);
-            let run = watch(&saving::<K>(&scene.path), &[refusal]);
+            let run = watch(&saving(kind, &scene.path), &[refusal]);
             let what = format!("{error} at {}: {:?}", call.text, run.outcome);
             assert_eq!(run.injected().len(), 1, "no call has failed: {what}");
             assert!(run.calls().iter().any(Call::was_injected), "{what}");
@@ -113,18 +104,18 @@ fn refuse_everything<K: Kind>(old: Option<&[u8]>) {
     assert!(refused >= rounds(8, 40));
 }
 
-fn interrupt_everything<K: Kind>() {
-    let old = old_file::<K>();
-    let scene = Scene::<K>::new(Some(&old));
-    let whole = watch(&saving::<K>(&scene.path), &[]);
+fn interrupt_everything(kind: Kind) {
+    let old = old_file(kind);
+    let scene = Scene::new(kind, Some(&old));
+    let whole = watch(&saving(kind, &scene.path), &[]);
     let mut interrupted = 0;
     for call in whole.calls() {
         // Signals never interrupt the other calls. A short run interrupts the first of each.
         let may_be = ["open", "flock", "fchmod", "write", "fsync"];
         if may_be.iter().any(|name| call.is(name)) && call.nth <= rounds(1, usize::MAX) {
-            let scene = Scene::<K>::new(Some(&old));
+            let scene = Scene::new(kind, Some(&old));
             let interruption = format!("{}:error=EINTR:when={}", call.name, call.nth);
-            let run = watch(&saving::<K>(&scene.path), &[interruption]);
+            let run = watch(&saving(kind, &scene.path), &[interruption]);
             assert_eq!(run.injected().len(), 1, "{call:?}");
             assert_eq!(run.outcome.as_deref(), Some("done"), "{call:?}");
             assert_eq!(scene.holds(), Holds::New, "{call:?}");
@@ -136,37 +127,33 @@ fn interrupt_everything<K: Kind>() {
     assert!(interrupted >= rounds(4, 10));
 }
 
-fn busy() {
-    let old = old_file::<Fixed>();
-    let scene = Scene::<Fixed>::new(Some(&old));
-    let run = watch(&saving::<Fixed>(&scene.path), &["flock:error=EAGAIN".into()]);
-    assert_eq!(run.injected().len(), 2);
-    let outcome = run.outcome.expect("the process lives");
-    let begin = format!("Busy, in place: false: {}: another save to it", scene.path.display());
-    assert!(outcome.starts_with(&begin), "{outcome}");
-    assert_eq!(scene.holds(), Holds::Old);
-    assert!(scene.has_unfinished(), "a save must not remove the unfinished file of another");
+/// What is injected into a save, how its outcome begins, what the file holds, and whether an unfinished one is left.
+fn injected(kind: Kind, faults: [&str; 2], said: &str, holds: Holds, is_left: bool) {
+    let old = old_file(kind);
+    let scene = Scene::new(kind, Some(&old));
+    let faults: Vec<String> =
+        faults.into_iter().filter(|it| !it.is_empty()).map(String::from).collect();
+    let run = watch(&saving(kind, &scene.path), &faults);
+    assert!(!run.injected().is_empty());
+    let outcome =
+        run.outcome.expect("the process lives").replace(&*scene.path.to_string_lossy(), NAME);
+    assert!(outcome.starts_with(said), "{outcome}");
+    assert_eq!((scene.holds(), scene.has_unfinished()), (holds, is_left));
     scene.go_on();
+}
+
+/// A save must not remove the unfinished file of another.
+fn busy() {
+    let said = "Busy, in place: false: seen.koel: another save to it";
+    injected(Fixed, ["flock:error=EAGAIN", ""], said, Holds::Old, true);
 }
 
 fn not_removed() {
-    let old = old_file::<Growing>();
-    let scene = Scene::<Growing>::new(Some(&old));
-    let refusals = ["write:error=ENOSPC:when=2".into(), "unlink:error=EIO".into()];
-    let run = watch(&saving::<Growing>(&scene.path), &refusals);
-    assert_eq!(run.injected().len(), 2);
-    let outcome = run.outcome.expect("the process lives");
-    assert!(outcome.contains(&format!("{NAME}: cannot write: No space left")), "{outcome}");
-    assert_eq!(scene.holds(), Holds::Old);
-    assert!(scene.has_unfinished());
-    scene.go_on();
+    let said = "Io, in place: false: seen.koel: cannot write: No space left";
+    let faults = ["write:error=ENOSPC:when=2", "unlink:error=EIO"];
+    injected(Growing, faults, said, Holds::Old, true);
 }
 
 fn nothing_to_sync() {
-    let old = old_file::<Fixed>();
-    let scene = Scene::<Fixed>::new(Some(&old));
-    let run = watch(&saving::<Fixed>(&scene.path), &["fsync:error=EINVAL:when=2".into()]);
-    assert_eq!(run.injected().len(), 1);
-    assert_eq!(run.outcome.as_deref(), Some("done"));
-    assert_eq!(scene.holds(), Holds::New);
+    injected(Fixed, ["fsync:error=EINVAL:when=2", ""], "done", Holds::New, false);
 }

@@ -1,10 +1,12 @@
 //! A folder with or without an old file, and checks of its state after a save.
 
-use crate::kind::{Kind, Saved};
+use crate::child::saving;
+use crate::common::bytes_of;
+use crate::kind::{Fixed, Growing, Kind, Saved};
 use crate::process::names;
+use crate::strace::{Watched, watch};
 use std::fs::{self, Permissions};
 use std::io::ErrorKind;
-use std::marker::PhantomData;
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -21,11 +23,19 @@ pub const NAME: &str = "seen.koel";
 pub const BESIDE: &str = ".seen.koel.koel-saving";
 
 /// Runs a test for both kinds of filters in parallel, because each mostly waits.
-pub fn both(fixed: impl FnOnce() + Send, growing: impl FnOnce()) {
+pub fn both(test: impl Fn(Kind) + Sync) {
     std::thread::scope(|scope| {
-        scope.spawn(fixed);
-        growing();
+        scope.spawn(|| test(Fixed));
+        test(Growing);
     });
+}
+
+/// A save, and its system calls.
+pub fn saved(kind: Kind, before: Option<&[u8]>) -> (Scene<'_>, Watched) {
+    let scene = Scene::new(kind, before);
+    let whole = watch(&saving(kind, &scene.path), &[]);
+    assert_eq!(whole.outcome.as_deref(), Some("done"));
+    (scene, whole)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,23 +46,21 @@ pub enum Holds {
 }
 
 /// Returns the bytes of a file with the old items.
-pub fn old_file<K: Kind>() -> Vec<u8> {
-    let filter = K::filter(CAPACITY);
+pub fn old_file(kind: Kind) -> Vec<u8> {
+    let filter = kind.filter(CAPACITY);
     OLD.for_each(|item| filter.insert(&item).expect("room"));
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
-    bytes
+    bytes_of(&filter)
 }
 
-pub struct Scene<'a, K> {
+pub struct Scene<'a> {
     folder: tempfile::TempDir,
     pub path: PathBuf,
     before: Option<&'a [u8]>,
-    kind: PhantomData<K>,
+    kind: Kind,
 }
 
-impl<'a, K: Kind> Scene<'a, K> {
-    pub fn new(before: Option<&'a [u8]>) -> Self {
+impl<'a> Scene<'a> {
+    pub fn new(kind: Kind, before: Option<&'a [u8]>) -> Self {
         // In memory if possible: the tests do not need a disk, and take half the time without one.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         let folder = folder.expect("a folder");
@@ -61,7 +69,7 @@ impl<'a, K: Kind> Scene<'a, K> {
             fs::write(&path, bytes).expect("a file");
             fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("my own file");
         }
-        Scene { folder, path, before, kind: PhantomData }
+        Scene { folder, path, before, kind }
     }
 
     pub fn folder(&self) -> &Path {
@@ -104,7 +112,7 @@ impl<'a, K: Kind> Scene<'a, K> {
     pub fn go_on(&self) {
         let load = || Saved::load(&self.path).expect("a whole file");
         let was = self.holds();
-        let filter = if was == Holds::Nothing { K::filter(CAPACITY) } else { load() };
+        let filter = if was == Holds::Nothing { self.kind.filter(CAPACITY) } else { load() };
         filter.insert("one more").expect("room");
         filter.save(&self.path).expect("nothing is in the way");
         assert!(!self.has_unfinished(), "a save has left an unfinished file");

@@ -4,21 +4,17 @@
 //! limit on the length of files cuts off the writes, or a full disk does.
 
 use crate::child::{filling, saving};
-use crate::kind::{Fixed, Growing, Kind};
+use crate::kind::Kind;
 use crate::rounds::rounds;
-use crate::scene::{Holds, Scene, both, old_file};
+use crate::scene::{Holds, Scene, both, old_file, saved};
 use crate::strace::watch;
 
 use std::path::Path;
 use std::process::Command;
 
 pub const TESTS: &[(&str, fn())] = &[
-    ("a_save_that_exceeds_a_file_size_limit_leaves_the_old_file", || {
-        both(limit::<Fixed>, limit::<Growing>);
-    }),
-    ("a_save_that_fills_the_disk_leaves_the_old_file", || {
-        both(fill::<Fixed>, fill::<Growing>);
-    }),
+    ("a_save_that_exceeds_a_file_size_limit_leaves_the_old_file", || both(limit)),
+    ("a_save_that_fills_the_disk_leaves_the_old_file", || both(fill)),
 ];
 
 /// Returns the process, started by a shell that runs this script first.
@@ -35,22 +31,20 @@ fn after(shell: &str, words: &[&str], process: &Command) -> Command {
 const IGNORE_THE_SIGNAL: &str = r#"trap '' XFSZ; exec prlimit --fsize="$@""#;
 const BE_KILLED: &str = r#"exec prlimit --core=0 --fsize="$@""#;
 
-fn limit<K: Kind>() {
-    let old = old_file::<K>();
-    let scene = Scene::<K>::new(Some(&old));
-    let whole = watch(&saving::<K>(&scene.path), &[]);
-    assert_eq!(whole.outcome.as_deref(), Some("done"));
+fn limit(kind: Kind) {
+    let old = old_file(kind);
+    let (scene, _) = saved(kind, Some(&old));
     let length = std::fs::metadata(&scene.path).expect("a file").len();
 
     let limits = [1, 8, 151, 152, 153, 4_096, length / 3, length - 49, length - 48, length - 1];
     // A short run tries every third limit, and others for the other kind of filter.
-    let (first, step) = rounds((K::NAME.len() % 3, 3), (0, 1));
+    let (first, step) = rounds((kind.name().len() % 3, 3), (0, 1));
     let limits = limits.iter().skip(first).step_by(step);
     for &limit in limits.clone() {
         // Whether or not the signal for exceeding the limit would kill the process.
         for signal in [IGNORE_THE_SIGNAL, BE_KILLED] {
-            let scene = Scene::<K>::new(Some(&old));
-            let process = after(signal, &[&limit.to_string()], &saving::<K>(&scene.path));
+            let scene = Scene::new(kind, Some(&old));
+            let process = after(signal, &[&limit.to_string()], &saving(kind, &scene.path));
             let run = watch(&process, &[]);
             let outcome = run.outcome.as_deref().expect("the process lives");
             assert!(outcome.contains("cannot write: File too large"), "{limit}: {outcome}");
@@ -64,14 +58,14 @@ fn limit<K: Kind>() {
         limits.count()
     );
     let enough = (length + (1 << 17)).to_string();
-    let run = watch(&after(IGNORE_THE_SIGNAL, &[&enough], &saving::<K>(&scene.path)), &[]);
+    let run = watch(&after(IGNORE_THE_SIGNAL, &[&enough], &saving(kind, &scene.path)), &[]);
     assert_eq!(run.outcome.as_deref(), Some("done"));
 }
 
 /// Saves to a small file system in memory.
-fn fill<K: Kind>() {
+fn fill(kind: Kind) {
     let folder = tempfile::tempdir().expect("a folder");
-    if let Some(said) = on_small_disk(folder.path(), "8m", &filling::<K>(folder.path())) {
+    if let Some(said) = on_small_disk(folder.path(), "8m", &filling(kind, folder.path())) {
         println!("{said}");
     }
 }

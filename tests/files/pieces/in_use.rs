@@ -1,24 +1,11 @@
 //! Pieces of a filter that other threads change between two of them.
 
-use crate::common::{alone, rounds, together};
+use crate::common::{alone, bytes_of, rounds, together};
 use crate::file::{FilterFile, word};
-use crate::pieces::{Filter, HASH, bytes_of, cut, growing, loaded, pieces_of};
-use koel::{ConcurrentCuckooFilter, Piece};
+use crate::pieces::{cut, growing, loaded, pieces_of};
+use crate::{Filter, builder, dump, place};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-/// Makes all pieces, and calls `between` after each with their number.
-fn dump(filter: &Filter, size: usize, mut between: impl FnMut(usize)) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let mut cursor = Some(0);
-    while let Some(at) = cursor {
-        let piece = filter.piece_at(at, size).expect("a piece");
-        cursor = piece.next();
-        pieces.push(piece);
-        between(pieces.len());
-    }
-    pieces
-}
 
 #[test]
 fn nothing_is_lost_when_shards_are_split_between_two_pieces() {
@@ -101,7 +88,7 @@ fn a_filter_that_is_cleared_between_two_pieces_goes_on() {
             filter.insert(&(1u64 << 50)).expect("memory");
         }
     });
-    let again: ConcurrentCuckooFilter<_> = loaded(&pieces);
+    let again = loaded(&pieces);
     assert!(again.len() < 150_000 && !again.is_empty());
     // Only what was in the first two shards is left, and it can be removed.
     (0..200_000u64).filter(|item| again.contains(item)).for_each(|item| _ = again.remove(&item));
@@ -115,7 +102,7 @@ fn the_last_limit_counts() {
     let bytes = filter.size_in_bytes();
     let pieces = dump(&filter, 0, |pieces| filter.set_max_bytes(2 * bytes + pieces));
     let last = 2 * bytes + pieces.len() - 1;
-    let again: ConcurrentCuckooFilter<_> = loaded(&pieces);
+    let again = loaded(&pieces);
     assert_eq!(again.max_bytes(), last);
     assert_eq!(cut(&pieces)[pieces.len() - 1].header[word::MAX_BYTES], last as u64);
     filter.set_max_bytes(last);
@@ -124,8 +111,8 @@ fn the_last_limit_counts() {
 
 #[test]
 fn a_loaded_filter_stays_below_its_limit_and_uses_it_up() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("filter");
+    let place = place();
+    let path = &place.path;
     // Shards of few items, so that there are many.
     let filter = growing(1, 1e-8);
     let step = 100_000;
@@ -133,11 +120,11 @@ fn a_loaded_filter_stays_below_its_limit_and_uses_it_up() {
         (items..items + step).for_each(|item: u64| filter.insert(&item).expect("memory"));
         // What a filter takes that has nothing in advance, and the lists of its tables. A new table
         // would have up to five shards of 64 KiB.
-        filter.save(&path).expect("a file");
-        let exact = Filter::load(&path).expect("a filter");
+        filter.save(path).expect("a file");
+        let exact = Filter::load(path).expect("a filter");
         let limit = exact.size_in_bytes() + (96 << 10);
         filter.set_max_bytes(limit);
-        let again: ConcurrentCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));
+        let again = loaded(&pieces_of(&filter, 1 << 20));
         assert!(again.size_in_bytes() <= limit, "{} > {limit}", again.size_in_bytes());
         filter.set_max_bytes(usize::MAX);
     }
@@ -146,7 +133,7 @@ fn a_loaded_filter_stays_below_its_limit_and_uses_it_up() {
     let limit = rounds(2 << 20, 16 << 20);
     filter.set_max_bytes(limit);
     let full = (0u64..).find(|item| filter.insert(item).is_err()).expect("a limit");
-    let again: ConcurrentCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));
+    let again = loaded(&pieces_of(&filter, 1 << 20));
     assert!(again.size_in_bytes() <= limit, "{} > {limit}", again.size_in_bytes());
     // It has no old directories, so it may take some more.
     let more = (full..).find(|item| again.insert(item).is_err()).expect("a limit") - full;
@@ -158,7 +145,7 @@ fn a_loaded_filter_stays_below_its_limit_and_uses_it_up() {
 /// small.
 #[test]
 fn a_filter_that_was_built_at_its_limit_is_read_close_to_it() {
-    let builder = ConcurrentCuckooFilter::builder().capacity(3_000_000).hasher(HASH).growing();
+    let builder = builder(3_000_000).growing();
     let limit = builder.clone().build().expect("memory").size_in_bytes();
     let filter = builder.max_bytes(limit).build().expect("room for the first shards");
     assert!(filter.stats().shards > 100);

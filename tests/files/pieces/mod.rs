@@ -5,22 +5,13 @@ mod in_use;
 mod parts;
 mod refused;
 
-use crate::common::{SplitMix, layouts, rounds};
-use crate::file::{ENTRY_WORDS, FilterFile, word};
-use koel::{ConcurrentCuckooFilter, Piece, Prehashed, SnapshotErrorKind, StableHash};
-
-pub type Filter = ConcurrentCuckooFilter<StableHash>;
-
-pub const HASH: StableHash = StableHash::with_seed(7);
+use crate::common::{Hashes, SplitMix, bytes_of, layouts, rounds};
+use crate::file::{END_WORDS, ENTRY_WORDS, FilterFile, HEADER_WORDS, word};
+use crate::{Filter, HASH, builder, with_items};
+use koel::{Piece, Prehashed, SnapshotErrorKind};
 
 /// Sizes of pieces: one shard each, a few, and all of them.
 const SIZES: [usize; 4] = [0, 200_000, 1 << 20, usize::MAX];
-
-pub fn bytes_of(filter: &Filter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
-    bytes
-}
 
 pub fn pieces_of(filter: &Filter, most_bytes: usize) -> Vec<Piece> {
     filter.pieces(most_bytes).collect::<Result<_, _>>().expect("pieces")
@@ -41,9 +32,8 @@ pub fn loaded(pieces: &[Piece]) -> Filter {
     loader.finish().expect("all pieces")
 }
 
-pub fn growing(capacity: usize, rate: f64) -> ConcurrentCuckooFilter<StableHash> {
-    let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(HASH);
-    let builder = builder.false_positive_rate(rate).growing().expected_growth(50.0);
+pub fn growing(capacity: usize, rate: f64) -> Filter {
+    let builder = builder(capacity).false_positive_rate(rate).growing().expected_growth(50.0);
     builder.build().expect("a filter")
 }
 
@@ -73,7 +63,7 @@ fn check(filter: &Filter) {
         assert_eq!(stats.directory_depth, before.directory_depth);
         // It is calculated from what was counted in each block.
         assert_eq!(stats.false_positive_rate, before.false_positive_rate);
-        let mut any = ConcurrentCuckooFilter::<StableHash>::loader();
+        let mut any = Filter::loader();
         pieces.iter().for_each(|piece| any.push(piece.as_bytes()).expect("the next piece"));
         assert_eq!(any.next(), None);
         let any = bytes_of(&any.finish().expect("all pieces"));
@@ -88,9 +78,7 @@ fn a_fixed_filter_comes_back_from_its_pieces() {
         // This capacity takes several shards.
         let large = (rounds(30_000, 1_000_000), 1_000_000);
         for (items, capacity) in few.iter().map(|&items| (items, items)).chain([large]) {
-            let filter = layout.filter_with(capacity as usize, HASH);
-            (0..items).for_each(|item| filter.insert(&item).expect("room"));
-            check(&filter);
+            check(&with_items(layout.filter_with(capacity as usize, HASH), items));
         }
     }
 }
@@ -105,7 +93,7 @@ fn a_growing_filter_comes_back_from_its_pieces_and_grows_on() {
             check(&filter);
             (0..items / 2).for_each(|item| assert!(filter.remove(&item)));
             check(&filter);
-            let again: ConcurrentCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));
+            let again = loaded(&pieces_of(&filter, 1 << 20));
             for item in items / 2..2 * items + rounds(100_000, 200_000) {
                 if item >= items {
                     again.insert(&item).expect("memory");
@@ -129,6 +117,15 @@ fn a_shard_is_one_piece() {
             let error = filter.piece_at(cursor, 0).expect_err("no piece");
             assert_eq!(error.kind(), SnapshotErrorKind::NoSuchPiece);
         }
+        // The mark has a word.
+        let around = 8 * (HEADER_WORDS + 1 + ENTRY_WORDS + END_WORDS);
+        assert_eq!(bytes_of(&filter).len(), (64 << 10) + around);
+        // It goes on as a filter that was never saved does.
+        let again = Filter::read_from(&bytes_of(&filter)[..]).expect("a filter");
+        for item in items..items + 20_000 {
+            assert_eq!(again.insert(&item).is_ok(), filter.insert(&item).is_ok());
+        }
+        assert!(bytes_of(&again) == bytes_of(&filter));
     }
 }
 
@@ -190,15 +187,13 @@ fn a_dump_goes_on_or_begins_again_when_its_filter_has_shrunk() {
     let mut ended = 0;
     for remembers in [0, 7] {
         for before in 0..rounds(12, 40) {
-            let builder = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(HASH).growing();
+            let builder = builder(1_000).growing();
             let filter = match remembers {
                 0 => builder.build().expect("memory"),
                 ticks => builder.remembers(ticks).build().expect("memory"),
             };
-            for hash in &hashes {
-                filter.insert(&Prehashed(*hash)).expect("memory");
-            }
-            go.iter().for_each(|hash| assert!(filter.remove(&Prehashed(*hash))));
+            filter.put(&hashes);
+            filter.take(go);
             let (mut loader, mut next, mut pieces) = (Filter::loader(), Some(0), 0);
             while let Some(cursor) = next {
                 if pieces == before {
@@ -223,10 +218,10 @@ fn a_dump_goes_on_or_begins_again_when_its_filter_has_shrunk() {
             }
             let again = loader.finish().expect("a whole filter");
             assert_eq!(again.len(), stay.len());
-            assert!(stay.iter().all(|hash| again.contains(&Prehashed(*hash))));
+            assert!(again.has(stay));
             let absent = go.iter().filter(|hash| !again.contains(&Prehashed(**hash))).count();
             assert!(absent * 100 > go.len() * 99);
-            stay.iter().for_each(|hash| assert!(again.remove(&Prehashed(*hash))));
+            again.take(stay);
             assert!(again.is_empty());
         }
     }
@@ -239,10 +234,10 @@ fn a_dump_goes_on_or_begins_again_when_its_filter_has_shrunk() {
 fn nothing_is_lost_from_pieces_between_bursts() {
     let stay = SplitMix(31).take(100);
     for (rate, growth, burst) in [(0.9, 1.0, 300_000), (0.03, 30.0, 1_500_000)] {
-        let builder = ConcurrentCuckooFilter::builder().capacity(100).hasher(HASH).growing();
+        let builder = builder(100).growing();
         let builder = builder.false_positive_rate(rate).expected_growth(growth);
         let filter = builder.build().expect("memory");
-        stay.iter().for_each(|hash| filter.insert(&Prehashed(*hash)).expect("memory"));
+        filter.put(&stay);
         let mut random = SplitMix(32);
         let mut burst = || {
             let hashes = random.take(burst);
@@ -275,7 +270,7 @@ fn nothing_is_lost_from_pieces_between_bursts() {
             let counted = filter.len();
             assert!(counted == 100 || growth == 1.0 && counted < 100, "{counted}");
             filter.shrink();
-            assert!(stay.iter().all(|hash| filter.contains(&Prehashed(*hash))));
+            assert!(filter.has(&stay));
             let removed = stay.iter().filter(|hash| filter.remove(&Prehashed(**hash)));
             assert_eq!((removed.count(), filter.len()), (counted, 0));
         }

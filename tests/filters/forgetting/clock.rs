@@ -1,15 +1,18 @@
 //! Filters that forget by the system's clock.
 
-use koel::{ConcurrentCuckooFilter, Window};
+use crate::common::bytes_of;
+use koel::{Builder, ConcurrentCuckooFilter, Window};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+fn builders() -> [Builder; 2] {
+    let builder = ConcurrentCuckooFilter::builder().capacity(100);
+    [builder.clone(), builder.growing()]
+}
+
 #[test]
 fn an_item_is_forgotten_after_its_time_and_never_earlier() {
-    for builder in [
-        ConcurrentCuckooFilter::builder().capacity(100),
-        ConcurrentCuckooFilter::builder().capacity(100).growing(),
-    ] {
+    for builder in builders() {
         let time = Duration::from_secs(1);
         let filter = builder.forgets_after(time).build().expect("memory");
         let came = Instant::now();
@@ -26,10 +29,7 @@ fn an_item_is_forgotten_after_its_time_and_never_earlier() {
 #[test]
 fn an_item_that_comes_after_keep_up_has_its_whole_time_however_old_the_filter_is() {
     let hour = Window::new(Duration::from_secs(3_600));
-    for builder in [
-        ConcurrentCuckooFilter::builder().capacity(100),
-        ConcurrentCuckooFilter::builder().capacity(100).growing(),
-    ] {
+    for builder in builders() {
         // It was last used 55 minutes ago.
         let filter = builder.remembers(hour.ticks()).build().expect("memory");
         filter.tick_to(hour.number_at(Window::now() - 3_300));
@@ -51,8 +51,7 @@ fn a_filter_keeps_up_by_the_window_in_its_file() {
     let window = filter.window().expect("a window");
     assert_eq!(window, Window::new(time));
     assert_eq!(filter.present_tick(), Some(window.number_now()));
-    let mut file = Vec::new();
-    filter.write_to(&mut file).expect("a file");
+    let file = bytes_of(&filter);
     let again = ConcurrentCuckooFilter::<koel::StableHash>::read_from(&file[..]).expect("a filter");
     assert_eq!(again.window(), Some(window));
     // Two hours ago by its clock.

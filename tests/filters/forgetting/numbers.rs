@@ -1,5 +1,6 @@
 //! The last number of a tick.
 
+use crate::common::bytes_of;
 use koel::{ConcurrentCuckooFilter, PersistentHasher, StableHash};
 
 #[test]
@@ -31,8 +32,7 @@ where
         assert_eq!([0, 5, u64::MAX].map(|number| filter.tick_to(number)), [0; 3]);
         assert_eq!(filter.begin_tick_to(1), 0);
     }
-    let mut file = Vec::new();
-    filter.write_to(&mut file).expect("a file");
+    let file = bytes_of(filter);
     let loaded = ConcurrentCuckooFilter::read_from(&file[..]).expect("what was saved");
     let copy: ConcurrentCuckooFilter<S> = filter.try_clone().expect("memory");
     other.tick_to(7);
@@ -45,8 +45,7 @@ where
             filter.tick();
         }
         // And a file that is written then.
-        let mut file = Vec::new();
-        filter.write_to(&mut file).expect("a file");
+        let file = bytes_of(filter);
         let loaded = ConcurrentCuckooFilter::<S>::read_from(&file[..]).expect("it is whole");
         assert_eq!((loaded.len(), loaded.present_tick()), (0, Some(u64::MAX)));
     }

@@ -1,17 +1,27 @@
 //! Ticks in parts: who changes a filter cannot tell how far a tick has come.
 
-use crate::common::{LAYOUTS, SplitMix, layouts, rounds, with_rate};
+use crate::common::{LAYOUTS, SplitMix, bytes_of, layouts, rounds, with_rate};
 use koel::{ConcurrentCuckooFilter, StableHash};
+use std::fmt::Debug;
 
 type Filter = ConcurrentCuckooFilter<StableHash>;
+
+/// Asks both the same, and returns their answer.
+#[track_caller]
+fn same<T: PartialEq + Debug>(filters: [&Filter; 2], ask: impl Fn(&Filter) -> T) -> T {
+    let [whole, parts] = filters.map(ask);
+    assert_eq!(whole, parts, "they differ");
+    whole
+}
 
 /// Does the same to a filter whose ticks pass as a whole and to one where they pass in parts, and compares
 /// what they answer, and what they are.
 fn compare(make: impl Fn() -> Filter, items_in_a_tick: usize, what: &str) {
     let (whole, parts) = (make(), make());
+    let both = [&whole, &parts];
     let mut random = SplitMix(7);
     let (mut next, mut number) = (0u64, 100);
-    assert_eq!((whole.tick_to(number), parts.tick_to(number)), (0, 0));
+    assert_eq!(same(both, |it| it.tick_to(number)), 0);
     for tick in 0..12 {
         // Mostly the next one, and once so many that nothing is left.
         number += if tick == 8 { 1_000 } else { 1 };
@@ -26,29 +36,19 @@ fn compare(make: impl Fn() -> Filter, items_in_a_tick: usize, what: &str) {
             if step % 5_000 == 0 {
                 // A batch that is sorted, and one that is not.
                 let count = if step % 10_000 == 0 { 20_000 } else { 100 };
-                let items: Vec<u64> = (0..count)
-                    .map(|_| next.saturating_sub(random.below(3 * items_in_a_tick) as u64))
-                    .collect();
-                let added = [&whole, &parts].map(|filter| filter.insert_if_absent_many(&items));
-                assert_eq!(added[0], added[1], "{what}, {tick}");
-                let removed = [&whole, &parts].map(|filter| filter.remove_many(&items[..50]));
-                assert_eq!(removed[0], removed[1], "{what}, {tick}");
+                let mut old = || next.saturating_sub(random.below(3 * items_in_a_tick) as u64);
+                let items: Vec<u64> = (0..count).map(|_| old()).collect();
+                same(both, |it| it.insert_if_absent_many(&items));
+                same(both, |it| it.remove_many(&items[..50]));
             }
             match random.below(20) {
                 0..=12 => {
                     next += 1;
-                    assert_eq!(whole.insert(&next), parts.insert(&next), "{what}, {tick}");
+                    _ = same(both, |it| it.insert(&next));
                 }
-                13..=16 => {
-                    let added = [whole.insert_if_absent(&old), parts.insert_if_absent(&old)];
-                    assert_eq!(added[0], added[1], "{what}, {tick}");
-                }
-                17 => assert_eq!(whole.remove(&old), parts.remove(&old), "{what}, {tick}"),
-                18 => {
-                    let seen =
-                        [&whole, &parts].map(|it| (it.age(&old), it.count(&old), it.refresh(&old)));
-                    assert_eq!(seen[0], seen[1], "{what}, {tick}");
-                }
+                13..=16 => _ = same(both, |it| it.insert_if_absent(&old)),
+                17 => _ = same(both, |it| it.remove(&old)),
+                18 => _ = same(both, |it| (it.age(&old), it.count(&old), it.refresh(&old))),
                 _ => assert!(parts.contains(&old) || !whole.contains(&old), "{what}, {tick}"),
             }
             // Some ticks are over soon, others not before the next one.
@@ -58,17 +58,11 @@ fn compare(make: impl Fn() -> Filter, items_in_a_tick: usize, what: &str) {
         }
         if tick % 2 == 0 {
             // (To write it sweeps it.)
-            assert!(bytes(&whole) == bytes(&parts), "{what}: they differ in tick {tick}");
+            assert!(bytes_of(&whole) == bytes_of(&parts), "{what}: they differ in tick {tick}");
             while !parts.tick_in_parts(usize::MAX) {}
             assert_eq!(whole.len(), parts.len());
         }
     }
-}
-
-fn bytes(filter: &Filter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("memory");
-    bytes
 }
 
 #[test]
@@ -91,16 +85,15 @@ fn a_full_filter_is_as_if_ticks_passed_at_once() {
         assert!(parts.begin_tick());
         for step in 0..6_000 {
             item += 1;
-            let inserted = match step % 2 {
-                0 => [whole.insert(&item), parts.insert(&item)].map(|result| result.is_ok()),
-                _ => [&whole, &parts].map(|filter| filter.insert_if_absent(&item).is_ok()),
-            };
-            assert_eq!(inserted[0], inserted[1], "in tick {tick}");
+            same([&whole, &parts], |it| match step % 2 {
+                0 => it.insert(&item).is_ok(),
+                _ => it.insert_if_absent(&item).is_ok(),
+            });
             if step % 100 == 0 {
                 parts.tick_in_parts(1);
             }
         }
-        assert!(bytes(&whole) == bytes(&parts), "they differ in tick {tick}");
+        assert!(bytes_of(&whole) == bytes_of(&parts), "they differ in tick {tick}");
     }
     assert!(whole.len() > 49_000, "it is not full");
 }
@@ -143,16 +136,11 @@ fn a_worn_filter_is_as_if_ticks_passed_at_once() {
     whole.tick();
     assert!(parts.begin_tick());
     let later = 1_000_000..rounds(1_750_000, 2_500_000u64);
-    for item in later.clone() {
-        assert_eq!(whole.insert(&item), parts.insert(&item));
-    }
-    for item in later {
-        assert_eq!(whole.remove(&item), parts.remove(&item));
-    }
-    for item in 0..5_000u64 {
-        assert_eq!(whole.insert(&item), parts.insert(&item));
-    }
-    assert!(bytes(&whole) == bytes(&parts));
+    let both = [&whole, &parts];
+    later.clone().for_each(|item| _ = same(both, |it| it.insert(&item)));
+    later.for_each(|item| _ = same(both, |it| it.remove(&item)));
+    (0..5_000u64).for_each(|item| _ = same(both, |it| it.insert(&item)));
+    assert!(bytes_of(&whole) == bytes_of(&parts));
 }
 
 /// A split shares out what is counted, and the first that leaves an entry in both halves is no exception.
@@ -177,6 +165,6 @@ fn the_first_entry_in_two_shards_is_shared_out_as_if_the_tick_had_passed_at_once
             parts.begin_tick_to(tick);
         }
         insert(1_000_000);
-        assert!(bytes(&whole) == bytes(&parts), "seed {seed}");
+        assert!(bytes_of(&whole) == bytes_of(&parts), "seed {seed}");
     }
 }

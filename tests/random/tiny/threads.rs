@@ -6,87 +6,88 @@ extern crate koel_small as koel;
 mod common;
 mod small;
 
-use crate::common::prehashed;
-use common::{SplitMix, alone, in_time, loaded, rounds, together};
+use common::{
+    Hashes, Raise, SplitMix, alone, in_time, loaded, prehashed, rounds, together, watched,
+};
 use koel_small::Prehashed;
-use small::{EXACT, layouts};
+use small::{EXACT, Filter, Layout, layouts};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-/// Some threads look up pinned items continuously, while others insert and remove items and the
-/// filter grows from one shard to hundreds or thousands.
-#[test]
-fn a_pinned_item_is_never_absent_while_the_filter_grows() {
-    const GROWERS: usize = 2;
-    const WATCHERS: usize = 2;
-    let _alone = alone();
-    in_time(|| {
-        for &layout in layouts() {
-            for round in 0..rounds(1, 6) {
-                let filter = layout.filter();
-                let pinned: Vec<u64> = SplitMix(round << 32)
-                    .take(6 * layout.slots())
-                    .into_iter()
-                    .filter(|&hash| filter.insert(&Prehashed(hash)).is_ok())
-                    .collect();
-                let growing = AtomicUsize::new(GROWERS);
-                let kept = AtomicUsize::new(0);
-                together(GROWERS + WATCHERS, |thread| {
-                    if thread < GROWERS {
-                        let _done = Done(&growing);
-                        let mut random = SplitMix((thread as u64 + 7) << 48 | round << 32);
-                        let mut own = Vec::new();
-                        for step in 0..15_000 {
-                            let hash = random.next();
-                            if filter.insert(&Prehashed(hash)).is_ok() {
-                                assert!(
-                                    filter.contains(&Prehashed(hash)),
-                                    "its own item is absent"
-                                );
-                                own.push(hash);
-                            }
-                            if step % 3 == 0 && !own.is_empty() {
-                                let gone = own.swap_remove(random.below(own.len()));
-                                let removed = filter.remove(&Prehashed(gone));
-                                assert!(
-                                    removed || layout.may_have_void(&filter),
-                                    "an item was lost"
-                                );
-                            }
-                        }
-                        assert!(own.iter().all(|&hash| filter.contains(&Prehashed(hash))));
-                        kept.fetch_add(own.len(), Relaxed);
-                        return;
-                    }
-                    while growing.load(Relaxed) > 0 {
-                        for (at, &hash) in pinned.iter().enumerate() {
-                            assert!(filter.contains(&Prehashed(hash)), "a pinned item is absent");
-                            if at % 16 == 0 {
-                                assert!(
-                                    filter.count(&Prehashed(hash)) >= 1,
-                                    "a pinned item counts 0"
-                                );
-                                let again = filter.insert_if_absent(&Prehashed(hash));
-                                assert_eq!(again, Ok(false), "a pinned item is new");
-                            }
-                        }
-                    }
-                });
-                let what = format!("{layout:?}, round {round}: {}", filter.stats());
-                layout.check_len(&filter, pinned.len() + kept.into_inner());
-                assert!(filter.stats().directory_depth >= 8, "{what}");
-            }
+/// Inserts and removes items, and returns those that are left. The filter grows from one shard to hundreds or thousands.
+fn grow(layout: Layout, filter: &Filter, random: &mut SplitMix) -> Vec<u64> {
+    let mut own = Vec::new();
+    for step in 0..15_000 {
+        let hash = random.next();
+        if filter.insert(&Prehashed(hash)).is_ok() {
+            assert!(filter.contains(&Prehashed(hash)), "its own item is absent");
+            own.push(hash);
         }
-    });
+        if step % 3 == 0 && !own.is_empty() {
+            let gone = own.swap_remove(random.below(own.len()));
+            let removed = filter.remove(&Prehashed(gone));
+            assert!(removed || layout.may_have_void(filter), "an item was lost");
+        }
+    }
+    assert!(filter.has(&own));
+    own
 }
 
-/// Counts down when dropped, so that the waiting threads stop even if this thread panics.
-struct Done<'a>(&'a AtomicUsize);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+/// Fills and empties the filter in turns.
+fn come_and_go(filter: &Filter, random: &mut SplitMix) {
+    for _ in 0..40 {
+        let own = filter.put_some(&random.take(1_000));
+        for (at, &hash) in own.iter().enumerate() {
+            assert!(filter.contains(&Prehashed(hash)), "its own item is absent");
+            let copies = if at % 7 == 0 { filter.count(&Prehashed(hash)) } else { 1 };
+            assert!(copies >= 1, "its own item counts 0");
+            assert!(filter.remove(&Prehashed(hash)), "an item was lost");
+        }
     }
+}
+
+/// Two threads let the filter grow, or fill and empty it in turns while another one shrinks it.
+#[test]
+fn a_pinned_item_is_never_absent_while_the_filter_grows_and_shrinks() {
+    let _alone = alone();
+    in_time(|| {
+        let shrunk = AtomicUsize::new(0);
+        let rounds = 0..rounds(1, 6);
+        let cases = layouts().iter().flat_map(|it| rounds.clone().map(move |round| (*it, round)));
+        for ((layout, round), shrinks) in cases.flat_map(|case| [(case, false), (case, true)]) {
+            let filter = layout.filter();
+            let most = if shrinks { 4 } else { 6 } * layout.slots();
+            let pinned = filter.put_some(&SplitMix(round << 32).take(most));
+            let is_over = AtomicBool::new(false);
+            let kept = watched(&filter, &pinned, if shrinks { 3 } else { 2 }, |thread| {
+                let mut random = SplitMix((thread as u64 + 7) << 48 | round << 32);
+                if thread == 2 {
+                    while !is_over.load(Relaxed) {
+                        let before = filter.stats().splits;
+                        filter.shrink();
+                        let after = filter.stats().splits;
+                        shrunk.fetch_add(before.saturating_sub(after), Relaxed);
+                    }
+                    return 0;
+                }
+                let _over = Raise(&is_over);
+                match shrinks {
+                    true => come_and_go(&filter, &mut random),
+                    false => return grow(layout, &filter, &mut random).len(),
+                }
+                0
+            });
+            let what = format!("{layout:?}, round {round}: {}", filter.stats());
+            match shrinks {
+                true => assert_eq!(filter.len(), pinned.len(), "{what}"),
+                false => {
+                    layout.check_len(&filter, pinned.len() + kept.iter().sum::<usize>());
+                    assert!(filter.stats().directory_depth >= 8, "{what}");
+                }
+            }
+        }
+        assert!(shrunk.into_inner() > 0);
+    });
 }
 
 /// All threads insert the same items in the same order, so that they race for each of them.
@@ -140,9 +141,7 @@ fn each_copy_is_removed_once_while_the_filter_grows() {
             let all = [2, 4, 8, 2];
             for (&threads, round) in all[..rounds(2, 4)].iter().zip(0..) {
                 let filter = layout.filter();
-                let mut random = SplitMix(round << 32);
-                let mut hashes = random.take(3_000);
-                hashes.retain(|&hash| filter.insert(&Prehashed(hash)).is_ok());
+                let hashes = filter.put_some(&SplitMix(round << 32).take(3_000));
                 let before = filter.stats().splits;
                 let winners: Vec<AtomicU32> = hashes.iter().map(|_| AtomicU32::new(0)).collect();
                 let kept = AtomicUsize::new(0);
@@ -181,64 +180,6 @@ fn each_copy_is_removed_once_while_the_filter_grows() {
     });
 }
 
-/// Two threads fill and empty the filter in turns, another one shrinks it, and one looks for what is always there.
-#[test]
-fn a_pinned_item_is_never_absent_while_the_filter_grows_and_shrinks() {
-    const WRITERS: usize = 2;
-    let _alone = alone();
-    in_time(|| {
-        let shrunk = AtomicUsize::new(0);
-        for &layout in layouts() {
-            for round in 0..rounds(1, 6) {
-                let filter = layout.filter();
-                let pinned: Vec<u64> = SplitMix(round << 32)
-                    .take(4 * layout.slots())
-                    .into_iter()
-                    .filter(|&hash| filter.insert(&Prehashed(hash)).is_ok())
-                    .collect();
-                let writing = AtomicUsize::new(WRITERS);
-                let items = pinned.len();
-                together(WRITERS + 2, |thread| {
-                    if thread < WRITERS {
-                        let _done = Done(&writing);
-                        let mut random = SplitMix((thread as u64 + 7) << 48 | round << 32);
-                        for _ in 0..40 {
-                            let mut own = random.take(1_000);
-                            own.retain(|&hash| filter.insert(&Prehashed(hash)).is_ok());
-                            for (at, &hash) in own.iter().enumerate() {
-                                let is_there = filter.contains(&Prehashed(hash));
-                                assert!(is_there, "its own item is absent");
-                                let copies =
-                                    if at % 7 == 0 { filter.count(&Prehashed(hash)) } else { 1 };
-                                assert!(copies >= 1, "its own item counts 0");
-                                assert!(filter.remove(&Prehashed(hash)), "an item was lost");
-                            }
-                        }
-                        return;
-                    }
-                    while writing.load(Relaxed) > 0 {
-                        if thread == WRITERS {
-                            let before = filter.stats().splits;
-                            filter.shrink();
-                            let after = filter.stats().splits;
-                            shrunk.fetch_add(before.saturating_sub(after), Relaxed);
-                            continue;
-                        }
-                        for &hash in &pinned {
-                            assert!(filter.contains(&Prehashed(hash)), "a pinned item is absent");
-                            let again = filter.insert_if_absent(&Prehashed(hash));
-                            assert_eq!(again, Ok(false), "a pinned item is new");
-                        }
-                    }
-                });
-                let what = format!("{layout:?}, round {round}: {}", filter.stats());
-                assert_eq!(filter.len(), items, "{what}");
-            }
-        }
-        assert!(shrunk.into_inner() > 0);
-    });
-}
-
 /// At the end, the length is the number of items that are counted.
 #[test]
 fn clearing_while_the_filter_grows_leaves_a_correct_length() {
@@ -268,9 +209,7 @@ fn clearing_while_the_filter_grows_leaves_a_correct_length() {
                 filter.clear();
                 assert!(filter.is_empty());
                 assert!(hashes.iter().all(|&hash| !filter.contains(&Prehashed(hash))));
-                for &hash in &hashes[..4 * layout.slots()] {
-                    filter.insert(&Prehashed(hash)).expect("half a shard's items");
-                }
+                filter.put(&hashes[..4 * layout.slots()]);
                 assert_eq!(filter.len(), 4 * layout.slots());
             }
         }
@@ -293,7 +232,7 @@ fn a_pinned_item_is_in_every_save_that_began_after_its_insertion() {
                 let all = (0..GROWERS).flat_map(|thread| hashes_of(thread).take(STEPS));
                 let all: Vec<u64> = all.collect();
                 let pinned = Mutex::new(Vec::new());
-                let growing = AtomicUsize::new(GROWERS);
+                let is_over = AtomicBool::new(false);
                 let check = |what: &str| {
                     let pinned = pinned.lock().expect("no panic").clone();
                     let copy = || filter.try_clone().expect("memory");
@@ -313,7 +252,7 @@ fn a_pinned_item_is_in_every_save_that_began_after_its_insertion() {
                 };
                 together(GROWERS + SAVERS, |thread| {
                     if thread < GROWERS {
-                        let _done = Done(&growing);
+                        let _over = Raise(&is_over);
                         let mut own = Vec::new();
                         for (step, hash) in hashes_of(thread).take(STEPS).into_iter().enumerate() {
                             match filter.insert(&Prehashed(hash)) {
@@ -334,7 +273,8 @@ fn a_pinned_item_is_in_every_save_that_began_after_its_insertion() {
                         }
                         return;
                     }
-                    while growing.load(Relaxed) > 0 {
+                    // One of the growers may go on.
+                    while !is_over.load(Relaxed) {
                         check("while it grows");
                     }
                 });

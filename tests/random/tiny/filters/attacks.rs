@@ -4,7 +4,7 @@
 //! (`tests/filters/growth.rs` in koel checks the limit on the directory's size: compared with tiny
 //! shards, a directory may be large.)
 
-use crate::common::{SplitMix, rounds};
+use crate::common::{Hashes, SplitMix, rounds};
 use crate::small::{Filter, LAYOUTS, Layout, layouts};
 use koel_small::Prehashed;
 
@@ -79,10 +79,9 @@ fn of_two_buckets(random: &mut SplitMix) -> u64 {
 
 /// Inserts these items, and returns those that were not refused.
 fn attack(layout: Layout, filter: &Filter, tried: &[u64]) -> Vec<u64> {
-    let inserted = tried.iter().copied().filter(|&hash| filter.insert(&Prehashed(hash)).is_ok());
-    let inserted: Vec<u64> = inserted.collect();
+    let inserted = filter.put_some(tried);
     layout.check_len(filter, inserted.len());
-    assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{}", filter.stats());
+    assert!(filter.has(&inserted), "{}", filter.stats());
     inserted
 }
 
@@ -99,15 +98,13 @@ fn items_that_share_both_buckets_take_a_bounded_multiple_of_the_memory() {
         assert!(stats.slots <= few.max(8 * inserted.len() + few), "{layout:?}: {stats}");
         // Among other items, they split the shards that the others have filled.
         let filter = layout.filter();
-        let others = SplitMix(2).take(2_000).into_iter();
-        let others: Vec<u64> =
-            others.filter(|&hash| filter.insert(&Prehashed(hash)).is_ok()).collect();
+        let others = filter.put_some(&SplitMix(2).take(2_000));
         let mut random = SplitMix(3);
         let crowd =
             (0..20_000).filter(|_| filter.insert(&Prehashed(of_two_buckets(&mut random))).is_ok());
         let items = others.len() + crowd.count();
         layout.check_len(&filter, items);
-        assert!(others.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{layout:?}");
+        assert!(filter.has(&others), "{layout:?}");
         let slots = filter.stats().slots;
         assert!(slots <= 16 * items, "{layout:?}: {}", filter.stats());
     }
@@ -146,15 +143,15 @@ fn a_limit_is_kept_and_no_inserted_item_is_lost() {
                 assert!(bytes <= most, "{layout:?}: {bytes} of {most}");
             }
             layout.check_len(&filter, inserted.len());
-            assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{layout:?}");
+            assert!(filter.has(&inserted), "{layout:?}");
             let gone = inserted.split_off(inserted.len() / 2);
             gone.iter().for_each(|&hash| _ = filter.remove(&Prehashed(hash)));
             let again = random.take(gone.len() / 4);
-            let fit = again.iter().filter(|&&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
+            let fit = filter.put_some(&again).len();
             // At 8 bits, splits leave duplicates behind that take up many of the lanes.
             assert!(fit >= again.len() / 2, "{layout:?}: {fit} of {}", again.len());
             layout.check_len(&filter, inserted.len() + fit);
-            assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{layout:?}");
+            assert!(filter.has(&inserted), "{layout:?}");
             assert!(filter.size_in_bytes() <= most);
         }
     }

@@ -37,6 +37,17 @@ impl Pair {
         Pair { state: read(&place.path), journal: read(&journal), name }
     }
 
+    /// What is left when one item came and went so many times. All of its records are in one stream.
+    fn of_one_item(times: u32) -> Self {
+        let place = place();
+        let seen = open(&place.path).expect("a filter");
+        (0..times).for_each(|_| {
+            add(&seen, [1]);
+            remove(&seen, [1]);
+        });
+        Self::left(seen, &place)
+    }
+
     /// Opens the state with another journal.
     fn opened(&self, journal: &[u8]) -> Result<DurableFilter, DurableError> {
         let folder =
@@ -195,15 +206,7 @@ fn a_damaged_journal_is_refused_or_counts_up_to_the_damage() {
 /// Whether it is damaged or blank, what comes after it is counted.
 #[test]
 fn what_is_lost_is_counted() {
-    let place = place();
-    let path = &place.path;
-    let seen = open(path).expect("a filter");
-    // One item that comes and goes is in one stream.
-    (0..50).for_each(|_| {
-        add(&seen, [1]);
-        remove(&seen, [1]);
-    });
-    let pair = Pair::left(seen, &place);
+    let pair = Pair::of_one_item(50);
     for (blank, lost) in [(16..32, 9), (0..0, 0)] {
         let seen = pair.changed(|bytes| bytes[(4 << 10) + 16 * 90..][blank].fill(0));
         // The one that is blank is gone without a trace.
@@ -219,14 +222,7 @@ fn what_is_lost_is_counted() {
 /// A disk that writes a sector to another place has a right record there, of the right journal.
 #[test]
 fn a_record_at_another_place_is_not_taken_for_a_change() {
-    let place = place();
-    let path = &place.path;
-    let seen = open(path).expect("a filter");
-    (0..20).for_each(|_| {
-        add(&seen, [1]);
-        remove(&seen, [1]);
-    });
-    let pair = Pair::left(seen, &place);
+    let pair = Pair::of_one_item(20);
     let (removed, end) = (pair.end() - 16, pair.end());
     // The last addition once more, behind the last record or in the place of the last removal.
     for place in [end, removed] {

@@ -10,6 +10,16 @@ use koel::SnapshotErrorKind;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// The kinds of errors that tell of a part.
+const OF_CONTENT: [SnapshotErrorKind; 6] = [
+    SnapshotErrorKind::UnsupportedVersion,
+    SnapshotErrorKind::WrongHasher,
+    SnapshotErrorKind::Damaged,
+    SnapshotErrorKind::Incomplete,
+    SnapshotErrorKind::OutOfOrder,
+    SnapshotErrorKind::NotASnapshot,
+];
+
 /// What koel makes of a part: what is wrong with it, if anything is. Too little memory for it is neither.
 fn by_koel(bytes: &[u8]) -> Option<Result<Filter, String>> {
     let mut rest = bytes;
@@ -17,7 +27,10 @@ fn by_koel(bytes: &[u8]) -> Option<Result<Filter, String>> {
         Ok(filter) if rest.is_empty() => Some(Ok(filter)),
         Ok(_) => Some(Err("something follows it".into())),
         Err(error) if error.kind() == SnapshotErrorKind::OutOfMemory => None,
-        Err(error) => Some(Err(error.to_string())),
+        Err(error) => {
+            assert!(OF_CONTENT.contains(&error.kind()), "{error}");
+            Some(Err(error.to_string()))
+        }
     }
 }
 

@@ -13,12 +13,24 @@ fn races() -> [(usize, usize, u64); 3] {
 /// thread that is ahead waits for memory and locks, and the others catch up. No item may have two
 /// winners; an item that the filter takes for another has none. Returns the number of refusals.
 fn race(layout: &Layout, filter: &Filter, items: usize, threads: usize, seed: u64) -> u32 {
+    race_beside(layout, filter, items, threads, seed, |_, _| ())
+}
+
+/// The same where each thread does something else after each item. That leaves the filter as it was.
+fn race_beside(
+    layout: &Layout,
+    filter: &Filter,
+    items: usize,
+    threads: usize,
+    seed: u64,
+    beside: impl Fn(usize, usize) + Sync,
+) -> u32 {
     filter.clear();
     let hashes = SplitMix(seed << 32).take(items);
     let winners: Vec<AtomicU32> = hashes.iter().map(|_| AtomicU32::new(0)).collect();
     let refused = AtomicU32::new(0);
-    together(threads, |_| {
-        for (&hash, winners) in hashes.iter().zip(&winners) {
+    together(threads, |thread| {
+        for (at, (&hash, winners)) in hashes.iter().zip(&winners).enumerate() {
             match filter.insert_if_absent(&Prehashed(hash)) {
                 Ok(won) => {
                     winners.fetch_add(u32::from(won), Relaxed);
@@ -26,6 +38,7 @@ fn race(layout: &Layout, filter: &Filter, items: usize, threads: usize, seed: u6
                 }
                 Err(_) => _ = refused.fetch_add(1, Relaxed),
             }
+            beside(thread, at);
         }
     });
 
@@ -61,7 +74,7 @@ fn exactly_one_of_the_racing_threads_inserts_an_item_also_in_a_filter_that_overf
     }
 }
 
-/// Through the first splits of a filter that grows, too.
+/// Through the first splits of a filter that grows, too, beside other items that come and go.
 #[test]
 fn exactly_one_of_the_racing_threads_inserts_an_item_while_shards_are_split() {
     let _alone = alone();
@@ -71,7 +84,14 @@ fn exactly_one_of_the_racing_threads_inserts_an_item_while_shards_are_split() {
         let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(Fixed { key: 0 });
         let filter = builder.growing().false_positive_rate(rate).build().expect("a small filter");
         let layout = Layout { bits: filter.stats().fingerprint_bits, rate, words: 1 };
-        assert_eq!(race(&layout, &filter, 60_000, 4, seed), 0, "an item was refused");
+        let comes_and_goes = |thread: usize, at: usize| {
+            if at % 4 == thread && at.is_multiple_of(3) {
+                let other = Prehashed(u64::MAX - at as u64);
+                assert!(filter.insert(&other).is_ok() && filter.remove(&other));
+            }
+        };
+        let refused = race_beside(&layout, &filter, 60_000, 4, seed, comes_and_goes);
+        assert_eq!(refused, 0, "an item was refused");
         assert!(filter.len() > 59_400 && filter.stats().splits > 0);
     }
 }

@@ -192,8 +192,8 @@ impl Shrinking {
     /// would leave other items of these buckets nowhere to move. With one bucket's worth of copies per item, buckets
     /// that such items connect like the edges of a tree have the room of a whole bucket left. Anchors of less than six
     /// bits lead to so few alternates that three such items often share both buckets. In buckets of more than four
-    /// lanes, four or five copies are enough there, if they have so many bits that no other items are mistaken for
-    /// copies.
+    /// lanes, four or five copies are enough there, if fingerprints have so many bits that no other items are mistaken
+    /// for copies.
     ///
     /// A matching lane may belong to another item, especially if it has lost bits. So the filter adds up in how many
     /// bits the lanes agree with the item. It has enough copies if that is more than in `slots - 1` copies that have

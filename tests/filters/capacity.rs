@@ -334,8 +334,8 @@ fn the_sizes_in_the_readme_are_those_of_plans() {
         (0.0024, "fixed size, 0.23 % of new items taken for seen"),
         (0.00012, "fixed size, 0.011 % (the default)"),
         (1e-6, "fixed size, 0.00006 %"),
-        (0.00012, "growing up to 256-fold, at most 0.012 %"),
-        (1e-6, "growing up to 256-fold, at most 0.0001 %"),
+        (0.00012, "grown 256-fold, at most 0.012 %"),
+        (1e-6, "grown 256-fold, at most 0.0001 %"),
     ] {
         let bytes = [1e6, 1e9].map(|items| {
             let at_once = builder().capacity(items as usize).false_positive_rate(rate);

@@ -4,10 +4,10 @@ use crate::lines::chunk::BUFFER;
 use crate::lines::packing::Form;
 use crate::lines::streams::{standard_input, was_open};
 use crate::paths::is_same;
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use koel::SnapshotInfo;
 use std::fs::{File, Metadata};
-use std::io::{self, BufReader, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -123,11 +123,39 @@ pub fn unpacked(
     };
     let input = BufReader::with_capacity(BUFFER, io::Cursor::new(begins).chain(input));
     let inner: Box<dyn Read + Send> = match form {
-        Form::Gzip => Box::new(MultiGzDecoder::new(input)),
+        Form::Gzip => Box::new(Members(GzDecoder::new(Box::new(input)))),
         Form::Zstd => Box::new(zstd::Decoder::with_buffer(input)?),
     };
     let name = if form == Form::Gzip { "gzip" } else { "zstd" };
     Ok((Box::new(Unpacked { inner, form: name, advice }), Some(form)))
+}
+
+/// The members of a gzip file. Zeros behind a member are padding, as they are for `gzip`.
+struct Members(GzDecoder<Box<dyn BufRead + Send>>);
+
+impl Read for Members {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let length = self.0.read(into)?;
+            if length > 0 || into.is_empty() {
+                return Ok(length);
+            }
+            let input = self.0.get_mut();
+            loop {
+                let bytes = input.fill_buf()?;
+                if bytes.is_empty() {
+                    return Ok(0);
+                }
+                let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+                if zeros == 0 {
+                    break;
+                }
+                input.consume(zeros);
+            }
+            let input = self.0.reset(Box::new(io::empty()));
+            self.0.reset(input);
+        }
+    }
 }
 
 /// Reads the first bytes of an input, and returns what they say it is.

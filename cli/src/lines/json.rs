@@ -3,10 +3,9 @@
 //! The scan reads a line from its beginning to the end of the field, and no further. It steps over the values before
 //! the field: over a string by looking for its quote, over an object or array by counting brackets. What is stepped
 //! over, and what follows the field, is not checked, so a line may have a field although it is not JSON. A line of JSON
-//! that has the field always has it here.
+//! that has the field always has it here, also after a byte-order mark.
 
 use memchr::{memchr, memchr2};
-use serde::de::IgnoredAny;
 use std::ops::Range;
 
 /// Returns the value of a field, a part of either the line or `scratch`, if the line has one.
@@ -15,7 +14,7 @@ use std::ops::Range;
 /// The value of a string is its text, decoded; that of anything else is as it stands in the line. A `null` is no value.
 #[inline]
 pub fn find<'a>(line: &'a [u8], path: &[String], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
-    let mut scan = Scan(line);
+    let mut scan = Scan::of(line);
     for name in path {
         scan.enter(name.as_bytes(), scratch)?;
     }
@@ -35,7 +34,7 @@ pub fn find<'a>(line: &'a [u8], path: &[String], scratch: &'a mut Vec<u8>) -> Op
 /// Returns where the text of a field is in a line, as it is written there, if the line has the field and it is a
 /// string.
 pub fn text_in(line: &[u8], path: &[String], scratch: &mut Vec<u8>) -> Option<Range<usize>> {
-    let mut scan = Scan(line);
+    let mut scan = Scan::of(line);
     for name in path {
         scan.enter(name.as_bytes(), scratch)?;
     }
@@ -70,11 +69,10 @@ pub fn annotate(
     into: &mut Vec<u8>,
 ) -> Result<(), &'static str> {
     let end = record.trim_ascii_end().len();
-    let is_json = serde_json::from_slice::<IgnoredAny>(record).is_ok();
-    if !is_json || !record.trim_ascii_start().starts_with(b"{") {
+    let Some(has_name) = Scan::of(record).has(name.as_bytes()) else {
         return Err("this is no JSON object, so it cannot be annotated");
-    }
-    if Scan(record).enter(name.as_bytes(), &mut Vec::new()).is_some() {
+    };
+    if has_name {
         return Err("this has the field of --annotate already; use another name");
     }
     into.extend_from_slice(&record[..end - 1]);
@@ -92,21 +90,46 @@ pub fn annotate(
 struct Scan<'a>(&'a [u8]);
 
 impl<'a> Scan<'a> {
+    fn of(line: &'a [u8]) -> Scan<'a> {
+        Scan(line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line))
+    }
+
     /// Moves into an object, to the value of a field.
     fn enter(&mut self, name: &[u8], scratch: &mut Vec<u8>) -> Option<()> {
         self.expect(b'{')?;
-        loop {
-            if self.peek()? != b'"' {
-                return None;
-            }
-            let is_it = decode(self.string()?, scratch)? == name;
-            self.expect(b':')?;
-            if is_it {
-                return Some(());
-            }
+        while !self.is_next(name, scratch)? {
             self.value()?;
             self.expect(b',')?;
         }
+        Some(())
+    }
+
+    /// Moves to the value of the next field, and returns whether this is its name.
+    fn is_next(&mut self, name: &[u8], scratch: &mut Vec<u8>) -> Option<bool> {
+        if self.peek()? != b'"' {
+            return None;
+        }
+        let is_it = decode(self.string()?, scratch)? == name;
+        self.expect(b':')?;
+        Some(is_it)
+    }
+
+    /// Returns whether the line, which has to be an object and nothing else, has a field of this name.
+    fn has(mut self, name: &[u8]) -> Option<bool> {
+        let (mut has_it, mut scratch) = (false, Vec::new());
+        self.expect(b'{')?;
+        if self.peek()? != b'}' {
+            loop {
+                has_it |= self.is_next(name, &mut scratch)?;
+                self.value()?;
+                match self.peek()? {
+                    b'}' => break,
+                    _ => self.expect(b',')?,
+                }
+            }
+        }
+        self.expect(b'}')?;
+        self.peek().is_none().then_some(has_it)
     }
 
     /// Moves behind a string, and returns what is between its quotes.
@@ -270,6 +293,7 @@ mod tests {
             (br#"{"a":{"c":1},"a":{"b":2}}"#, &["a", "b"], None),
             (br#"{"a":[{"b":1}]}"#, &["a", "b"], None),
             (br#"{"a":"b"}"#, &["a", "b"], None),
+            (b"\xEF\xBB\xBF{\"url\":1}", &["url"], Some(b"1")),
             // No such field.
             (br#"{"url":null}"#, &["url"], None),
             (br#"{"ur":1,"urls":2,"URL":3}"#, &["url"], None),

@@ -8,6 +8,7 @@ pub mod input;
 pub mod json;
 pub mod output;
 pub mod packing;
+pub mod paragraphs;
 pub mod replacement;
 pub mod rules;
 pub mod streams;

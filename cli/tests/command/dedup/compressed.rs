@@ -31,6 +31,8 @@ fn all_members_and_frames_are_read() {
     let (first, second) = all.split_at(all.len() / 2 + 3);
     for (name, packed) in [
         ("a.gz", [gz(first), gz(b""), gz(second)].concat()),
+        // Padded to blocks, as by a tape.
+        ("padded.gz", [gz(first), vec![0; 7], gz(second), vec![0; 300_000]].concat()),
         ("a.zst", [zst(first), zst(b""), zst(second)].concat()),
         ("A.GZ", gz(&all)),
     ] {

@@ -15,6 +15,8 @@ fn every_record_is_written_and_says_whether_it_is_repeated() {
               {\"id\":2,\"dup\":false}\n{\"dup\":false}\n{ \"dup\":false}\n{\"dupe\":\"\\\"\",\"dup\":false}\n",
         ),
         ("dedup --annotate a\"\\.b", b"{\"x\":1}\n{\"x\":1}\n", b"{\"x\":1,\"a\\\".b\":false}\n{\"x\":1,\"a\\\".b\":true}\n"),
+        // As Python and some editors write.
+        ("dedup --annotate d", b"\xEF\xBB\xBF{\"x\":NaN}\n", b"\xEF\xBB\xBF{\"x\":NaN,\"d\":false}\n"),
         ("dedup --zero --annotate d", b"{\"x\":\n1}\0", b"{\"x\":\n1,\"d\":false}\0"),
     ]);
     // With many chunks, in files.

@@ -95,10 +95,8 @@ pub(super) fn check(
     if let Some(asked) = remembers.filter(|asked| has != Some(*asked)) {
         return Err(Mismatch::Ticks { has, asked });
     }
-    // A table of more than 2^32 buckets has a higher rate than it was made for.
-    let made = asked.layout().map_or(0.0, |made| made.rate);
     // Neither is true of a number that is none.
-    let keeps = |asked: f64| filter.rate <= asked || filter.rate <= made;
+    let keeps = |asked: f64| filter.rate <= asked;
     let lasts = |asked: f64| filter.expected_growth >= asked;
     if let Some(asked) = false_positive_rate.filter(|asked| !keeps(*asked)) {
         return Err(Mismatch::Rate { has: filter.rate, asked });

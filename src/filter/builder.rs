@@ -162,9 +162,8 @@ impl<S> Builder<S> {
     /// the filter may report as contained. It has to be more than 0 and less than 1. The default is 0.00012. The filter
     /// uses [the shortest fingerprints](crate::guide::rates) that keep the rate.
     ///
-    /// A filter of fixed size keeps the rate up to 2^32 buckets, which are 16 billion items at 16 bits. Twice as many
-    /// have twice the rate, as [`false_positive_rate_at_capacity`](crate::Stats::false_positive_rate_at_capacity) says:
-    /// ask for less then, or for a filter that grows.
+    /// Beyond 2^32 buckets, which are 16 billion items at 16 bits, a filter of fixed size needs longer fingerprints for
+    /// the same rate.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;

@@ -316,8 +316,11 @@ pub(crate) fn layout_for(
         return Err(BuildError::new(BuildErrorKind::InvalidRate, text));
     }
     let rate_of = |form: &Form| match expected_growth {
-        // Up to 2^32 buckets: the builder's page says what is beyond.
-        None => rate_at(form.lanes, form.load, 1),
+        // A table that no memory holds is refused for its size, and not for its rate.
+        None => {
+            let buckets = form.geometry(capacity).map_or(1, |geometry| geometry.all_buckets());
+            rate_at(form.lanes, form.load, buckets)
+        }
         Some(growth) => {
             let full = form.lanes.slots() as f64 * (form.load + LOAD_ABOVE_PLAN).min(1.0);
             full * rate_of_a_lane(form.lanes) * weight_after(growth)

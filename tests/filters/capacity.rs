@@ -277,6 +277,21 @@ fn a_plan_tells_how_large_a_filter_becomes() {
     assert!((5 << 40..8 << 40).contains(&bytes) && more > bytes, "{bytes}, {more}");
 }
 
+/// Beyond 2^32 buckets, fingerprints have bits in common with the index of their bucket.
+#[test]
+fn a_fixed_filter_keeps_its_rate_at_any_size() {
+    for capacity in (0..44).filter_map(|power| usize::try_from(1u64 << power).ok()) {
+        for rate in [0.5, 0.061, 0.01, 0.001, 0.00012, 1e-5, 1e-6, 1e-7, 2e-9] {
+            let builder = ConcurrentCuckooFilter::builder().capacity(capacity);
+            // No fingerprint is long enough for the lowest rates of the largest, and no memory is on 32 bits.
+            if let Ok(plan) = builder.false_positive_rate(rate).plan() {
+                let at_capacity = plan.false_positive_rate_at_capacity;
+                assert!(at_capacity <= rate, "{capacity} items at {rate}: {at_capacity}");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_least_rate_of_an_error_can_be_had_and_no_lower_one() {
     for ticks in [None, Some(1), Some(14), Some(62)] {

@@ -151,7 +151,8 @@ impl ShardReader {
         if let Some(shrinking) = self.shrinking {
             let add = u64::wrapping_add;
             let void = |bucket| shrinking.void_lanes(bucket).len() as u64;
-            items -= self.lanes.fold(buckets, void, add);
+            // More than all of them in words that no filter has, which `check` refuses.
+            items = items.wrapping_sub(self.lanes.fold(buckets, void, add));
             match_weight = self.lanes.fold(buckets, |bucket| shrinking.match_weight(bucket), add);
         }
         let surplus = match_weight.saturating_sub(items);

@@ -1,7 +1,7 @@
 //! Damage × the ways in which a part comes in: each is refused with an error that says what is wrong and where.
 
 use crate::common::{SplitMix, bytes_of, prehashed, rounds};
-use crate::file::{END_WORDS, FilterFile, HEADER_WORDS, word};
+use crate::file::{BLOCK_HEAD, END_WORDS, FilterFile, HEADER_WORDS, word};
 use crate::{Builder, Filter, builder, fixed, grown, place};
 use koel::SnapshotErrorKind::{
     self, Damaged, Incomplete, Io, NotAFile, NotASnapshot, NotFound, UnsupportedVersion,
@@ -304,6 +304,24 @@ fn a_part_tells_no_impossible_number_of_shards() {
                 let kind = way.error(&claim.bytes()).expect("a lie").kind();
                 assert!([Damaged, Incomplete].contains(&kind), "{way:?}, {shards}: {kind:?}");
             }
+        }
+    }
+}
+
+/// With right checksums. In a wide bucket, a head that is zero says that its lane is empty, whatever the tail says.
+#[test]
+fn buckets_that_no_filter_has_are_refused() {
+    let file = FilterFile::cut(&bytes_of(&grown(50, 1e-6)));
+    assert_eq!(file.words(), 2);
+    for tails in (0..64).map(|bit| 1 << bit).chain([u64::MAX, 0x1717_1717_1717_1717]) {
+        let mut bad = file.clone();
+        let length = bad.buckets_of(&bad.blocks[0]).len();
+        for bucket in bad.blocks[0][BLOCK_HEAD..][..length].chunks_mut(2) {
+            bucket.copy_from_slice(&[0, tails]);
+        }
+        let bytes = bad.with_sums().bytes();
+        for way in WAYS.into_iter().filter(|way| *way != Info) {
+            way.refuses(&bytes, Damaged);
         }
     }
 }

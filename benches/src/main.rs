@@ -28,7 +28,8 @@ all        all benches that a page shows, hours of them; on a machine that does 
            otherwise it waits, unless --busy tells it to go on
 
 koel beside its peers:
-  peers      filters and sets that threads share: --sizes 2,32,128 (MiB), --threads 1,2, --reps 5
+  peers      filters and sets that threads share: --sizes 2,32,128 (MiB), --threads 1,2, --reps 5;
+             koel, for its own filters alone
   growth     sets that grow, on one thread: --reps 5, and --to 22,24,27 for 2^22 items of all sets,
              and 2^27 of koel alone;
              sets | errors | speed, for all sets, koel alone, or koel beside a filter of fixed size

@@ -91,12 +91,16 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     let sizes = arguments.numbers("--sizes", 8_192, [vec![2, 32, 128], vec![64, 256]])?;
     let threads = arguments.numbers("--threads", 1_024, [MACHINE.counts(), vec![1, 2, 3]])?;
     let reps = arguments.number("--reps", 10_000, [0, 1])?;
+    let mut peers = all();
+    if arguments.flag("koel") {
+        peers.retain(|peer| peer.name.starts_with(KOEL));
+    }
     arguments.end()?;
     let mut figures = Figures::new("peers");
     let mut wrong = 0;
     for size in sizes.into_iter().map(|size| size << unit) {
         for &threads in &threads {
-            wrong += measure(size, threads, reps, test, &mut figures);
+            wrong += measure(&peers, (size, threads, reps), test, &mut figures);
         }
     }
     eprintln!();
@@ -106,14 +110,18 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
 
 /// Measures all peers in turns. Zero repetitions are as many as suit the size. Returns the number of faults that koel
 /// must not have: wrong answers, and refusals although there has to be room.
-fn measure(size: u64, threads: u64, reps: u64, test: bool, figures: &mut Figures) -> u64 {
+fn measure(
+    peers: &[Entry],
+    (size, threads, reps): (u64, u64, u64),
+    test: bool,
+    figures: &mut Figures,
+) -> u64 {
     let reps = match size >> 20 {
         _ if reps > 0 => reps,
         0..=7 => 9,
         8..=63 => 5,
         _ => 3,
     };
-    let peers = all();
     let mut runs: Vec<(Vec<Sample>, usize)> = peers.iter().map(|_| (Vec::new(), 0)).collect();
     let table =
         if size < 1 << 20 { format!("{} KiB", size >> 10) } else { format!("{} MiB", size >> 20) };

@@ -5,7 +5,7 @@
 reads the JSON lines in the folder `records`, and writes those whose URL is new to the folder `new`. The set of URLs is
 in the folder `seen`: a second run leaves out what the first one kept.
 
-When an actor of the set dies, no record is lost. The records whose answers are missing are kept, so a few may be kept
+Records without a value are all kept. When an actor of the set dies, no record is lost. The records whose answers are missing are kept, so a few may be kept
 twice. One new value in a hundred million is taken for seen.
 
 A task of the dataset that ran a second time would take its own records for seen, and lose them. So tasks are not tried
@@ -36,8 +36,12 @@ def first(seen: SharedFilter, values: list[str], tries: int = 30) -> list[bool]:
 
 
 def new_records(records: ray.data.Dataset, seen: SharedFilter, field: str) -> ray.data.Dataset:
+    """Write the result, or `materialize()` it, before anything else: each time that it runs, fewer records are new."""
+
     def keep_new(batch: pa.Table) -> pa.Table:
-        return batch.filter(pa.array(first(seen, [str(value) for value in batch[field].to_pylist()])))
+        values = batch[field].to_pylist()
+        new = iter(first(seen, [str(value) for value in values if value is not None]))
+        return batch.filter(pa.array([value is None or next(new) for value in values]))
 
     # Ray 2.60 warns that 2.64 has no such argument, which is then an error.
     return records.map_batches(keep_new, batch_format="pyarrow", batch_size=10_000, max_retries=0)

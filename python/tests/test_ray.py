@@ -106,7 +106,9 @@ def test_what_cannot_be_opened_is_refused(tmp_path):
         SharedFilter(tmp_path, 0)
     with pytest.raises(ValueError, match="rate"):
         SharedFilter(tmp_path, 1, rate=2)
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(TypeError, match="must be an int, not str"):
+        SharedFilter(tmp_path, "2")
+    with pytest.raises(ValueError, match="options for 1 actors, and 2 partitions"):
         SharedFilter(tmp_path, 2, options=[{}])
     with pytest.raises(FileNotFoundError):
         SharedFilter(tmp_path / "missing", 2, create=False)
@@ -120,6 +122,31 @@ def test_what_cannot_be_opened_is_refused(tmp_path):
         SharedFilter(tmp_path, 2)
     assert files(tmp_path) == ["0-of-2.koel", "1-of-2.koel"]
     with SharedFilter(tmp_path, 2, seed=5, create=False) as shared:
+        assert len(shared) == 3
+    shared.close()
+    for ask in [lambda: shared.add("d"), lambda: "a" in shared, lambda: len(shared), shared.save]:
+        with pytest.raises(ValueError, match="this set is closed"):
+            ask()
+    # Without a part, its items would be new again. The actors that found this out have ended, so the next ones do not wait.
+    (tmp_path / "1-of-2.koel").rename(tmp_path / "moved")
+    for create in [True, False]:
+        with pytest.raises(FileNotFoundError, match="lacks 1-of-2.koel, and has other files"):
+            SharedFilter(tmp_path, 2, seed=5, create=create)
+    (tmp_path / "1-of-2.koel").write_bytes(b"damaged")
+    with pytest.raises(ValueError, match="1-of-2.koel"):
+        SharedFilter(tmp_path, 2, seed=5)
+    (tmp_path / "moved").rename(tmp_path / "1-of-2.koel")
+    begun = time.monotonic()
+    with SharedFilter(tmp_path, 2, seed=5) as shared:
+        assert len(shared) == 3
+    assert time.monotonic() - begun < 30
+    # The set stays as it was when its files are united.
+    parts = [Filter(tmp_path / f"{number}-of-2.koel", readonly=True).copy() for number in range(2)]
+    parts[0] |= parts[1]
+    parts[0].save(tmp_path / "whole")
+    with Filter(tmp_path / "whole", readonly=True) as whole:
+        assert len(whole) == 3 and whole.contains_many(["a", "b", "c", "d"]) == [True, True, True, False]
+    with SharedFilter(tmp_path, 2, seed=5) as shared:
         assert len(shared) == 3
 
 
@@ -172,6 +199,7 @@ def test_an_error_of_a_partition_is_the_cause_of_the_doubt(tmp_path):
         with pytest.raises(InDoubt) as raised:
             shared.add_many(items)
         assert isinstance(raised.value.__cause__, MemoryError)
+        assert f"did not answer: {raised.value.__cause__}" in str(raised.value)
         with pytest.raises(TypeError):
             shared.add_many(["a", 1])
 
@@ -261,14 +289,16 @@ def test_the_example_keeps_one_record_of_each(tmp_path):
     (tmp_path / "in").mkdir()
     for file in range(4):
         lines = (json.dumps({"url": f"https://a.example/{number}", "file": file}) for number in range(3_000 + file * 1_000))
-        (tmp_path / "in" / f"{file}.jsonl").write_text("\n".join(lines))
+        without = (json.dumps({"url": None, "file": file}) for _ in range(2))
+        (tmp_path / "in" / f"{file}.jsonl").write_text("\n".join([*lines, *without]))
     command = [sys.executable, str(EXAMPLE), "in", "out", "--field", "url", "--seen", "seen"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines()[-1] == "6000 values were new."
     lines = [line for file in (tmp_path / "out").iterdir() for line in file.read_text().splitlines()]
-    urls = [json.loads(line)["url"] for line in lines]
-    assert sorted(urls) == sorted(f"https://a.example/{number}" for number in range(6_000))
+    urls = [json.loads(line).get("url") for line in lines]
+    assert urls.count(None) == 8
+    assert sorted(url for url in urls if url is not None) == sorted(f"https://a.example/{number}" for number in range(6_000))
     assert files(tmp_path / "seen") == ["0-of-2.koel", "1-of-2.koel"]
 
 

@@ -119,7 +119,8 @@ impl Header {
             "it is no journal of koel, or its header is damaged; move it elsewhere, or remove it, and \
              the changes with it"
         } else if version != VERSION {
-            "it has a version of the format that this koel does not know"
+            "it has another version of the format: open the filter with the version of koel that wrote it, and close \
+             it, which leaves no journal"
         } else if own != sum {
             "its header is damaged; remove it, and the changes with it"
         } else {

@@ -281,6 +281,18 @@ fn a_journal_that_has_lost_its_header_is_not_taken_for_an_empty_one() {
     assert!(!open(path).expect("a filter").contains(&1u64));
 }
 
+#[test]
+fn a_journal_of_another_version_is_refused() {
+    let pair = Pair::of_one_item(1);
+    for version in [0, 1, 3, u64::MAX] {
+        let mut journal = pair.journal.clone();
+        journal[8..16].copy_from_slice(&version.to_le_bytes());
+        let error = pair.opened(&journal).expect_err("another version");
+        assert_eq!(error.kind(), DurableErrorKind::Journal);
+        assert!(error.to_string().contains("the version of koel that wrote it"), "{error}");
+    }
+}
+
 /// Beside a journal, a copy of it that is older or newer is not taken for the journal in silence.
 #[test]
 fn two_copies_of_a_journal_with_changes_are_refused_and_both_stay() {

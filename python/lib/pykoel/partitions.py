@@ -43,7 +43,8 @@ class InDoubt(RuntimeError):
         return [index for index, answer in enumerate(self.answers) if answer is None]
 
     def __str__(self) -> str:
-        return f"{len(self.indices)} of {len(self.answers)} items are in doubt: their partitions did not answer"
+        said = f"{len(self.indices)} of {len(self.answers)} items are in doubt: their partitions did not answer"
+        return said if self.__cause__ is None else f"{said}: {self.__cause__}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class Partitions:
     """The seed of the hash, and of all filters."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.count, int):
+            raise TypeError(f"the number of partitions must be an int, not {type(self.count).__name__}")
         if not 1 <= self.count <= 65_535:
             raise ValueError(f"the number of partitions must be from 1 to 65,535, not {self.count}")
         if not 0 <= self.seed < 2**64:

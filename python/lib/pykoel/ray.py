@@ -14,8 +14,10 @@ file.
 
 A change that was under way raises `InDoubt`, which has the answers that are known and the items in doubt: they may have
 been added or discarded, or not. It is not tried again, since a second try would take its own items for seen. Add the
-items in doubt once more and count them as new: then no item is lost, and some may be new twice. Lookups are tried again
-until they are answered.
+items in doubt once more, until they are answered, and count them as new: then no item is lost, and of the share that the
+actor had in the batch, all may be new twice. While Ray starts the actor again, which takes a second or two, they stay in
+doubt: wait between two tries, and give up after some. Look up items whose removal is in doubt, and discard again those
+that are there. Lookups are tried again until they are answered.
 
 An error of an actor, such as that of a full disk, raises `InDoubt` as well, and is its cause. Any other exception, such
 as a KeyboardInterrupt, leaves the whole batch in doubt, but for a TypeError or a ValueError about the items: nothing was
@@ -25,16 +27,17 @@ When a task dies
 ----------------
 
 Ray runs a task that died again, three times by default and without end in ``ray.data``. What the first run has added, the
-second one takes for seen. Give tasks that add items ``max_retries=0``, or have them keep their answers elsewhere.
-``examples/dedup_ray.py`` in the sources of pykoel does this for a dataset.
+second one takes for seen. Give tasks that add items ``max_retries=0``, or have them keep their answers elsewhere. A
+dataset of ``ray.data`` runs anew each time that it is looked at: write it, or ``materialize()`` it, before anything else.
+``examples/dedup_ray.py`` in the sources of pykoel does all of this.
 
 Where the files are
 -------------------
 
 Partition 3 is ``3-of-8.koel`` in the folder, on the machine of its actor. (They are numbered from 0.) The folder has to
 be the same on all machines where Ray may start the actor again: on a shared file system, or with ``options`` that keep
-each actor on its machine. An actor that is started again and does not find its file raises FileNotFoundError at each
-call. It never begins an empty one.
+each actor on its machine. A set that has some of its files and lacks others is not opened. An actor that is started again
+and does not find its file raises FileNotFoundError at each call. It never begins an empty one.
 """
 
 import math
@@ -67,6 +70,12 @@ class _Partition:
         self._path = folder / f"{number}-of-{count}.koel"
         self._settings = settings
         self._filter: Filter | None = None
+        self._had_file = self._path.exists()
+
+    @ray.method(max_task_retries=-1)
+    def had_file(self) -> bool | None:
+        """Whether there was a file before the set was opened, or None if it is open."""
+        return self._had_file if self._filter is None else None
 
     @ray.method(max_task_retries=-1)
     def open(self, folder: Path, settings: dict[str, Any], create: bool) -> None:
@@ -122,11 +131,12 @@ class SharedFilter:
 
     `rate`, `remembers`, `refresh` and `sync` are those of `Filter`. `capacity` and `max_bytes` are for all partitions
     together. `seed` is that of the hash: choose one that strangers do not know if they choose the items. `create=False`
-    raises FileNotFoundError if a file is missing.
+    raises FileNotFoundError if a file is missing. So does `create=True`, if others are there.
 
-    With a `name`, all programs and tasks that make a SharedFilter of this name use the same actors. `options` are Ray's
-    for an actor, such as ``{"lifetime": "detached"}`` or ``{"num_cpus": 1}``: a mapping for all actors, or a sequence with
-    one for each.
+    With a `name`, all programs and tasks that make a SharedFilter of this name use the same actors. Without it, another
+    one on the same folder waits a minute for the files, and raises BlockingIOError. `options` are Ray's for an actor, such
+    as ``{"lifetime": "detached"}`` or ``{"num_cpus": 1}``: a mapping for all actors, or a sequence with one for each. As
+    long as the cluster has no room for all actors, the call waits.
 
     The actors end with the program that made them, unless they are detached. Their files then have all changes, with
     journals beside them. `close` leaves one file for each partition.
@@ -160,13 +170,31 @@ class SharedFilter:
             "sync": sync,
         }
         each = [options] * partitions if options is None or isinstance(options, Mapping) else options
+        if len(each) != partitions:
+            raise ValueError(f"there are options for {len(each)} actors, and {partitions} partitions")
         path = Path(os.path.abspath(folder))
         self._actors: list[Any] = []
-        for number, own in zip(range(partitions), each, strict=True):
-            named = {} if name is None else {"name": f"{name}-{number}-of-{partitions}", "get_if_exists": True}
-            actor = _Actor.options(**named, **(own or {})).remote(number, partitions, path, settings)
-            self._actors.append(actor)
-        self._ask_all("open", path, settings, create)
+        self._is_closed = False
+        try:
+            for number, own in enumerate(each):
+                named = {} if name is None else {"name": f"{name}-{number}-of-{partitions}", "get_if_exists": True}
+                actor = _Actor.options(**named, **(own or {})).remote(number, partitions, path, settings)
+                self._actors.append(actor)
+            # All are asked before the first makes a file.
+            had_file = self._ask_all("had_file")
+            lacks = [number for number, had in enumerate(had_file) if had is False]
+            if lacks and True in had_file:
+                names = ", ".join(f"{number}-of-{partitions}.koel" for number in lacks)
+                raise FileNotFoundError(
+                    f"{path} lacks {names}, and has other files of the set: restore the missing ones, or begin the set in"
+                    " an empty folder"
+                )
+            self._ask_all("open", path, settings, create)
+        except BaseException:
+            # Others may use those of a name.
+            if name is None:
+                self._end()
+            raise
 
     def add_many(self, items: "_Items") -> list[bool]:
         """Adds many items, and returns a list that has True for those that were new."""
@@ -200,7 +228,13 @@ class SharedFilter:
 
     def close(self) -> None:
         """Ends the actors, for all who use them. Each leaves its file with all changes and without a journal."""
+        if self._is_closed:
+            return
         self._ask_all("close")
+        self._end()
+
+    def _end(self) -> None:
+        self._is_closed = True
         for actor in self._actors:
             ray.kill(actor)
 
@@ -217,6 +251,7 @@ class SharedFilter:
 
     def _ask(self, method: str, items: "_Items") -> list[bool]:
         """Asks each partition once for its part of the items."""
+        self._check_open()
         batch = self._partitions.split(items)
         calls = {number: getattr(self._actors[number], method).remote(own) for number, own in batch.hashes.items()}
         answers, failed = _answers(calls)
@@ -227,11 +262,16 @@ class SharedFilter:
 
     def _ask_all(self, method: str, *arguments: Any) -> list[Any]:
         """Asks all partitions, and raises the first error when all have answered."""
+        self._check_open()
         calls = {number: getattr(actor, method).remote(*arguments) for number, actor in enumerate(self._actors)}
         answers, failed = _answers(calls)
         if failed is not None:
             raise failed
         return list(answers.values())
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ValueError("this set is closed")
 
 
 def _answers(calls: Mapping[int, Any]) -> tuple[dict[int, Any], RayError | None]:

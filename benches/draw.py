@@ -14,8 +14,9 @@ import kit, tables
 # The file of each table. Some benches have only a picture.
 TABLES = {
     "batches": "batches.txt", "dedup": "results.txt", "dropped": "dropped.txt", "durable": "table.md", "errors": "errors.txt",
-    "files": "files.txt", "growth": "sets.txt", "loads": "loads.txt", "many": "many.txt", "peers": "table.txt", "skew": "skew.txt",
-    "snapshots": "snapshots.txt", "speed": "speed.txt", "waits": "waits.txt", "wheel": "table.md", "windows": "table.txt",
+    "files": "files.txt", "growth": "sets.txt", "loads": "loads.txt", "many": "many.txt", "partitioned": "partitioned.txt",
+    "peers": "table.txt", "skew": "skew.txt", "snapshots": "snapshots.txt", "speed": "speed.txt", "waits": "waits.txt",
+    "wheel": "table.md", "windows": "table.txt",
 }  # fmt: skip
 COMMITTED = [kit.TOP / folder for folder in ("benches/results", "benches/dedup", "python/benches/results", "redis/bench/results")]
 

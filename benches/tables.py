@@ -91,6 +91,13 @@ def peers(figures):
 # Sets that grow, and sets that forget.
 
 
+def partitioned(figures):
+    columns = ["bulk fill", "bulk hit", "bulk miss", "bits an item"]
+    grids = [grid(figures, at, f"{at}, M/s", columns, 1) for at in distinct(figures.of(), "at")]
+    ways = {f"{row.at}: {row.note}" for row in figures.of(what="bulk hit") if row.note}
+    return "\n".join([f"{figures.about()}; {'; '.join(sorted(ways))}\n", *grids])
+
+
 def growth(figures):
     told = f"{figures.about()}\nSets that grow, on one thread. Million operations a second, medians; the fill is that of all items so far.\n"
     for name in distinct(figures.of(), "set"):

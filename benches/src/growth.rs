@@ -23,7 +23,7 @@ type Kind = Box<dyn Fn(&Steps, &mut Figures)>;
 
 fn kinds() -> [Kind; 6] {
     [
-        kind(KOEL, true, Koel::growing),
+        kind(KOEL, true, |_| Koel::growing(1)),
         kind(FORESEEN, false, Koel::fixed),
         kind("scalable_cuckoo_filter", true, |items| RefCell::new(scalable(items))),
         kind("autoscale_cuckoo_filter", true, |items| RefCell::new(autoscale(items))),

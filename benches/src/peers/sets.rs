@@ -84,9 +84,9 @@ impl Koel {
         Self::fixed((capacity * slots / close) as u64)
     }
 
-    /// Growing from nothing.
-    pub fn growing(_: u64) -> Self {
-        Koel::build(builder(1, GROWING_RATE).growing())
+    /// Growing to so many items, as far as it expects: 256-fold. Beyond, it would not remove its oldest items.
+    pub fn growing(items: u64) -> Self {
+        Koel::build(builder(items.div_ceil(256), GROWING_RATE).growing())
     }
 }
 

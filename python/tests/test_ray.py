@@ -171,7 +171,7 @@ def test_a_lookup_is_tried_again_when_its_actor_dies(tmp_path):
 
 
 def test_an_actor_whose_file_is_gone_does_not_begin_an_empty_one(tmp_path):
-    with SharedFilter(tmp_path, 2) as shared:
+    with SharedFilter(tmp_path, 2, name="gone") as shared:
         items = [str(number) for number in range(100)]
         shared.add_many(items)
         kill(shared)
@@ -187,6 +187,8 @@ def test_an_actor_whose_file_is_gone_does_not_begin_an_empty_one(tmp_path):
                 break
             assert time.monotonic() < until
         assert set(raised.value.answers) == {False, None}
+        with pytest.raises(FileNotFoundError):
+            SharedFilter(tmp_path, 2, name="gone")
         # When the file is there again, so is what was answered.
         for path in moved.iterdir():
             path.rename(tmp_path / path.name)

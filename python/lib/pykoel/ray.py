@@ -89,7 +89,8 @@ class _Partition:
         if create:
             folder.mkdir(parents=True, exist_ok=True)
         if self._filter is None:
-            self._filter = self._open(create)
+            # An actor that was started again had a file: without it, all its items would be new once more.
+            self._filter = self._open(create and not ray.get_runtime_context().was_current_actor_reconstructed)
 
     def _open(self, create: bool) -> Filter:
         return Filter(self._path, create=create, wait=_WAIT, **self._settings)
@@ -97,7 +98,7 @@ class _Partition:
     @property
     def _opened(self) -> Filter:
         if self._filter is None:
-            # The actor was started again, and had a file: without it, all its items would be new once more.
+            # The actor was started again.
             self._filter = self._open(create=False)
         return self._filter
 

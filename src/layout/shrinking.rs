@@ -191,8 +191,8 @@ impl Shrinking {
     /// It takes as many copies as a bucket has lanes. Two buckets hold twice as many, but an item with that many copies
     /// would leave other items of these buckets nowhere to move. With one bucket's worth of copies per item, buckets
     /// that such items connect like the edges of a tree have the room of a whole bucket left. Anchors of less than six
-    /// bits lead to so few alternates that three such items often share both buckets. In buckets of more than four
-    /// lanes, four or five copies are enough there, if fingerprints have so many bits that no other items are mistaken
+    /// bits lead to so few alternates that three such items often share both buckets. With such anchors, in buckets of more
+    /// than four lanes, four or five copies are enough, if fingerprints are so long that the filter takes no other items
     /// for copies.
     ///
     /// A matching lane may belong to another item, especially if it has lost bits. So the filter adds up in how many

@@ -35,12 +35,6 @@ impl Gauge {
     pub(crate) fn set(&self, value: u64) {
         self.0.store(value, std::sync::atomic::Ordering::Release);
     }
-
-    /// Subtracts from the figure. Other threads may do so at the same time.
-    #[inline]
-    pub(crate) fn take(&self, amount: u64) {
-        self.0.fetch_sub(amount, std::sync::atomic::Ordering::Relaxed);
-    }
 }
 
 /// An append-only list. Values are never removed while threads share the list, so a reader may keep using a value, and

@@ -123,8 +123,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// Returns the false-positive rate with the present number of items.
     ///
     /// This is an estimate from the load, for a filter filled by `insert_if_absent`. One filled by `insert` errs at most
-    /// as often. It takes some microseconds at any size: of more than 16 shards, a sample is looked at. A filter that
-    /// grows has a sample of 128, which is right to within a percent or so.
+    /// as often. It takes some microseconds at any size: of more than 16 shards, a sample is looked at. In a filter that
+    /// grows it takes some hundreds of microseconds, and is right to within a percent or so.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000);

@@ -466,6 +466,12 @@ impl LaneSet {
         LaneSet { tops: self.tops & other.tops, bits: self.bits }
     }
 
+    /// Returns the lanes of this set that are not in the other one. The words of both have to be cut in the same way.
+    #[inline]
+    pub(crate) fn without(self, other: Self) -> Self {
+        LaneSet { tops: self.tops & !other.tops, bits: self.bits }
+    }
+
     #[inline]
     pub(crate) fn only(self, lane: Lane) -> Self {
         LaneSet { tops: self.tops & 1 << (lane.shift + self.bits - 1), bits: self.bits }

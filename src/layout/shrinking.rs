@@ -44,8 +44,8 @@ use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{
     Bucket, MULTIPLIER, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS, spread,
 };
+use crate::layout::stamps::Moment;
 use std::num::NonZeroU32;
-use std::ops::Add;
 
 /// The number of buckets in each shard of a growing filter: 64 KiB, or 128 KiB of wide buckets. They are
 /// [small](mod@crate::guide::design#growth), so that splits are short.
@@ -78,22 +78,6 @@ pub(crate) struct Shrinking {
 pub(crate) struct Halves {
     pub lower: Words,
     pub upper: Words,
-}
-
-/// The share of some lanes in the figures of their shard.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Share {
-    pub void: u64,
-    /// Their [match weight](Shrinking::match_weight) minus the number of those that are not void.
-    pub surplus: u64,
-}
-
-impl Add for Share {
-    type Output = Share;
-
-    fn add(self, other: Share) -> Share {
-        Share { void: self.void + other.void, surplus: self.surplus + other.surplus }
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -396,11 +380,14 @@ impl Shrinking {
         [first, first - self.units]
     }
 
-    /// Returns the share of the lanes of a bucket in the figures of its shard, which the shard loses with these lanes.
-    pub(crate) fn share(&self, words: Words) -> Share {
-        let lanes = self.lanes.taken(words.heads).len() as u64;
-        let void = self.void_lanes(words).len() as u64;
-        Share { void, surplus: self.match_weight(words) + void - lanes }
+    /// Returns how many of the lanes of these buckets are void and have expired.
+    pub(crate) fn expired_void_lanes(&self, words: &[u64], now: Moment) -> i32 {
+        let (lanes, mut void) = (self.lanes, 0);
+        let expiry = lanes.expiry(now);
+        lanes.for_each(words, |bucket| {
+            void += self.void_lanes(lanes.only(bucket, expiry.expired(bucket))).len();
+        });
+        void as i32
     }
 
     pub(crate) fn lanes(&self) -> Lanes {

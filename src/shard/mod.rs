@@ -204,16 +204,9 @@ pub(crate) trait Lease<'a>: Copy + Deref<Target = RawShard<'a, Self::Width>> {
         false
     }
 
-    // What is recorded of lanes that have lost bits.
-
-    /// Records the removal of a lane that has lost `lost` bits. The caller holds the lock of its stripe.
+    /// Returns how many of the expired lanes of these buckets are void, so that their stripe does not count them.
     #[inline]
-    fn removing(self, _lost: u32) {}
-
-    /// Records that the expired lanes of these buckets are being erased. Returns the number of them that their stripe
-    /// does not count. The caller holds the lock of the stripe.
-    #[inline]
-    fn expiring(self, _words: &[u64], _now: Moment) -> i32 {
+    fn expired_void_lanes(self, _words: &[u64], _now: Moment) -> i32 {
         0
     }
 }

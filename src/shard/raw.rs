@@ -99,9 +99,12 @@ impl<'a, W: Into<bool> + Copy> RawShard<'a, W> {
         self.table.write(locked, word, heads);
     }
 
-    /// Returns recent words of all buckets.
-    pub(crate) fn all_words(self) -> impl Iterator<Item = Words> {
-        self.buckets().map(move |bucket| {
+    /// Returns recent words of these buckets.
+    pub(crate) fn recent_words(
+        self,
+        buckets: impl Iterator<Item = Bucket>,
+    ) -> impl Iterator<Item = Words> {
+        buckets.map(move |bucket| {
             let word = self.word(bucket);
             let heads = self.table.read(word);
             let tails = if self.is_wide() { self.table.read(word + 1) } else { 0 };
@@ -278,7 +281,7 @@ pub(crate) fn items_by_stamp<'a>(
     shards: impl Iterator<Item = RawShard<'a>>,
 ) -> ByStamp {
     let mut items = [0; STAMPS];
-    for words in shards.flat_map(RawShard::all_words) {
+    for words in shards.flat_map(|shard| shard.recent_words(shard.buckets())) {
         lanes.taken(words.heads).for_each(|lane| items[lanes.stamp(words, lane)] += 1);
     }
     items

@@ -55,7 +55,9 @@ impl<'a, L: Lease<'a>> Shard<L> {
     ) {
         for stripe in stripes {
             if !self.table.stripes.is_swept(stripe, now) {
-                self.erase_expired(locked, stripe, now, |words| self.expiring(words, now));
+                self.erase_expired(locked, stripe, now, |words| {
+                    self.expired_void_lanes(words, now)
+                });
             }
         }
     }

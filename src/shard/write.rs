@@ -201,7 +201,6 @@ impl<'a, L: Lease<'a>> Shard<L> {
         if self.is_void(lost) {
             return false;
         }
-        self.removing(lost);
         if stays {
             self.invalidate_readers(locked, place);
         }

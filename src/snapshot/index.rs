@@ -24,9 +24,6 @@ pub(crate) struct Entry {
     pub depth: u32,
     /// The number of lanes that are not void, each of which is one item.
     pub items: i64,
-    /// The [`surplus`](crate::backend::growing::site::Site::surplus) of the shard, in a growing filter. It is not in the
-    /// index.
-    pub surplus: u64,
     /// The time of the copy, in a filter that forgets.
     pub time: Option<Time>,
     /// The checksum of the words, in a file.
@@ -34,7 +31,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) const EMPTY: Entry = Entry { depth: 0, items: 0, surplus: 0, time: None, sum: 0 };
+    pub(crate) const EMPTY: Entry = Entry { depth: 0, items: 0, time: None, sum: 0 };
 
     /// Makes the figures of a shard that was copied, without those that its words tell.
     pub(crate) fn new(depth: u32, Copied { items, time }: Copied) -> Self {
@@ -68,7 +65,7 @@ impl Entry {
         }
         let time = Time { tick: stamp, elapsed, number: has_number.then_some(number) };
         let time = layout.lanes().forgets().then_some(time);
-        Ok(Entry { depth: depth as u32, items: items.cast_signed(), sum, time, surplus: 0 })
+        Ok(Entry { depth: depth as u32, items: items.cast_signed(), sum, time })
     }
 }
 
@@ -89,23 +86,21 @@ impl ShardReader {
     }
 
     /// Converts the words of a shard from the byte order of a file, and compares them with its entry in the index. `at`
-    /// is the byte at which they are. Returns the entry with the figures that are not in the index.
+    /// is the byte at which they are.
     pub(crate) fn read(
         &self,
         words: &mut [u64],
         entry: &Entry,
         at: u64,
-    ) -> Result<Entry, SnapshotError> {
-        let found = self.convert(words);
-        found.compare(entry, at)?;
-        self.check(words, entry.time, at)?;
-        Ok(Entry { surplus: found.surplus, ..*entry })
+    ) -> Result<(), SnapshotError> {
+        self.convert(words).compare(entry, at)?;
+        self.check(words, entry.time, at)
     }
 
     /// Converts the words of a shard from the byte order of a file. Returns the figures that they tell.
     pub(crate) fn convert(&self, words: &mut [u64]) -> Entry {
         let sum = from_file(words);
-        Entry { sum, ..self.figures(words) }
+        Entry { sum, items: self.items(words), ..Entry::EMPTY }
     }
 
     /// Checks that the filter can have the buckets of a shard, at this time if that is known. They are at byte `at`.
@@ -138,25 +133,22 @@ impl ShardReader {
         Err(SnapshotError::damaged(at, "a bucket cannot hold this value"))
     }
 
-    /// Makes the items in a shard's buckets older. Returns the figures of the rest of the shard.
-    pub(crate) fn older(&self, words: &mut [u64], shift: AgeShift) -> Entry {
+    /// Makes the items in a shard's buckets older. Returns how many are left.
+    pub(crate) fn older(&self, words: &mut [u64], shift: AgeShift) -> i64 {
         shift.make_older(self.lanes, words);
-        self.figures(words)
+        self.items(words)
     }
 
-    /// Adds up the contents of a shard.
-    pub(crate) fn figures(&self, buckets: &[u64]) -> Entry {
+    /// Returns the number of lanes of a shard that are not void.
+    fn items(&self, buckets: &[u64]) -> i64 {
         let mut items = self.lanes.count_taken(buckets) as u64;
-        let mut match_weight = items;
         if let Some(shrinking) = self.shrinking {
             let add = u64::wrapping_add;
             let void = |bucket| shrinking.void_lanes(bucket).len() as u64;
             // More than all of them in words that no filter has, which `check` refuses.
             items = items.wrapping_sub(self.lanes.fold(buckets, void, add));
-            match_weight = self.lanes.fold(buckets, |bucket| shrinking.match_weight(bucket), add);
         }
-        let surplus = match_weight.saturating_sub(items);
-        Entry { items: items as i64, surplus, ..Entry::EMPTY }
+        items as i64
     }
 }
 

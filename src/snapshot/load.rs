@@ -170,7 +170,7 @@ fn in_turns(
             drop(turn);
             let shards = (first..).zip(words.chunks_exact_mut(each)).zip(entries);
             for ((number, words), entry) in shards {
-                *entry = reader.read(words, entry, header.offset(number))?;
+                reader.read(words, entry, header.offset(number))?;
             }
             Ok(())
         };

@@ -282,8 +282,7 @@ impl Begun {
                 gathered.copy(shard, &mut words);
                 reader.check(&words, entry.time, at)?;
             }
-            let surplus = gathered.entries[shard].surplus;
-            gathered.entries[shard] = Entry { surplus, ..entry };
+            gathered.entries[shard] = entry;
         }
         Ok(())
     }
@@ -429,7 +428,7 @@ impl Gathered {
                     words = zeros(shard.table.geometry.words())?;
                 }
                 shard.copy_words(&shard.lock_raw(), &mut words);
-                *entry = Entry { depth: entry.depth, ..reader.older(&mut words, shift) };
+                entry.items = reader.older(&mut words, shift);
                 drop(shard.clear());
                 shard.fill(&words);
             }
@@ -445,7 +444,6 @@ impl Gathered {
             Memory::Tables(tables) => {
                 for ((_, site), entry) in tables.sites_from(0).zip(&mut self.entries) {
                     bring(site.shard(), entry)?;
-                    site.surplus_gauge().set(entry.surplus);
                 }
             }
         }
@@ -497,10 +495,8 @@ fn copied(backend: &Backend, mut go_on: impl FnMut()) -> Result<Backend, NoMemor
     let mut buckets = zeros(layout.geometry.words())?;
     let (mut next, mut time) = (Some(0), None);
     while let Some((depth, copied)) = backend.copy_shard(&mut next, &mut buckets) {
-        // The items of a fixed filter's shard are its taken lanes, which need not be counted again.
-        let surplus = if layout.grows { reader.figures(&buckets).surplus } else { 0 };
         time = copied.time;
-        copy.add(&layout, Entry { surplus, ..Entry::new(depth, copied) }, &buckets)?;
+        copy.add(&layout, Entry::new(depth, copied), &buckets)?;
         go_on();
     }
     copy.finish(layout, &reader, time)

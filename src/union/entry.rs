@@ -28,10 +28,8 @@ use arrayvec::ArrayVec;
 pub(crate) enum Merged {
     /// A lane covers it.
     Covered,
-    /// The entry replaced `before`, which was finer.
-    Coarsened {
-        before: Fingerprint,
-    },
+    /// The entry replaced one that was finer, and was counted.
+    Coarsened,
     Added,
     /// No lane can be freed for the entry.
     NoRoom,
@@ -76,10 +74,7 @@ impl<'a, L: Lease<'a>> Shard<L> {
             if merged != words {
                 self.write(locked, bucket, merged);
             }
-            return match lanes.get_whole(words, lane) {
-                Some(before) if !is_covered => Merged::Coarsened { before },
-                _ => Merged::Covered,
-            };
+            return if is_covered { Merged::Covered } else { Merged::Coarsened };
         }
         let [(_, first, _), (_, second, _)] = both;
         let (bucket, heads) = self.emptier_of(place, first.heads, second.heads);

@@ -343,25 +343,19 @@ impl Union {
         let position = growing.position(incoming.start).in_root;
         let convert = |words| shrinking.joined_to_depth(words, depths, position);
         let shift = incoming.ages.map(|ages| ages.shift_for(shard, &locked));
-        let mut surplus = 0i64;
-        let unplaced = incoming.merge_some(shard, shift, convert, |place, now| {
+        incoming.merge_some(shard, shift, convert, |place, now| {
             let lost = shrinking.lost_by(place.fp);
             let counts = !shrinking.is_void(lost);
             let merged = shard.merge_entry(&locked, Some(shrinking), (place, now), counts);
             match merged {
                 Merged::Added => self.added += usize::from(counts),
-                Merged::Coarsened { before } => {
-                    // `before` was counted by its stripe.
-                    surplus -= (1 << shrinking.lost_by(before)) - 1;
+                Merged::Coarsened => {
                     shard.add_items(&locked, place.first, -i32::from(!counts));
                 }
-                Merged::Covered | Merged::NoRoom => return merged,
+                Merged::Covered | Merged::NoRoom => {}
             }
-            surplus += (1 << lost) - i64::from(counts);
             merged
-        });
-        growing.site(shard.seen).surplus_gauge().add(surplus);
-        unplaced
+        })
     }
 
     /// Refuses the next entry. Returns an error if the union has to give up.

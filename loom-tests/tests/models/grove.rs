@@ -41,7 +41,8 @@ impl<const WIDE: bool, const FORGETS: bool> World for Grove<WIDE, FORGETS> {
         if FORGETS {
             let now = self.ticking().clock().now();
             for site in (0..).map_while(|number| self.room().site_of(number)) {
-                let mut words = site.shard().all_words();
+                let shard = site.shard();
+                let mut words = shard.recent_words(shard.buckets());
                 let lanes = lanes::<WIDE, FORGETS>();
                 assert!(words.all(|words| lanes.expired(words, now).is_empty()), "{LEFT}");
             }

@@ -19,21 +19,6 @@ pub(crate) struct Whole {
     words: Vec<Words>,
 }
 
-/// The figures of a joined shard.
-#[doc(hidden)]
-pub(crate) struct Joined {
-    /// The [`surplus`](crate::backend::growing::site::Site::surplus).
-    pub surplus: u64,
-    pub counted: i64,
-}
-
-impl Joined {
-    /// Returns how many absent items the lanes match, in units of a new lane.
-    pub(crate) fn match_weight(&self) -> f64 {
-        self.surplus as f64 + self.counted as f64
-    }
-}
-
 impl Whole {
     /// Returns `None` if there is no memory.
     pub(crate) fn new(buckets: usize) -> Option<Self> {
@@ -43,18 +28,25 @@ impl Whole {
         Some(Whole { words })
     }
 
-    /// Finds places for the items of both shards. Returns `false` if some item has none.
+    /// Finds places for the items of both shards. Returns `false` if some item has none, or if a lane is void.
     pub(crate) fn find_places(
         &mut self,
         (lower, lower_locked): (RawShard<'_>, &AllLocks<'_>),
         (upper, upper_locked): (RawShard<'_>, &AllLocks<'_>),
         shrinking: &Shrinking,
     ) -> bool {
+        let joined = |words, is_upper| {
+            let has_void = !shrinking.void_lanes(words).is_empty();
+            (!has_void).then(|| shrinking.joined(words, is_upper))
+        };
         for (whole, bucket) in self.words.iter_mut().zip(lower.buckets()) {
-            *whole = shrinking.joined(lower.read_locked(lower_locked, bucket), false);
+            let words = joined(lower.read_locked(lower_locked, bucket), false);
+            let Some(words) = words else { return false };
+            *whole = words;
         }
         upper.buckets().all(|bucket| {
-            let words = shrinking.joined(upper.read_locked(upper_locked, bucket), true);
+            let words = joined(upper.read_locked(upper_locked, bucket), true);
+            let Some(words) = words else { return false };
             let lanes = shrinking.lanes();
             let mut taken =
                 lanes.taken(words.heads).filter_map(|lane| lanes.get_whole(words, lane));
@@ -88,23 +80,18 @@ impl Whole {
         false
     }
 
-    /// Returns the figures of the whole.
-    pub(crate) fn figures(&self, shrinking: &Shrinking) -> Joined {
-        let figures = Joined { surplus: 0, counted: 0 };
-        self.words.iter().fold(figures, |Joined { surplus, counted }, words| {
-            let own = shrinking.lanes().taken(words.heads).len() as i64;
-            let surplus = surplus + shrinking.match_weight(*words) - own as u64;
-            Joined { surplus, counted: counted + own }
-        })
+    /// Returns how many absent items the lanes match, in units of a new lane.
+    fn match_weight(&self, shrinking: &Shrinking) -> f64 {
+        self.words.iter().map(|words| shrinking.match_weight(*words)).sum::<u64>() as f64
     }
 
-    /// Stores the whole in the lower shard. `publish` stores the entry and the figures. After that, the upper shard is
-    /// out of use, though its words are still there.
+    /// Stores the whole, which has `items` items, in the lower shard. `publish` stores the entry. After that, the upper
+    /// shard is out of use, though its words are still there.
     pub(crate) fn store(
         &self,
         (lower, lower_locked): (RawShard<'_>, &AllLocks<'_>),
         (upper, upper_locked): (RawShard<'_>, &AllLocks<'_>),
-        counted: i64,
+        items: i64,
         publish: impl FnOnce(),
     ) {
         let all: StripeSet<SHARD_STRIPES> = lower.own_stripes().collect();
@@ -114,7 +101,7 @@ impl Whole {
                 lower.write(lower_locked, bucket, *words);
             }
         }
-        lower.share_out(lower_locked, counted, Bucket(0));
+        lower.share_out(lower_locked, items, Bucket(0));
         upper.share_out(upper_locked, 0, Bucket(0));
         publish();
     }
@@ -177,10 +164,10 @@ impl Growing {
         let [in_lower, in_upper] = shards;
         let depth = lower.depth() - 1;
         let most = self.most_lanes(depth);
-        let are_few = || shards.iter().map(|shard| shard.all_items()).sum::<i64>() <= most;
+        let items = || shards.iter().map(|shard| shard.all_items()).sum::<i64>();
         // The decision must not depend on the progress of a tick.
         shards.iter().try_for_each(|shard| shard.sweep_all()).ok()?;
-        if !are_few() {
+        if items() > most {
             return None;
         }
         // Most filters have nothing to join.
@@ -196,16 +183,15 @@ impl Growing {
         let upper_locked = in_upper.lock_all().ok()?;
         let lower_half = (in_lower.raw, &lower_locked);
         let upper_half = (in_upper.raw, &upper_locked);
-        let fit = are_few()
-            && sites.iter().all(|site| site.void_lanes(shrinking) == 0)
+        let fit = items() <= most
             && self.directory.allows_join()
             && whole.find_places(lower_half, upper_half, shrinking);
-        let before = sites.iter().map(|site| site.match_weight()).sum::<f64>() / 2.0;
-        let rarely_errs = |joined: &Joined| joined.match_weight() <= self.most_weight().max(before);
-        let figures = fit.then(|| whole.figures(shrinking)).filter(rarely_errs)?;
-        whole.store(lower_half, upper_half, figures.counted, || {
-            sites[0].surplus_gauge().set(figures.surplus);
-            sites[1].surplus_gauge().set(0);
+        let before = || sites.map(|site| self.match_weight(site)).iter().sum::<f64>() / 2.0;
+        let rarely_errs = |weight| weight <= self.most_weight() || weight <= before();
+        if !fit || !rarely_errs(whole.match_weight(shrinking)) {
+            return None;
+        }
+        whole.store(lower_half, upper_half, items(), || {
             self.directory.unite(lower, Entry::new(sites[0], depth));
         });
         drop(lower_locked);

@@ -2,7 +2,6 @@
 
 use crate::backend::growing::arena::Arena;
 use crate::backend::growing::directory::SeenEntry;
-use crate::backend::growing::site::Site;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Words};
 use crate::layout::geometry::Bucket;
 use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking};
@@ -88,15 +87,8 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
         self.shared.shrinking.is_void(lost)
     }
 
-    #[inline]
-    fn removing(self, lost: u32) {
-        if lost > 0 {
-            self.site().surplus_gauge().take((1 << lost) - 1);
-        }
-    }
-
-    fn expiring(self, words: &[u64], now: Moment) -> i32 {
-        self.site().expiring(&self.shared.shrinking, words, now)
+    fn expired_void_lanes(self, words: &[u64], now: Moment) -> i32 {
+        self.shared.shrinking.expired_void_lanes(words, now)
     }
 
     #[inline(always)]
@@ -132,11 +124,5 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
     fn lost(self, words: Words, lane: Lane) -> u32 {
         let suffixes = if self.is_wide() { words.tails } else { words.heads };
         self.shared.shrinking.lost(suffixes, lane)
-    }
-}
-
-impl<'a, W> UntilSplit<'a, W> {
-    pub(super) fn site(self) -> &'a Site {
-        self.shared.tables.at(self.seen.entry)
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! 1. The hash has a [position](crate::layout::roots::Position) among the hashes of the shards that the filter began with.
 //! 2. The [`directory`] has an entry there, which is valid as long as the [`lease`]: until the shard is split or joined.
-//! 3. The entry is the address of the shard's [`site`]: its memory in one of the tables of the [`arena`], and its figures.
+//! 3. The entry is the address of the shard's [`site`]: its memory in one of the tables of the [`arena`].
 //!
 //! # Void lanes
 //!
@@ -31,17 +31,17 @@ use crate::backend::growing::lease::{Shared, UntilSplit, WasSplit};
 use crate::backend::growing::site::Site;
 use crate::backend::retry::{Located, Room, Shards};
 use crate::error::{self, BuildError, BuildErrorKind, Full};
-use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
+use crate::layout::geometry::{Bucket, Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::{Parts, Position};
 use crate::layout::sizing::{Layout, rate_of_a_lane};
 use crate::layout::stamps::{ByStamp, Moment};
-use crate::shard::raw::{Known, items_by_stamp};
+use crate::shard::raw::{Known, RawShard, items_by_stamp};
 use crate::shard::{Copied, Shard};
 use crate::sync::{Gauge, Mutex, RwLock, RwLockReadGuard};
 use crate::table::ticking::{Goal, Ticking, Time};
 use std::ops::Range;
 
-/// The number of shards from which the rate is estimated, if there are more: a power of two.
+/// The number of segments from which the rate of a larger filter is estimated: a power of two.
 const SAMPLE: u64 = 128;
 
 /// Returns the memory that a filter takes beside itself, its shards and the lists of its directory.
@@ -114,7 +114,7 @@ impl Growing {
         Ok(growing)
     }
 
-    /// Makes the backend of the shards that are in use in these tables, with their figures.
+    /// Makes the backend of the shards that are in use in these tables.
     fn with(layout: Layout, directory: Directory, tables: Box<Arena>) -> Self {
         let lanes = layout.lanes();
         let ticking = lanes.forgets().then(|| Box::new(Ticking::new(lanes.remembers())));
@@ -185,16 +185,32 @@ impl Growing {
 }
 
 impl Growing {
+    /// Returns how many absent items the lanes of a shard match, in units of a new lane.
+    fn match_weight(&self, site: &Site) -> f64 {
+        let shard = site.shard();
+        self.match_weight_of(shard, shard.buckets())
+    }
+
+    fn match_weight_of(&self, shard: RawShard<'_>, buckets: impl Iterator<Item = Bucket>) -> f64 {
+        let weight = |words| self.shared.shrinking.match_weight(words);
+        shard.recent_words(buckets).map(weight).sum::<u64>() as f64
+    }
+
     /// Returns the match weight of a shard, on average over all hashes.
     pub(crate) fn match_weight_of_all(&self) -> f64 {
-        let part = |seen| self.directory.share(seen) * self.site(seen).match_weight();
+        let part = |seen| self.directory.share(seen) * self.match_weight(self.site(seen));
         self.directory.shards().map(part).sum()
     }
 
-    /// Returns the same average over a sample: the hashes in the middle of equal parts of all hashes.
+    /// Returns the same average over a sample: a segment for each hash in the middle of equal parts of all hashes.
     pub(crate) fn match_weight_of_some(&self) -> f64 {
         let middle = |part| Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
-        let of_part = |part| self.site(self.directory.look_up(middle(part))).match_weight();
+        let of_part = |part| {
+            let shard = self.site(self.directory.look_up(middle(part))).shard();
+            let stripes = shard.own_stripes();
+            let one = stripes.start + part as usize % stripes.len();
+            self.match_weight_of(shard, shard.buckets_of(one)) * stripes.len() as f64
+        };
         (0..SAMPLE).map(of_part).sum::<f64>() / SAMPLE as f64
     }
 }
@@ -236,7 +252,7 @@ impl Growing {
 
     /// The rate is the expected number of lanes in the two buckets of an absent item that match it.
     pub(crate) fn rate(&self) -> f64 {
-        let is_small = self.shared.tables.shards() as u64 <= SAMPLE;
+        let is_small = self.segments() as u64 <= SAMPLE;
         let match_weight =
             if is_small { self.match_weight_of_all() } else { self.match_weight_of_some() };
         match_weight * rate_of_a_lane(self.layout.geometry.lanes())
@@ -246,9 +262,7 @@ impl Growing {
     pub(crate) fn clear(&self) {
         let _no_resharding = self.resharding.write();
         for seen in self.directory.shards() {
-            let site = self.site(seen);
-            let _cleared = site.shard().clear();
-            site.surplus_gauge().set(0);
+            let _cleared = self.site(seen).shard().clear();
         }
     }
 
@@ -287,10 +301,14 @@ impl Growing {
         for (number, site) in sites.take_while(|(number, _)| number * in_a_shard < segments.end) {
             let (shard, first) = (site.shard(), number * in_a_shard);
             for segment in segments.start.max(first)..segments.end.min(first + in_a_shard) {
-                let expiring = |words: &[u64]| site.expiring(shrinking, words, now);
                 // A shard that is out of use may have no memory either. A split that reuses it must observe the time.
                 let stripe = shard.own_stripes().start + segment - first;
-                shard.sweep(stripe, now, || site.is_in_use(), expiring);
+                shard.sweep(
+                    stripe,
+                    now,
+                    || site.is_in_use(),
+                    |words| shrinking.expired_void_lanes(words, now),
+                );
             }
         }
     }

@@ -1,20 +1,20 @@
-//! A shard's site: its memory in a table, its figures, and what it is used for.
+//! A shard's site: its memory in a table, and what it is used for.
 //!
 //! An [`Entry`] of the [directory](crate::backend::growing::directory) is the address of a shard's site, with
 //! the shard's depth in the bits that are zero in every such address. So a lookup gets from the entry to the
 //! shard with one load, and address and depth change together.
 
 use crate::layout::geometry::Geometry;
-use crate::layout::shrinking::{GROWING_BUCKETS, Share, Shrinking};
-use crate::layout::stamps::Moment;
+use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::shard::raw::RawShard;
 use crate::sync::Gauge;
 use crate::table::{ShardVersions, ShardWords, Table};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
-/// A shard of a table. Lookups read the site, so it is never written. It shares the table, and has the addresses of the
-/// words and versions there, so that a lookup gets from here to the words with one load.
+/// A shard of a table. Lookups read the site, so it is only written when the shard comes into use or out of it. It shares
+/// the table, and has the addresses of the words and versions there, so that a lookup gets from here to the words with
+/// one load.
 #[repr(align(64))] // A line of the cache. Its address leaves six bits for a depth.
 pub(crate) struct Site {
     table: Arc<Table>,
@@ -24,18 +24,11 @@ pub(crate) struct Site {
     words_of_a_bucket: u32,
     /// The shard's number in the table.
     number: u32,
-    /// The first figure is the surplus: how many more absent items the lanes of the shard match than its counted lanes
-    /// would match if they were new. It is the [match weight](crate::layout::shrinking::Shrinking::match_weight) of all
-    /// lanes, less the number of lanes that are not void. It is set under all locks of the shard. A removal, which
-    /// holds only some of them, subtracts the share of its lane, and so does a tick.
-    ///
-    /// The second is the [`Use`] of the shard.
-    figures: Box<[Gauge]>,
+    /// What the shard is used for: a [`Use`].
+    used_for: Gauge,
 }
 
 const _: () = assert!(size_of::<Site>() == 64);
-
-const FIGURES: usize = 2;
 
 /// What a shard is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,25 +47,22 @@ unsafe impl Send for Site {}
 unsafe impl Sync for Site {}
 
 impl Site {
-    /// Returns `None` if the table does not have that shard, or if there is no memory for its figures.
+    /// Returns `None` if the table does not have that shard.
     pub(crate) fn new(table: &Arc<Table>, number: usize) -> Option<Self> {
-        let mut figures = Vec::<Gauge>::new();
-        figures.try_reserve_exact(FIGURES).ok()?;
-        figures.resize_with(FIGURES, Gauge::default);
         let (words, versions) = table.parts_of_shard(number * GROWING_BUCKETS as usize)?;
         Some(Site {
             words: NonNull::from(words).cast(),
             versions: NonNull::from(versions),
             words_of_a_bucket: words.len().try_into().ok()?,
             number: number.try_into().ok()?,
-            figures: figures.into(),
+            used_for: Gauge::new(),
             table: Arc::clone(table),
         })
     }
 
     /// Returns the memory of the sites of a table of this geometry, in bytes.
     pub(crate) fn bytes(geometry: &Geometry) -> usize {
-        geometry.shards() * (size_of::<Site>() + FIGURES * size_of::<Gauge>())
+        geometry.shards() * size_of::<Site>()
     }
 
     /// Returns the memory that lookups read: one array of words, or two of wide buckets, and the versions.
@@ -111,21 +101,8 @@ impl Site {
         self.raw(self.words_of_a_bucket == 2)
     }
 
-    /// Returns the number of lanes that are not void.
-    pub(crate) fn counted(&self) -> i64 {
-        self.shard().all_items()
-    }
-
-    pub(crate) fn surplus_gauge(&self) -> &Gauge {
-        &self.figures[0]
-    }
-
-    pub(crate) fn surplus(&self) -> u64 {
-        self.surplus_gauge().get()
-    }
-
     pub(crate) fn used_for(&self) -> Use {
-        match self.figures[1].get() {
+        match self.used_for.get() {
             u64::MAX => Use::Items,
             given_back => Use::Spare { given_back },
         }
@@ -146,40 +123,10 @@ impl Site {
     /// Either no other thread has access to the shard, or the caller takes shards into use or out of it, one thread at
     /// a time. That it has items changes under all its locks.
     pub(crate) fn set_used_for(&self, purpose: Use) {
-        self.figures[1].set(match purpose {
+        self.used_for.set(match purpose {
             Use::Items => u64::MAX,
             Use::Spare { given_back } => given_back,
         });
-    }
-
-    /// Returns how many absent items the lanes of the shard match, in units of a new lane.
-    pub(crate) fn match_weight(&self) -> f64 {
-        self.counted().max(0) as f64 + self.surplus() as f64
-    }
-
-    /// Subtracts the expired lanes in these words, which are those of whole buckets, from the surplus. Returns how many
-    /// of these lanes are void.
-    pub(crate) fn expiring(&self, shrinking: &Shrinking, words: &[u64], now: Moment) -> i32 {
-        // Usually all lanes are as they were inserted, so none is void.
-        if self.surplus() == 0 {
-            return 0;
-        }
-        let (lanes, mut gone) = (shrinking.lanes(), Share::default());
-        let expiry = lanes.expiry(now);
-        lanes.for_each(words, |bucket| {
-            gone = gone + shrinking.share(lanes.only(bucket, expiry.expired(bucket)));
-        });
-        self.surplus_gauge().take(gone.surplus);
-        gone.void as i32
-    }
-
-    /// Returns the number of void lanes, by recent words.
-    pub(crate) fn void_lanes(&self, shrinking: &Shrinking) -> usize {
-        // Each adds `1 << suffix_bits` to the surplus.
-        if self.surplus() >> shrinking.suffix_bits() == 0 {
-            return 0;
-        }
-        self.shard().all_words().map(|words| shrinking.void_lanes(words).len()).sum()
     }
 }
 

@@ -18,14 +18,13 @@ use crate::table::stripe::{Locks, StripeSet};
 const PAGE_WORDS: usize = 512;
 
 /// Moves the upper half of a shard's items into `upper`, which is empty and has no entry yet. Each item keeps the
-/// number of its bucket. `publish` gets the [`surplus`](crate::backend::growing::site::Site::surplus) of each half, and
-/// stores both and the entries of the halves.
+/// number of its bucket. `publish` stores the entries of the halves.
 #[doc(hidden)]
 pub(crate) fn split(
     (shard, locked): (RawShard<'_>, &AllLocks<'_>),
     (upper, upper_locked): (RawShard<'_>, &AllLocks<'_>),
     shrinking: &Shrinking,
-    publish: impl FnOnce([u64; 2]),
+    publish: impl FnOnce(),
 ) {
     let all: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
     if !SMALL {
@@ -39,7 +38,7 @@ pub(crate) fn split(
     let of_upper: StripeSet<SHARD_STRIPES> = upper.own_stripes().collect();
     let _coming = upper.write_section(upper_locked, &of_upper);
     let lanes = shard.lanes();
-    let (mut surplus, mut counted) = ([0, 0], [0, 0]);
+    let mut counted = [0, 0];
     for bucket in shard.buckets() {
         let words = shard.read_locked(locked, bucket);
         if words.heads == 0 {
@@ -49,19 +48,13 @@ pub(crate) fn split(
         upper.write(upper_locked, bucket, upper_words);
         shard.write(locked, bucket, lower_words);
         for (half, words) in [lower_words, upper_words].into_iter().enumerate() {
-            let (mut with_bits, match_weight) =
-                (lanes.taken(words.heads).len(), shrinking.match_weight(words));
-            // Usually all lanes together weigh less than one void lane.
-            if match_weight >> shrinking.suffix_bits() > 0 {
-                with_bits -= shrinking.void_lanes(words).len();
-            }
-            counted[half] += with_bits as i64;
-            surplus[half] += match_weight - with_bits as u64;
+            let with_bits = lanes.taken(words.heads).without(shrinking.void_lanes(words));
+            counted[half] += with_bits.len() as i64;
         }
     }
     upper.share_out(upper_locked, counted[1], Bucket(0));
     shard.share_out(locked, counted[0], Bucket(0));
-    publish(surplus);
+    publish();
 }
 
 /// Checks whether the item would probably find room if the shard were split. The error is the reason why not.
@@ -82,7 +75,8 @@ fn split_helps(
     if 2 * told_apart >= slots {
         return Ok(());
     }
-    let taken = told_apart + shard.site().void_lanes(&shard.shared.shrinking) as i64;
+    let void = |words| shard.shared.shrinking.void_lanes(words).len();
+    let taken = told_apart + shard.recent_words(shard.buckets()).map(void).sum::<usize>() as i64;
     let helps = if 2 * taken >= slots {
         4 * told_apart >= slots
     } else {
@@ -143,13 +137,8 @@ impl Growing {
             // that are older than it.
             upper.0.mark_swept(&new_locked, now);
         }
-        split((shard.raw, locked), upper, shrinking, |surplus| {
-            let halves = [site, new];
-            halves
-                .iter()
-                .zip(surplus)
-                .for_each(|(site, surplus)| site.surplus_gauge().set(surplus));
-            let [lower, upper] = halves.map(|site| Entry::new(site, depth));
+        split((shard.raw, locked), upper, shrinking, || {
+            let [lower, upper] = [site, new].map(|site| Entry::new(site, depth));
             self.directory.replace(seen, lower, upper);
         });
         Ok(Room::Made)
@@ -163,7 +152,7 @@ impl Growing {
     }
 
     /// Provides what a split needs: an unused shard, and entries in the directory for shards of this depth. Returns the
-    /// shard with all its locks: ticks go through it from now on, and have to wait until it has its items and figures.
+    /// shard with all its locks: ticks go through it from now on, and have to wait until it has its items.
     /// The caller holds all locks of the shard that is to be split, and other splits wait here for their turn.
     ///
     /// # Errors

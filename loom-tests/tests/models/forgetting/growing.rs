@@ -191,7 +191,6 @@ fn an_item_without_bits_is_refreshed_or_expires() {
             let (_, place) = grove.shard(item);
             grove.fill_with_bits(item, place.first, 0);
             grove.add_items(item, 1);
-            grove.site(0).surplus_gauge().set(1 << 15);
             grove.set_clock(2);
             item
         },

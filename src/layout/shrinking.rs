@@ -46,6 +46,7 @@ use crate::layout::geometry::{
 };
 use crate::layout::stamps::Moment;
 use std::num::NonZeroU32;
+use std::ops::BitOr;
 
 /// The number of buckets in each shard of a growing filter: 64 KiB, or 128 KiB of wide buckets. They are
 /// [small](mod@crate::guide::design#growth), so that splits are short.
@@ -383,6 +384,11 @@ impl Shrinking {
     /// Returns how many of the lanes of these buckets are void and have expired.
     pub(crate) fn expired_void_lanes(&self, words: &[u64], now: Moment) -> i32 {
         let (lanes, mut void) = (self.lanes, 0);
+        // There rarely is a void lane, and finding that out takes no branch for each bucket.
+        let any = |bucket| self.void_suffixes(self.suffixes(bucket));
+        if lanes.fold(words, any, BitOr::bitor) == 0 {
+            return 0;
+        }
         let expiry = lanes.expiry(now);
         lanes.for_each(words, |bucket| {
             void += self.void_lanes(lanes.only(bucket, expiry.expired(bucket))).len();

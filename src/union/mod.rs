@@ -346,6 +346,9 @@ impl Union {
         incoming.merge_some(shard, shift, convert, |place, now| {
             let lost = shrinking.lost_by(place.fp);
             let counts = !shrinking.is_void(lost);
+            if !counts {
+                growing.shared.may_have_void.set(1);
+            }
             let merged = shard.merge_entry(&locked, Some(shrinking), (place, now), counts);
             match merged {
                 Merged::Added => self.added += usize::from(counts),

@@ -26,6 +26,11 @@ impl Growing {
         self.make_room(shard, place)
     }
 
+    /// Says that a lane may be void.
+    pub fn has_void(&self) {
+        self.shared.may_have_void.set(1);
+    }
+
     /// Joins the shard of this item with its other half.
     pub fn join_halves(&self, hash: Mixed) -> bool {
         let seen = self.directory.look_up(hash);

@@ -89,6 +89,7 @@ impl<const WIDE: bool, const FORGETS: bool> Grove<WIDE, FORGETS> {
         assert!(self.fill_with(hash, bucket, Fingerprint::new(fp).unwrap()));
         if left == 0 {
             self.add_items(hash, -1);
+            self.room().has_void();
         }
     }
 

@@ -8,7 +8,7 @@ use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking};
 use crate::layout::stamps::Moment;
 use crate::shard::Lease;
 use crate::shard::raw::RawShard;
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicU64, Gauge};
 use crate::table::ticking::Ticking;
 use crate::table::{ShardVersions, ShardWords, Table, load};
 use std::ops::Deref;
@@ -31,6 +31,18 @@ pub(crate) struct Shared {
     pub tables: Box<Arena>,
     /// `Some` if the filter forgets.
     pub ticking: Option<Box<Ticking>>,
+    /// Zero for as long as no lane can be void: set under the locks of the shard that gets the first one.
+    pub may_have_void: Gauge,
+}
+
+impl Shared {
+    /// Returns how many of the lanes of these buckets are void and have expired.
+    pub(super) fn expired_void_lanes(&self, words: &[u64], now: Moment) -> i32 {
+        match self.may_have_void.get() {
+            0 => 0,
+            _ => self.shrinking.expired_void_lanes(words, now),
+        }
+    }
 }
 
 /// The error that the shard has been split, or joined with its other half.
@@ -88,7 +100,7 @@ impl<'a, W: Into<bool> + Copy> Lease<'a> for UntilSplit<'a, W> {
     }
 
     fn expired_void_lanes(self, words: &[u64], now: Moment) -> i32 {
-        self.shared.shrinking.expired_void_lanes(words, now)
+        self.shared.expired_void_lanes(words, now)
     }
 
     #[inline(always)]

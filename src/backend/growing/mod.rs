@@ -108,6 +108,7 @@ impl Growing {
         let directory = Directory::restore(layout.roots(), &tables, depths);
         let directory = directory.ok_or(tables.heap_bytes())?;
         let growing = Self::with(layout, directory, tables);
+        growing.shared.may_have_void.set(1);
         if let Some((ticking, time)) = growing.ticking().zip(time) {
             ticking.continue_from(time);
         }
@@ -118,7 +119,8 @@ impl Growing {
     fn with(layout: Layout, directory: Directory, tables: Box<Arena>) -> Self {
         let lanes = layout.lanes();
         let ticking = lanes.forgets().then(|| Box::new(Ticking::new(lanes.remembers())));
-        let shared = Shared { shrinking: layout.shrinking(), tables, ticking };
+        let may_have_void = Gauge::new();
+        let shared = Shared { shrinking: layout.shrinking(), tables, ticking, may_have_void };
         let max_bytes = Gauge::new();
         max_bytes.set(layout.max_bytes as u64);
         Growing {
@@ -295,7 +297,6 @@ impl Growing {
     }
 
     pub(crate) fn sweep(&self, segments: Range<usize>, now: Moment) {
-        let shrinking = &self.shared.shrinking;
         let in_a_shard = self.layout.geometry.stripes() as usize;
         let sites = self.shared.tables.all_from(segments.start / in_a_shard);
         for (number, site) in sites.take_while(|(number, _)| number * in_a_shard < segments.end) {
@@ -307,7 +308,7 @@ impl Growing {
                     stripe,
                     now,
                     || site.is_in_use(),
-                    |words| shrinking.expired_void_lanes(words, now),
+                    |words| self.shared.expired_void_lanes(words, now),
                 );
             }
         }

@@ -25,7 +25,7 @@ pub(crate) fn split(
     (upper, upper_locked): (RawShard<'_>, &AllLocks<'_>),
     shrinking: &Shrinking,
     publish: impl FnOnce(),
-) {
+) -> bool {
     let all: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
     if !SMALL {
         // The system provides memory when it is first written, which may take milliseconds. Here, no lookup
@@ -38,7 +38,7 @@ pub(crate) fn split(
     let of_upper: StripeSet<SHARD_STRIPES> = upper.own_stripes().collect();
     let _coming = upper.write_section(upper_locked, &of_upper);
     let lanes = shard.lanes();
-    let mut counted = [0, 0];
+    let (mut counted, mut has_void) = ([0, 0], false);
     for bucket in shard.buckets() {
         let words = shard.read_locked(locked, bucket);
         if words.heads == 0 {
@@ -48,13 +48,16 @@ pub(crate) fn split(
         upper.write(upper_locked, bucket, upper_words);
         shard.write(locked, bucket, lower_words);
         for (half, words) in [lower_words, upper_words].into_iter().enumerate() {
-            let with_bits = lanes.taken(words.heads).without(shrinking.void_lanes(words));
+            let void = shrinking.void_lanes(words);
+            has_void |= !void.is_empty();
+            let with_bits = lanes.taken(words.heads).without(void);
             counted[half] += with_bits.len() as i64;
         }
     }
     upper.share_out(upper_locked, counted[1], Bucket(0));
     shard.share_out(locked, counted[0], Bucket(0));
     publish();
+    has_void
 }
 
 /// Checks whether the item would probably find room if the shard were split. The error is the reason why not.
@@ -137,10 +140,13 @@ impl Growing {
             // that are older than it.
             upper.0.mark_swept(&new_locked, now);
         }
-        split((shard.raw, locked), upper, shrinking, || {
+        let has_void = split((shard.raw, locked), upper, shrinking, || {
             let [lower, upper] = [site, new].map(|site| Entry::new(site, depth));
             self.directory.replace(seen, lower, upper);
         });
+        if has_void {
+            self.shared.may_have_void.set(1);
+        }
         Ok(Room::Made)
     }
 

@@ -2,7 +2,7 @@
 //! succeed as items are counted, and what is void stays.
 
 use crate::common::{Hashes, SplitMix, bytes_of, rounds, together};
-use koel::{ConcurrentCuckooFilter, Prehashed, StableHash};
+use koel::{Builder, ConcurrentCuckooFilter, Prehashed, StableHash};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -10,16 +10,19 @@ type Filter = ConcurrentCuckooFilter<StableHash>;
 
 /// A filter of short fingerprints, which become void after a few doublings.
 fn filter(bits: u32) -> Filter {
+    let filter = builder(bits).build().expect("a small filter");
+    assert_eq!(filter.stats().fingerprint_bits, bits);
+    filter
+}
+
+fn builder(bits: u32) -> Builder<StableHash> {
     let rate = match bits {
         8 => 0.2,
         10 => 0.04,
         _ => 0.008,
     };
     let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(StableHash::with_seed(0));
-    let builder = builder.growing().false_positive_rate(rate).expected_growth(1.0);
-    let filter = builder.build().expect("a small filter");
-    assert_eq!(filter.stats().fingerprint_bits, bits);
-    filter
+    builder.growing().false_positive_rate(rate).expected_growth(1.0)
 }
 
 fn fill(filter: &Filter, count: u64) -> impl Iterator<Item = u64> + Clone {
@@ -168,6 +171,25 @@ fn each_item_that_a_loaded_filter_counts_is_removed_once() {
             assert_is_empty(&loaded, hashes.clone());
         }
         filter.remove(&Prehashed(hash));
+    }
+}
+
+/// What is void expires, and was not counted: where it became void, in a copy of that, and in a small filter that it was
+/// merged into.
+#[test]
+fn no_void_item_is_counted_as_it_expires() {
+    let window = || builder(8).remembers(2).build().expect("a small filter");
+    let grown = window();
+    fill(&grown, 10_000).for_each(drop);
+    assert!(grown.len() < 10_000);
+    let [loaded, merged] = [Filter::read_from(&bytes_of(&grown)[..]).expect("a file"), window()];
+    assert!(merged.union(&grown).expect("memory") <= grown.len());
+    for (filter, which) in [(&grown, "grown"), (&loaded, "loaded"), (&merged, "merged")] {
+        assert!(!filter.is_empty(), "{which}");
+        (0..3).for_each(|_| filter.tick());
+        assert_eq!((filter.len(), filter.false_positive_rate()), (0, 0.0), "{which}");
+        fill(filter, 5).for_each(drop);
+        assert_eq!(filter.len(), 5, "{which}");
     }
 }
 

@@ -159,30 +159,3 @@ fn commands_tell_their_keys_flags_categories_and_documentation() {
         assert_eq!(keys.array().iter().map(Reply::text).collect::<Vec<_>>(), ["a", "b", "c"]);
     });
 }
-
-#[test]
-fn transactions_and_scripts_see_what_changed() {
-    each_server(|kind| {
-        let server = Server::start(kind);
-        let (mut one, mut other) = (server.client(), server.client());
-        one.ask("CF.ADD k a");
-        // A question, or an item that is there, is no change.
-        for (line, changes) in [
-            ("CF.ADDNX k a", false),
-            ("CF.EXISTS k a", false),
-            ("CF.ADD k b", true),
-            ("CF.DEL k zz", false),
-            ("CF.DEL k b", true),
-        ] {
-            one.ask("WATCH k").ok();
-            other.ask(line);
-            one.ask("MULTI").ok();
-            one.ask("CF.COUNT k a");
-            let done = one.ask("EXEC");
-            assert_eq!(done == Reply::Null, changes, "{kind:?}: {line}");
-        }
-        let script = "return redis.call('CF.ADD', KEYS[1], ARGV[1])";
-        assert_eq!(one.call(&[&"EVAL", &script, &"1", &"k", &"c"]).integer(), 1);
-        assert_eq!(one.ask("CF.EXISTS k c").integer(), 1);
-    });
-}

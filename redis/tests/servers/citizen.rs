@@ -1,6 +1,7 @@
-//! What those who run a server see of the module: `INFO koel`, and keyspace events.
+//! What a server tells of the module: `INFO koel`, and its changes, to listeners, transactions and replicas.
 
-use crate::client::Client;
+use crate::client::{Client, Reply};
+use crate::replicas::follow;
 use crate::server::{Server, await_that, each_client, each_server};
 
 /// A figure of `INFO koel`.
@@ -38,12 +39,17 @@ fn info_tells_what_all_sets_have_together() {
     });
 }
 
-/// Each change has its event, and what changes nothing has none.
+/// Each change has its event, undoes the transactions that watch its key, and is sent to replicas. What changes nothing
+/// does none of this.
 #[test]
-fn every_change_is_a_keyspace_event() {
+fn every_change_is_an_event_that_transactions_and_replicas_see() {
     each_server(|kind| {
-        let server = Server::start(kind);
-        let (mut client, mut listener) = (server.client(), server.client());
+        // A ping would be sent to replicas, too.
+        let server = Server::with(kind, &["--repl-ping-replica-period", "1000"]);
+        let replica = Server::start(kind);
+        follow(&replica, &server);
+        let (mut client, mut listener, mut other) =
+            (server.client(), server.client(), server.client());
         client.ask("CONFIG SET notify-keyspace-events Eg").ok();
         listener.ask("PSUBSCRIBE __keyevent@0__:*");
         for (line, events) in [
@@ -51,16 +57,44 @@ fn every_change_is_a_keyspace_event() {
             ("CF.ADD a 1", "add"),
             ("CF.ADDNX a 1", ""),
             ("CF.EXISTS a 1", ""),
+            ("CF.MEXISTS a 1 2", ""),
+            ("CF.COUNT a 1", ""),
+            ("CF.INFO a", ""),
+            ("CF.SCANDUMP a 0", ""),
+            ("CF.LOADCHUNK a 1 x", ""),
             ("CF.INSERT b SEED 1 ITEMS 1 2", "create insert"),
             ("CF.INSERTNX b ITEMS 1 2", ""),
             ("CF.MERGE a b", "merge"),
             ("CF.DEL a 2", "del"),
             ("CF.DEL a 2", ""),
             ("CF.COMPACT a", "compact"),
+            ("CF.RESERVE a 10", ""),
             ("CF.RESERVE c x", ""),
+            ("CF.RESERVE c 100 FORGETAFTR 60", ""),
+            ("CF.INSERT c FORGETAFTR 60 ITEMS 1", ""),
+            ("CF.INSERT c ERROR_RATE 1e-300 ITEMS 1", ""),
             ("CF.RESERVE c 100 FORGETAFTER 1000", "reserve"),
+            ("CF.RESERVE full 4 EXPANSION 0 SEED 1", "reserve"),
+            ("CF.INSERT full ITEMS 1 2 3 4 1 2 3 4 1 2 3 4 1 2 3 4", "insert"),
+            ("CF.ADD full 8", ""),
+            ("CF.ADDNX full 1", ""),
+            ("CF.ADDNX full 8", ""),
+            ("CF.INSERT full ITEMS 8 8", ""),
+            ("CF.INSERTNX full ITEMS 1 2 8", ""),
+            ("CF.DEL full 9", ""),
+            ("CF.RESERVE apart 4 EXPANSION 0 SEED 2", "reserve"),
+            ("CF.MERGE full apart", ""),
+            ("CF.RESERVE grown 1000000 SEED 1", "reserve"),
+            ("CF.MERGE full grown", ""),
+            ("CF.MERGE none full grown", ""),
         ] {
+            let sent = |client: &mut Client| client.info("replication", "master_repl_offset");
+            let before = sent(&mut client);
+            other.ask(&format!("WATCH {}", line.split(' ').nth(1).expect("a key"))).ok();
             client.ask(line);
+            let is_sent = sent(&mut client) != before;
+            other.ask("MULTI").ok();
+            let is_undone = other.ask("EXEC") == Reply::Null;
             // An event that follows shows that no other came.
             client.ask("COPY a other REPLACE");
             let mut seen = Vec::new();
@@ -73,8 +107,17 @@ fn every_change_is_a_keyspace_event() {
                     event => seen.push(event.strip_prefix("cuckoo.").expect(event).to_owned()),
                 }
             }
-            assert_eq!(seen.join(" "), events, "{kind:?}: {line}");
+            let changes = !events.is_empty();
+            assert_eq!(
+                (seen.join(" "), is_undone, is_sent),
+                (events.into(), changes, changes),
+                "{kind:?}: {line}"
+            );
         }
+        // A script's are changes as well.
+        let script = "return redis.call('CF.ADD', KEYS[1], ARGV[1])";
+        assert_eq!(client.call(&[&"EVAL", &script, &"1", &"a", &"c"]).integer(), 1);
+        assert_eq!(listener.receive().unwrap().array()[2].text(), "__keyevent@0__:cuckoo.add");
         // A filter that is loaded: when it begins, and when it is whole.
         let reply = client.ask("CF.SCANDUMP a 0");
         let [cursor, piece] = reply.array() else { panic!("{reply:?}") };

@@ -80,6 +80,12 @@ fn one_filter_goes_round_all_that_read_and_write_filters() {
         assert_eq!(run(&mut dedup(), lines.as_bytes()), "by-the-command\n");
         items.push("by-the-command".into());
 
+        // What is compared in another way has no place in the module.
+        let other = folder.path().join("urls.koel");
+        run(Command::new(&koel).args(["add", "-q", "--url"]).arg(&other), b"https://a.example/");
+        let refused = client.load_chunk("urls", 1, &std::fs::read(other).expect("a state"));
+        assert!(refused.error().contains("hashed in another way"), "{kind:?}: {refused:?}");
+
         // To Python.
         let install = "pip install ./python";
         if let Some(python) = python("import pykoel", install, "KOEL_WHEEL_REQUIRED") {

@@ -1,184 +1,78 @@
 //! What the commands do to a set, whatever their replies look like.
 
 use crate::client::{Client, Reply};
-use crate::dumps::dump;
-use crate::replies::error;
-use crate::server::{Server, each_client, each_server};
-
-fn fields(client: &mut Client, key: &str) -> Vec<(String, String)> {
-    let info = client.ask(&format!("CF.INFO {key}"));
-    let show = |reply: &Reply| match reply {
-        Reply::Integer(number) => number.to_string(),
-        other => other.text(),
-    };
-    match info {
-        Reply::Map(pairs) => pairs.iter().map(|(name, value)| (show(name), show(value))).collect(),
-        Reply::Array(all) => all.chunks(2).map(|pair| (show(&pair[0]), show(&pair[1]))).collect(),
-        other => panic!("{other:?}"),
-    }
-}
+use crate::dumps::{dump, load};
+use crate::server::each_client;
 
 #[test]
-fn info_has_the_fields_that_clients_read_and_more() {
-    let names = [
-        "Size",
-        "Number of buckets",
-        "Number of filters",
-        "Number of items inserted",
-        "Number of items deleted",
-        "Bucket size",
-        "Expansion rate",
-        "Max iterations",
-    ];
-    each_server(|kind| {
-        let server = Server::start(kind);
-        for mut client in [server.client(), server.client().with_resp3()] {
-            client.ask("CF.ADD k a");
-            let fields = fields(&mut client, "k");
-            assert_eq!(fields.iter().map(|field| &*field.0).take(8).collect::<Vec<_>>(), names);
-        }
+fn info_begins_with_the_figures_that_clients_know_by_their_order() {
+    let names = "Size,Number of buckets,Number of filters,Number of items inserted,Number of items deleted,\
+                 Bucket size,Expansion rate,Max iterations";
+    each_client(|kind, client| {
+        client.ask("CF.ADD k a");
+        let info = client.ask("CF.INFO k");
+        let first: Vec<_> = info.array().iter().step_by(2).take(8).map(Reply::text).collect();
+        assert_eq!(first.join(","), names, "{kind:?}");
     });
 }
 
 #[test]
 fn an_insert_makes_the_filter_that_a_reserve_would_make() {
+    let look = |client: &mut Client, key: &str| {
+        ["CF.INFO", "DEBUG DIGEST-VALUE"].map(|command| client.ask(&format!("{command} {key}")))
+    };
     each_client(|kind, client| {
         // A tick of it takes five days.
         let options = "ERROR_RATE 0.0001 SEED 7 FORGETAFTER 6000000";
         client.ask(&format!("CF.RESERVE reserved 5000 {options}")).ok();
         client.ask("CF.INSERT reserved ITEMS a b");
-        let before = client.ask("DEBUG DIGEST-VALUE reserved");
-        let info = fields(client, "reserved");
-        assert!(info.contains(&("Forgets after".into(), "6000000".into())), "{info:?}");
-        for (command, options) in [
-            ("CF.INSERT", format!("CAPACITY 5000 {options}")),
-            ("CF.INSERTNX", format!("{} capacity 5000", options.to_lowercase())),
+        let reserved = look(client, "reserved");
+        for (key, line) in [
+            ("made", format!("CF.INSERT made CAPACITY 5000 {options} ITEMS a b")),
+            ("new", format!("CF.INSERTNX new {} capacity 5000 ITEMS a b", options.to_lowercase())),
+            // A filter that is there stays as it is.
+            ("new", "CF.INSERTNX new ERROR_RATE 0.1 SEED 8 FORGETAFTER 1 ITEMS a b".into()),
         ] {
-            client.ask("DEL made");
-            client.ask(&format!("{command} made {options} ITEMS a b"));
-            assert_eq!(fields(client, "made"), info, "{kind:?}: {command}");
-            assert_eq!(client.ask("DEBUG DIGEST-VALUE made"), before, "{kind:?}: {command}");
+            client.ask(&line);
+            assert_eq!(look(client, key), reserved, "{kind:?}: {line}");
         }
-        // A filter that is there stays as it is.
-        client.ask("CF.INSERTNX made ERROR_RATE 0.1 SEED 8 FORGETAFTER 1 ITEMS a b");
-        assert_eq!(client.ask("DEBUG DIGEST-VALUE made"), before, "{kind:?}");
-        // What was not given is as the settings say, and the seed random.
-        client.ask("CF.INSERT other FORGETAFTER 60 ITEMS a");
-        let other = fields(client, "other");
-        for known in [("Error rate", "0.001"), ("Capacity", "1024"), ("Forgets after", "60")] {
-            assert!(other.contains(&(known.0.into(), known.1.into())), "{other:?}");
-        }
-        assert_ne!(other.last(), info.last());
+        // The seed is random if it was not given.
+        let seeds = ["one", "other"].map(|key| {
+            client.ask(&format!("CF.ADD {key} a"));
+            client.ask(&format!("CF.INFO {key}")).field("Seed").text()
+        });
+        assert_ne!(seeds[0], seeds[1], "{kind:?}");
     });
 }
 
-/// None of these words is of any use to somebody who sends commands.
-const OF_RUST: [&str; 9] =
-    ["::", "`", "build", "layout", "hasher", "Hash", "growing", "growth", "push"];
-
+/// Neither in a key that `CF.ADD` makes, nor in one that gets its chunks.
 #[test]
-fn no_error_speaks_of_another_language() {
+fn copies_of_hot_items_are_refused_and_keep_no_others_out() {
     each_client(|kind, client| {
-        for (key, options) in [
-            ("one", "1000 SEED 1"),
-            ("seed", "1000 SEED 2"),
-            ("rate", "1000 SEED 1 ERROR_RATE 0.1"),
-            ("capacity", "1000000 SEED 1"),
-            ("fixed", "6000 SEED 1 EXPANSION 0"),
-            ("window", "1000 SEED 1 FORGETAFTER 60"),
-        ] {
-            client.ask(&format!("CF.RESERVE {key} {options}")).ok();
-            client.insert(key, 0..12_000);
+        let hot: Vec<_> = (0..150).map(|item| format!("hot{item}")).collect();
+        for _ in 0..100 {
+            client.ask(&format!("CF.INSERT one ITEMS {}", hot.join(" ")));
         }
-        let mut errors = Vec::new();
-        for line in [
-            "CF.RESERVE k 1000 ERROR_RATE 1e-30",
-            "CF.RESERVE k 1000 ERROR_RATE 1e-30 EXPANSION 0",
-            "CF.MERGE one seed",
-            "CF.MERGE one rate",
-            "CF.MERGE one capacity",
-            "CF.MERGE one fixed",
-            "CF.MERGE one window",
-            "CF.SCANDUMP one 99999",
-            "CF.ADD fixed x",
-        ] {
-            errors.push(client.ask(line).error().to_owned());
+        // It is as large as ever: one shard.
+        assert!(client.memory("one") < 140_000, "{kind:?}");
+        let refused = client.ask("CF.ADD one hot0");
+        assert!(refused.error().contains("Maximum expansions reached"), "{refused:?}");
+        let chunks = dump(client, "one");
+        load(client, "other", &chunks);
+        for key in ["one", "other"] {
+            let added = client.many(&format!("CF.INSERT {key} ITEMS"), 0..200_000);
+            let refused: Vec<_> = (0..200_000).filter(|item| added[*item] != 1).collect();
+            // With some seeds, an item looks like another copy of a hot one, which has as many as it may.
+            assert!(refused.len() < 4, "{kind:?}: {key}: {refused:?}");
+            let refused = refused.iter().map(usize::to_string);
+            for item in hot.iter().cloned().chain(refused) {
+                let copies = client.ask(&format!("CF.COUNT {key} {item}")).integer();
+                assert!(copies >= 4, "{kind:?}: {key}: {item} has {copies} copies");
+            }
         }
-        // Dumps in a wrong order, of two filters, damaged; and a file of another hash.
-        let mut pieces =
-            |key| dump(client, key).into_iter().map(|part| part.1).collect::<Vec<Vec<u8>>>();
-        let (first, other) = (pieces("capacity"), pieces("rate"));
-        assert!(first.len() > 2, "more than a piece, and what follows it");
-        let mut damaged = first[1].clone();
-        damaged[1_000] ^= 1;
-        let mut unlike = Vec::new();
-        let filter = koel::ConcurrentCuckooFilter::builder().capacity(10).hasher(Unlike).growing();
-        filter.build().expect("memory").write_to(&mut unlike).expect("memory");
-        for chunks in [
-            vec![&first[1]],
-            vec![&first[0], &first[0]],
-            vec![&first[0], &other[0]],
-            vec![&first[0], &damaged],
-            vec![&unlike],
-        ] {
-            client.ask("DEL k");
-            let last = chunks.iter().map(|chunk| client.load_chunk("k", 1, chunk));
-            errors.push(last.last().expect("a chunk").error().to_owned());
-        }
-        let wrong: Vec<_> =
-            errors.iter().filter(|error| OF_RUST.iter().any(|word| error.contains(word))).collect();
-        assert!(wrong.is_empty(), "{kind:?}: {wrong:#?}");
-    });
-}
-
-/// A hasher of a program in Rust.
-#[derive(Clone)]
-struct Unlike;
-
-impl std::hash::BuildHasher for Unlike {
-    type Hasher = std::hash::DefaultHasher;
-
-    fn build_hasher(&self) -> Self::Hasher {
-        Self::Hasher::new()
-    }
-}
-
-impl koel::PersistentHasher for Unlike {
-    const NAME: &'static str = "unlike";
-
-    fn seed(&self) -> u128 {
-        0
-    }
-
-    fn from_seed(_: u128) -> Option<Self> {
-        Some(Unlike)
-    }
-}
-
-#[test]
-fn copies_are_counted_and_one_item_does_not_fill_the_memory() {
-    each_client(|_, client| {
-        for _ in 0..5 {
-            assert_eq!(client.ask("CF.ADD dup same").integer(), 1);
-        }
-        assert_eq!(client.ask("CF.COUNT dup same").integer(), 5);
-        // Many more are refused, and the filter stays as large as it is.
-        let items = vec!["same"; 140_000].join(" ");
-        let answers = client.ask(&format!("CF.INSERT dup ITEMS {items}"));
-        let refused = answers.array().iter().filter(|answer| answer.integer() == -1).count();
-        assert_eq!(answers.array().len(), 140_000);
-        assert!((139_900..140_000).contains(&refused), "{refused}");
-        let count = client.ask("CF.COUNT dup same").integer();
-        assert_eq!(count, 140_005 - refused as i64);
-        assert_eq!(client.ask("CF.ADD dup same"), error("Maximum expansions reached"));
-        assert_eq!(client.ask("CF.ADD dup other").integer(), 1);
-        // One shard.
-        assert!(client.memory("dup") < 140_000);
-        for _ in 0..count {
-            assert_eq!(client.ask("CF.DEL dup same").integer(), 1);
-        }
-        assert_eq!(client.ask("CF.DEL dup same").integer(), 0);
-        assert_eq!(client.ask("CF.EXISTS dup other").integer(), 1);
+        let copies = client.ask("CF.COUNT one hot0").integer();
+        let deleted = (0..=copies).map(|_| client.ask("CF.DEL one hot0").integer());
+        assert_eq!(deleted.sum::<i64>(), copies, "{kind:?}");
     });
 }
 
@@ -203,81 +97,21 @@ fn compact_forgets_the_deleted_and_frees_an_empty_filter() {
     });
 }
 
+/// (What is refused, and small sets: `replies.txt`.)
 #[test]
 fn merge_takes_over_what_others_have() {
     each_client(|kind, client| {
-        for key in ["a", "b", "c"] {
+        for (key, items) in [("a", 0..5_000), ("b", 3..50_000), ("c", 0..0)] {
             client.ask(&format!("CF.RESERVE {key} 1000 SEED 7")).ok();
+            client.insert(key, items);
         }
-        client.ask("CF.INSERT a ITEMS 1 2 3");
-        client.insert("b", 3..50_000);
-        client.ask("CF.MERGE a b c").ok();
-        client.ask("CF.MERGE a a").ok();
-        client.ask("CF.MERGE new a b").ok();
-        client.ask("CF.MERGE c a a").ok();
-        for key in ["a", "new", "c"] {
-            assert!(client.has_all(key, 1..50_000), "{kind:?}: {key}");
-            let len = client.len(key);
-            assert!((49_900..50_000).contains(&len), "{len}");
-        }
-        client.ask("CF.RESERVE other 1000 SEED 8").ok();
-        client.ask("CF.RESERVE fixed 1000 SEED 7 EXPANSION 0").ok();
-        client.ask("CF.ADD other x");
-        // Refused before a source is merged that would fit.
-        client.ask("CF.RESERVE larger 100000 SEED 7").ok();
-        client.ask("CF.RESERVE empty 1000 SEED 7").ok();
-        client.ask("CF.RESERVE vaguer 1000 SEED 7 ERROR_RATE 0.1").ok();
-        client.insert("vaguer", 3..5_003);
-        client.ask("CF.INSERT larger ITEMS x y z");
-        client.ask("CF.INSERT b ITEMS new newer");
-        let before = client.digest("");
-        for (line, why) in [
-            ("CF.MERGE a other", "different seeds"),
-            ("CF.MERGE a fixed", "grows"),
-            ("CF.MERGE fixed b", "grows"),
-            ("CF.MERGE a c larger", "different capacities"),
-            ("CF.MERGE larger a", "different capacities"),
-            ("CF.MERGE empty larger", "different capacities"),
-            ("CF.MERGE never a larger", "different capacities"),
-            ("CF.MERGE a b vaguer", "different rates"),
-            ("CF.MERGE a nokey", "not found"),
-            ("CF.MERGE a", "wrong number of arguments"),
-        ] {
-            let reply = client.ask(line);
-            assert!(reply.error().contains(why), "{line}: {reply:?}");
-            assert_eq!(client.digest(""), before, "{kind:?}: {line} changed something");
-        }
-        // Few items can be taken over from either kind.
-        client.ask("CF.RESERVE few 1000 SEED 7").ok();
-        client.ask("CF.ADD few y");
-        client.ask("CF.MERGE fixed few").ok();
-        assert_eq!(client.ask("CF.EXISTS fixed y").integer(), 1);
-
-        // A set of fixed size takes all or nothing.
-        for (key, from, to) in [("first", 0, 700), ("second", 300, 1_000), ("third", 1_000, 1_500)]
-        {
-            let options = "SEED 7 EXPANSION 0 ERROR_RATE 0.000001";
-            client.ask(&format!("CF.RESERVE {key} 1000 {options}")).ok();
-            client.insert(key, from..to);
-        }
-        let before = client.digest("");
-        for line in
-            ["CF.MERGE first third", "CF.MERGE first second third", "CF.MERGE all first third"]
-        {
-            let reply = client.ask(line);
-            assert!(reply.error().contains("no room for all items"), "{line}: {reply:?}");
-        }
-        client.ask("CF.RESERVE vague 1000 SEED 7 EXPANSION 0 ERROR_RATE 0.01").ok();
-        let reply = client.ask("CF.MERGE first vague");
-        assert!(reply.error().contains("different rates"), "{reply:?}");
-        client.ask("DEL vague");
-        assert_eq!(client.digest(""), before, "{kind:?}: a refused merge changed something");
-        for line in ["CF.MERGE all first second", "CF.MERGE first second"] {
+        for line in ["CF.MERGE a b c", "CF.MERGE a a", "CF.MERGE new a b", "CF.MERGE c a a"] {
             client.ask(line).ok();
         }
-        for key in ["first", "all"] {
-            assert_eq!(client.len(key), 1_000, "{kind:?}: {key}");
-            assert!(client.has_all(key, 0..1_000), "{kind:?}: {key}");
+        for key in ["a", "new", "c"] {
+            assert!(client.has_all(key, 0..50_000), "{kind:?}: {key}");
+            let len = client.len(key);
+            assert!((49_900..50_001).contains(&len), "{kind:?}: {key} has {len}");
         }
     });
 }
@@ -289,24 +123,6 @@ fn items_may_be_any_bytes() {
         for item in items {
             assert_eq!(client.call(&[&"CF.ADDNX", &"k", &item]).integer(), 1);
             assert_eq!(client.call(&[&"CF.EXISTS", &"k", &item]).integer(), 1);
-        }
-    });
-}
-
-#[test]
-fn the_rate_stays_as_told_while_it_grows() {
-    each_client(|_, client| {
-        for rate in [0.01_f64, 0.001, 0.0001] {
-            let key = rate.to_string();
-            client.ask(&format!("CF.RESERVE {key} 1000 ERROR_RATE {rate}")).ok();
-            client.insert(&key, 0..300_000);
-            let absent = 1_000_000..1_300_000;
-            let found = client.many(&format!("CF.MEXISTS {key}"), absent).iter().sum::<i64>();
-            // Four standard deviations above the expectation at most.
-            let expected = 300_000.0 * rate;
-            let most = expected + 4.0 * expected.sqrt();
-            assert!((found as f64) < most, "{rate}: {found} of 300,000");
-            assert!(client.has_all(&key, 0..300_000), "{rate}");
         }
     });
 }

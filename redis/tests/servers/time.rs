@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::replicas::{check_equal, follow};
-use crate::server::{Kind, Server, await_that, each_client, each_server, long};
+use crate::server::{Server, await_that, each_client, each_server};
 use std::fs::File;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -40,92 +40,6 @@ fn an_item_stays_as_long_as_told_and_goes_soon_after() {
             assert_eq!(client.len(key), 0);
             assert_eq!(client.ask(&format!("CF.ADDNX {key} 1")).integer(), 1);
         }
-    });
-}
-
-/// Adds, deletes and asks for items from a number on, until a number of milliseconds has passed.
-fn be_busy(client: &mut Client, next: &mut usize, milliseconds: u64) {
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_millis(milliseconds) {
-        client.many("CF.INSERTNX k ITEMS", *next..*next + 500);
-        client.ask(&format!("CF.DEL k {next}"));
-        client.ask(&format!("CF.EXISTS k {}", *next / 2));
-        *next = (*next + 500) % 600_000;
-    }
-}
-
-#[test]
-fn tables_of_replicas_are_equal_whenever_they_come() {
-    each_server(|kind: Kind| {
-        // Each server has one of both when there is little time.
-        let first = if long() { 0 } else { kind as usize };
-        let kinds = ["", " EXPANSION 0"];
-        for options in &kinds[first..if long() { 2 } else { first + 1 }] {
-            let settings = ["--appendonly", "yes", "--appendfsync", "no"];
-            let mut primary = Server::with(kind, &settings);
-            let mut client = primary.client();
-            let options = format!("{options} FORGETAFTER 4 ERROR_RATE 0.01");
-            client.ask(&format!("CF.RESERVE k 1000000{options}")).ok();
-            let mut next = 0;
-            be_busy(&mut client, &mut next, 1_500);
-            let early = Server::start(kind);
-            follow(&early, &primary);
-            for round in 0..if long() { 4 } else { 1 } {
-                be_busy(&mut client, &mut next, 300);
-                let late = Server::start(kind);
-                follow(&late, &primary);
-                be_busy(&mut client, &mut next, 300);
-                check_equal(&primary, &late, &format!("{kind:?}{options}: late, round {round}"));
-                check_equal(&primary, &early, &format!("{kind:?}{options}: early, round {round}"));
-            }
-            // What was appended, and a replica that was there before.
-            primary.kill_and_restart();
-            let mut client = primary.client();
-            be_busy(&mut client, &mut next, 300);
-            await_that("the replica is there again", || early.client().follows());
-            check_equal(&primary, &early, &format!("{kind:?}{options}: after a replay"));
-            // A replica that becomes a primary goes on.
-            early.client().ask("REPLICAOF NO ONE").ok();
-            primary.client().ask(&format!("REPLICAOF 127.0.0.1 {}", early.port)).ok();
-            be_busy(&mut early.client(), &mut next, 300);
-            check_equal(&early, &primary, &format!("{kind:?}{options}: after a failover"));
-        }
-    });
-}
-
-/// Those that come and go: a replica of a replica, a primary and a replica that are restarted and go on from where
-/// they were.
-#[test]
-fn replicas_of_replicas_and_restarts_are_equal() {
-    each_server(|kind| {
-        let settings = ["--repl-backlog-size", "100mb"];
-        let mut primary = Server::with(kind, &settings);
-        let mut middle = Server::with(kind, &settings);
-        let last = Server::start(kind);
-        follow(&middle, &primary);
-        let mut client = primary.client();
-        client.ask("CF.RESERVE k 2000000 EXPANSION 0 FORGETAFTER 4 ERROR_RATE 0.01").ok();
-        let mut next = 0;
-        be_busy(&mut client, &mut next, 4_500);
-        follow(&last, &middle);
-        be_busy(&mut client, &mut next, 1_500);
-        check_equal(&primary, &middle, &format!("{kind:?}: a replica"));
-        check_equal(&primary, &last, &format!("{kind:?}: its replica"));
-
-        let replicas =
-            |client: &mut Client| client.ask("INFO replication").text().contains("state=online");
-        primary.save_and_restart();
-        let mut client = primary.client();
-        await_that("the replica is back", || replicas(&mut client));
-        be_busy(&mut client, &mut next, 1_500);
-        check_equal(&primary, &middle, &format!("{kind:?}: the primary was restarted"));
-
-        middle.save_and_stop();
-        be_busy(&mut client, &mut next, 1_500);
-        middle.restart();
-        follow(&middle, &primary);
-        check_equal(&primary, &middle, &format!("{kind:?}: the replica was restarted"));
-        check_equal(&primary, &last, &format!("{kind:?}: its replica, after both"));
     });
 }
 

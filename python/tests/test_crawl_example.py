@@ -1,8 +1,6 @@
 """What the docstring of `examples/crawl.py` promises."""
 
-import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,18 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
-from conftest import Start
+from conftest import LONG, Start, copied, until
 from site_of_pages import Site
-
-from pykoel import Filter
 
 pytest.importorskip("aiohttp")
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "crawl.py"
-LONG = os.environ.get("KOEL_LONG_TESTS") == "1"
 WORKERS = 4
 
 Crawl = Callable[..., "subprocess.Popen[str]"]
@@ -43,24 +37,19 @@ def finish(process: subprocess.Popen[str]) -> str:
 
 
 def wait_for_hits(site: Site, process: subprocess.Popen[str], hits: int) -> None:
-    while site.hits().total() < hits and process.poll() is None:
-        time.sleep(0.002)
+    until(lambda: site.hits().total() >= hits or process.poll() is not None)
 
 
-def saved(site: Site, state: Path) -> set[int]:
-    """The pages that a run would find in the filter, which is not changed by this."""
-    with TemporaryDirectory() as folder:
-        for file in state.parent.glob(f"{state.name}.koel*"):
-            shutil.copy(file, folder)
-        with Filter(Path(folder, f"{state.name}.koel")) as seen:
-            return {page for page in range(site.pages) if site.url(page) in seen}
-
-
-def test_a_crawl_fetches_each_page_once(crawl: Crawl, tmp_path: Path) -> None:
+def test_a_crawl_fetches_each_page_once_and_goes_on_where_it_ended(crawl: Crawl, tmp_path: Path) -> None:
     with Site(200) as site:
+        finish(crawl(site, tmp_path / "state", "--pages", "20"))
+        assert site.hits().total() == 20
         output = finish(crawl(site, tmp_path / "state"))
         assert site.hits() == Counter(range(200))
-    assert "Fetched 200 pages, 0 failed, 0 wait. 200 were fetched in all runs." in output
+        assert "Fetched 180 pages, 0 failed, 0 wait. 200 were fetched in all runs." in output
+        # There is nothing left to do.
+        finish(crawl(site, tmp_path / "state"))
+        assert site.hits() == Counter(range(200))
 
 
 def test_a_crawl_stays_on_its_host(crawl: Crawl, tmp_path: Path) -> None:
@@ -68,22 +57,6 @@ def test_a_crawl_stays_on_its_host(crawl: Crawl, tmp_path: Path) -> None:
         finish(crawl(site, tmp_path / "state"))
         assert len(site.hits()) == 20
         assert not other.hits()
-
-
-def test_a_finished_crawl_fetches_nothing_again(crawl: Crawl, tmp_path: Path) -> None:
-    with Site(50) as site:
-        finish(crawl(site, tmp_path / "state"))
-        site.forget_hits()
-        finish(crawl(site, tmp_path / "state"))
-        assert not site.hits()
-
-
-def test_a_limited_crawl_goes_on_where_it_ended(crawl: Crawl, tmp_path: Path) -> None:
-    with Site(50) as site:
-        finish(crawl(site, tmp_path / "state", "--pages", "20"))
-        assert site.hits().total() == 20
-        finish(crawl(site, tmp_path / "state"))
-        assert site.hits() == Counter(range(50))
 
 
 def test_after_ctrl_c_only_pages_in_flight_are_fetched_again(crawl: Crawl, tmp_path: Path) -> None:
@@ -123,7 +96,8 @@ def test_after_kills_no_page_is_lost_and_only_pages_in_flight_are_fetched_again(
             assert max(hits.values(), default=0) <= 1
             assert not before & hits.keys()
             fetched |= hits.keys()
-            now = saved(site, state)
+            with copied(state.with_name("state.koel")) as seen:
+                now = {page for page in range(pages) if site.url(page) in seen}
             assert before <= now <= fetched
             assert len(hits.keys() - now) <= WORKERS
             before = now

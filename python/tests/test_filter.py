@@ -6,7 +6,6 @@ import os
 import pathlib
 import pickle
 import re
-import subprocess
 import sys
 from array import array
 from datetime import timedelta
@@ -14,6 +13,7 @@ from datetime import timedelta
 import numpy
 import pykoel
 import pytest
+from conftest import USES, files, run
 from pykoel import Filter, Stats
 
 
@@ -21,13 +21,22 @@ def urls(count, first=0):
     return [f"https://example.org/{number}" for number in range(first, first + count)]
 
 
-def test_an_item_is_new_once():
+def test_an_item_is_new_once_and_again_when_it_was_removed():
     seen = Filter()
     assert seen.add("https://a.example/")
     assert not seen.add("https://a.example/")
     assert "https://a.example/" in seen
     assert "https://b.example/" not in seen
     assert len(seen) == 1 and bool(seen)
+    assert seen.discard("https://a.example/")
+    assert not seen.discard("https://a.example/")
+    assert seen.add("https://a.example/")
+    seen.remove("https://a.example/")
+    with pytest.raises(KeyError, match="https://a.example/"):
+        seen.remove("https://a.example/")
+    seen.add("https://a.example/")
+    seen.clear()
+    assert len(seen) == 0 and "https://a.example/" not in seen
 
 
 def test_a_str_equals_its_utf8_bytes():
@@ -37,29 +46,6 @@ def test_a_str_equals_its_utf8_bytes():
         assert seen.add(text)
         assert not seen.add(text.encode())
         assert text.encode() in seen
-
-
-def test_an_item_that_is_removed_is_new_again():
-    seen = Filter()
-    seen.add("a")
-    assert seen.discard("a")
-    assert not seen.discard("a")
-    assert seen.add("a")
-    seen.remove("a")
-    with pytest.raises(KeyError, match="a"):
-        seen.remove("a")
-
-
-def test_what_was_added_is_found_however_far_it_has_grown():
-    seen, items = Filter(), urls(300_000)
-    new = seen.add_many(items)
-    assert len(new) == len(items)
-    # A false positive takes a new item for a seen one: one in a million, so there are hardly two.
-    assert sum(new) >= len(items) - 3
-    assert all(seen.contains_many(items))
-    assert all(item in seen for item in items[::100])
-    assert sum(seen.contains_many(urls(100_000, first=10**9))) <= 3
-    assert seen.stats().growth > 10
 
 
 def test_many_are_answered_as_one_by_one():
@@ -83,8 +69,7 @@ def test_pieces_lose_nothing_at_their_ends(count):
 def test_a_piece_ends_with_a_megabyte():
     seen = Filter()
     items = [bytes([number]) * 300_000 for number in range(30)]
-    assert seen.add_many(items) == [True] * 30
-    assert seen.contains_many(items) == [True] * 30
+    assert seen.add_many(items) == seen.contains_many(items) == [True] * 30
     large = "x" * (3 << 20)
     assert seen.add(large) and large in seen
 
@@ -108,24 +93,17 @@ def test_numpys_arrays_are_hashes_if_they_have_the_machines_order_of_bytes():
     for wrong in [hashes.astype(other), hashes.astype("i8"), hashes.reshape(100, 100), numpy.array(["a"])]:
         with pytest.raises(TypeError):
             seen.add_many(wrong)
-
-
-def test_an_empty_buffer_is_no_items():
-    assert Filter().add_many(array("Q")) == Filter().contains_many(memoryview(array("Q"))) == []
+    assert seen.add_many(array("Q")) == seen.contains_many(memoryview(array("Q"))) == []
 
 
 @pytest.mark.parametrize(
-    "items", [array("d", [1.0]), array("B", b"abc"), memoryview(b"abc"), bytearray(b"abc")]
+    "items",
+    ["https://a.example/", b"abc", bytearray(b"abc"), memoryview(b"abc"), array("B", b"abc"), array("d", [1.0]), 17, None, [1]],
 )
-def test_other_buffers_are_refused(items):
-    with pytest.raises(TypeError):
-        Filter().add_many(items)
-
-
-@pytest.mark.parametrize("items", ["https://a.example/", b"https://a.example/", 17, None])
-def test_one_item_is_not_many(items):
-    with pytest.raises(TypeError):
-        Filter().add_many(items)
+def test_what_is_not_many_items_is_refused(items):
+    for refuses in [Filter().add_many, Filter().contains_many, Filter().update]:
+        with pytest.raises(TypeError):
+            refuses(items)
 
 
 @pytest.mark.parametrize("item", [17, None, 1.5, ("a",), bytearray(b"a")])
@@ -134,8 +112,6 @@ def test_other_items_are_refused_by_name(item):
     for refuses in [seen.add, seen.discard, seen.hash_of, seen.__contains__]:
         with pytest.raises(TypeError, match=f"str or bytes, not {type(item).__name__}"):
             refuses(item)
-    with pytest.raises(TypeError):
-        seen.contains_many([item])
 
 
 def test_text_that_is_not_unicode_is_refused():
@@ -168,29 +144,23 @@ def test_what_was_answered_is_in_the_file_also_if_it_is_closed_meanwhile(tmp_pat
     assert len(Filter(tmp_path / "seen.koel")) == 8_192
 
 
-def test_clear_forgets_everything():
-    seen = Filter()
-    seen.add_many(urls(50_000))
-    seen.clear()
-    assert len(seen) == 0 and not any(seen.contains_many(urls(50_000)))
-
-
-def test_compact_gives_back_what_is_not_needed():
-    seen = Filter(seed=7)
+@pytest.mark.parametrize("path", [None, "seen.koel"])
+def test_compact_gives_back_what_is_not_needed(path, tmp_path):
+    seen = Filter(path and tmp_path / path, seed=7)
     assert seen.compact() == 0
     seen.add_many(urls(300_000))
-    before, file = seen.stats().size_in_bytes, len(seen.to_bytes())
+    seen.save(tmp_path / "before")
+    before = seen.stats().size_in_bytes
     gone = urls(280_000, first=20_000)
     assert all(seen.discard_many(gone))
     given_back = seen.compact()
     assert given_back > before / 2 and seen.stats().size_in_bytes == before - given_back
-    assert len(seen.to_bytes()) < file / 2
+    seen.save(tmp_path / "seen.koel")
+    assert (tmp_path / "seen.koel").stat().st_size < (tmp_path / "before").stat().st_size / 2
     assert all(seen.contains_many(urls(20_000))) and sum(seen.contains_many(gone)) <= 2
     assert seen.compact() == 0
     seen.add_many(gone)
     assert all(seen.contains_many(urls(300_000)))
-    seen.clear()
-    assert seen.compact() > before / 2 and len(seen) == 0
 
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, Filter.copy, lambda seen: pickle.loads(pickle.dumps(seen)), lambda seen: Filter.from_bytes(seen.to_bytes())])
@@ -211,18 +181,27 @@ def test_what_is_pickled_refreshes_as_before():
     assert pickle.loads(pickle.dumps(seen)).remembers == seen.remembers
 
 
-def test_filters_of_one_seed_are_merged():
-    one, other = Filter(seed=3), Filter(seed=3)
-    one.add_many(urls(20_000))
-    other.add_many(urls(20_000, first=10_000))
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"seed": 4}, "different seeds"),
+        ({"rate": 0.01}, "different rates"),
+        ({"remembers": 60}, "different times"),
+        ({"capacity": 100_000}, "one capacity"),
+    ],
+)
+def test_only_filters_that_are_alike_are_merged(options, text):
+    one, other, unlike = Filter(seed=3), Filter(seed=3), Filter(**{"seed": 3} | options)
+    for seen in [one, other, unlike]:
+        seen.add_many(urls(20_000, first=10_000 * (seen is other)))
+    before = one.to_bytes(), unlike.to_bytes()
+    for left, right in [(one, unlike), (unlike, one)]:
+        for merge in [left.merge, left.__or__, left.__ior__, left.update]:
+            with pytest.raises(ValueError, match=text):
+                merge(right)
+    assert (one.to_bytes(), unlike.to_bytes()) == before
     assert one.merge(other) == pytest.approx(10_000, abs=3)
     assert all(one.contains_many(urls(30_000)))
-    with pytest.raises(ValueError, match="different seeds"):
-        one.merge(Filter(seed=4))
-    with pytest.raises(ValueError, match="different rates"):
-        one.merge(Filter(seed=3, rate=0.01))
-    with pytest.raises(ValueError, match="different times"):
-        one.merge(Filter(seed=3, remembers=60))
 
 
 def test_operators_and_update_are_those_of_a_set():
@@ -238,30 +217,11 @@ def test_operators_and_update_are_those_of_a_set():
     assert one.update() is None
     one.update(urls(10, first=2_000), [b"bytes"], array("Q", [one.hash_of("hash")]), Filter(seed=3) | other)
     assert len(one) == 1_512 and "hash" in one
-    for wrong in [lambda: one | {"a"}, lambda: {"a"} | one, lambda: one.update("a"), lambda: one.update(1), lambda: one.update([1])]:
+    for wrong in [lambda: one | {"a"}, lambda: {"a"} | one]:
         with pytest.raises(TypeError):
             wrong()
     with pytest.raises(TypeError, match="unsupported operand"):
         one |= ["a"]
-    with pytest.raises(ValueError, match="different seeds"):
-        one | Filter(seed=4)
-    one.close()
-    for use in [one.update, lambda: one | other, lambda: other | one]:
-        with pytest.raises(ValueError, match="closed"):
-            use()
-
-
-def test_an_update_of_a_file_is_on_record(tmp_path):
-    seen = Filter(tmp_path / "seen.koel", seed=1)
-    seen |= Filter(seed=1) | seen
-    seen.update(["a"], (str(number) for number in range(5_000)))
-    for file in tmp_path.iterdir():
-        (tmp_path / "copy").mkdir(exist_ok=True)
-        if file.is_file():
-            (tmp_path / "copy" / file.name).write_bytes(file.read_bytes())
-    with Filter(tmp_path / "copy" / "seen.koel") as again:
-        assert len(again) == 5_001
-    seen.close()
 
 
 def test_getsizeof_is_the_memory_that_it_takes(tmp_path):
@@ -274,20 +234,19 @@ def test_getsizeof_is_the_memory_that_it_takes(tmp_path):
 
 
 def test_a_process_grows_by_what_getsizeof_says():
-    program = """if True:
+    program = """
         import sys
         from pykoel import Filter
         def resident():
             with open("/proc/self/status") as file:
                 return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) * 1024
-        hashes = memoryview(bytes(8 * 4096)).cast("Q")
         Filter().add_many(str(number) for number in range(10_000))
         before = resident()
         seen = Filter(capacity=8_000_000)
         seen.update(str(number) for number in range(4_000_000))
         print((resident() - before) / sys.getsizeof(seen))
     """
-    told = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True, timeout=120).stdout
+    told = run(program).stdout
     assert 0.8 < float(told) < 1.1, told
 
 
@@ -306,17 +265,6 @@ def test_bytes_of_any_buffer_are_read():
         Filter.from_bytes("a")
 
 
-def test_filters_for_different_capacities_are_not_merged():
-    one, other = Filter(capacity=1_000, seed=3), Filter(capacity=100_000, seed=3)
-    one.add_many(urls(10_000))
-    other.add_many(urls(10_000))
-    before = one.to_bytes(), other.to_bytes()
-    for left, right in [(one, other), (other, one)]:
-        with pytest.raises(ValueError, match="one capacity"):
-            left.merge(right)
-    assert (one.to_bytes(), other.to_bytes()) == before
-
-
 def test_a_limit_of_memory_is_kept():
     seen = Filter(max_bytes=1_000_000)
     with pytest.raises(MemoryError, match="max_bytes"):
@@ -326,105 +274,61 @@ def test_a_limit_of_memory_is_kept():
     assert "https://example.org/0" in seen
 
 
+WHOLE = "it must be a whole number from 0 to 2**64 - 1, not "
+RATE = "rate must be more than 0 and less than 1, not "
+REMEMBERS = "remembers must be more than no time, and at most a hundred years, in seconds"
+WAIT = "wait must be a number of seconds, from 0 on"
+SYNC = "sync must be a number of seconds from 0 on, or None for when the system writes"
+NO_FILE = "create, wait, sync and readonly are for a filter with a file: pass path, too"
+
+
+# Arguments that make no sense, and what is said. If the text does not, a note below it names the first of them.
 @pytest.mark.parametrize(
-    ("options", "error"),
+    ("options", "error", "text"),
     [
-        ({"rate": 0}, ValueError),
-        ({"rate": 1.5}, ValueError),
-        ({"rate": float("nan")}, ValueError),
-        ({"rate": 1e-30}, ValueError),
-        ({"capacity": "many"}, TypeError),
-        ({"remembers": 0}, ValueError),
-        ({"remembers": -5}, ValueError),
-        ({"remembers": float("inf")}, ValueError),
-        ({"remembers": "a day"}, TypeError),
-        ({"refresh": True}, ValueError),
-        ({"max_bytes": 10}, ValueError),
-        ({"wait": -1, "path": "x"}, ValueError),
-        ({"wait": float("nan"), "path": "x"}, ValueError),
-        ({"unknown": 1}, TypeError),
-        ({"create": False}, ValueError),
-        ({"wait": 1}, ValueError),
-        ({"sync": 1}, ValueError),
+        ({"path": 5}, TypeError, "expected str, bytes or os.PathLike object, not int"),
+        ({"path": "a\0b"}, ValueError, "embedded null byte"),
+        ({"rate": "low"}, TypeError, "must be real number, not str"),
+        ({"rate": 0}, ValueError, RATE + "0 (1 % is 0.01)"),
+        ({"rate": True}, ValueError, RATE + "True (1 % is 0.01)"),
+        ({"rate": float("nan")}, ValueError, RATE + "nan (1 % is 0.01)"),
+        ({"rate": 10**20}, ValueError, RATE + "100000000000000000000 (1 % is 0.01)"),
+        ({"capacity": 1.5}, TypeError, "'float' object cannot be interpreted as an integer"),
+        ({"capacity": "many"}, TypeError, "'str' object cannot be interpreted as an integer"),
+        ({"capacity": -1}, ValueError, WHOLE + "-1"),
+        ({"capacity": 2**64}, ValueError, WHOLE + "18446744073709551616"),
+        ({"capacity": 2**60}, ValueError, f"a filter for capacity={2**60} is larger than any memory: pass a smaller capacity"),
+        ({"max_bytes": 1e9}, TypeError, "'float' object cannot be interpreted as an integer"),
+        ({"max_bytes": -1}, ValueError, WHOLE + "-1"),
+        ({"seed": "s"}, TypeError, "'str' object cannot be interpreted as an integer"),
+        ({"seed": -1}, ValueError, WHOLE + "-1"),
+        ({"remembers": "a day"}, TypeError, "must be real number, not str"),
+        *(({"remembers": wrong}, ValueError, REMEMBERS) for wrong in [0, -5, float("inf"), 10**400]),
+        ({"refresh": True}, ValueError, "refresh=True is for a filter that forgets: pass remembers, too"),
+        ({"refresh": 1}, ValueError, "refresh=True is for a filter that forgets: pass remembers, too"),
+        ({"wait": None, "path": "x"}, TypeError, "must be real number, not NoneType"),
+        *(({"wait": wrong, "path": "x"}, ValueError, WAIT) for wrong in [-1, float("nan"), 10**400]),
+        *(({"sync": wrong, "path": "x"}, TypeError, f"must be real number, not {type(wrong).__name__}") for wrong in ["often", b"1", [1]]),
+        *(({"sync": wrong, "path": "x"}, ValueError, SYNC) for wrong in [-1, float("nan"), timedelta(seconds=-1)]),
+        *(({name: given}, ValueError, NO_FILE) for name, given in [("sync", None), ("wait", 1), ("readonly", True), ("create", False)]),
+        ({"unknown": 1}, TypeError, "Filter.__new__() got an unexpected keyword argument 'unknown'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(options, error, tmp_path, monkeypatch):
+def test_an_argument_that_makes_no_sense_is_refused_by_name(options, error, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(error):
-        Filter(**options)
-    assert list(tmp_path.iterdir()) == []
-
-
-def names(error, options):
-    """Whether an error names the first of these arguments, in the note that Python prints below it."""
-    return f"'{next(iter(options))}'" in "".join(getattr(error, "__notes__", []))
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"capacity": -1}, "it must be a whole number from 0 to 2**64 - 1, not -1"),
-        ({"capacity": 2**64}, "it must be a whole number from 0 to 2**64 - 1, not 18446744073709551616"),
-        ({"max_bytes": -1}, "it must be a whole number from 0 to 2**64 - 1, not -1"),
-        ({"seed": -1}, "it must be a whole number from 0 to 2**64 - 1, not -1"),
-        ({"seed": 2**64}, "it must be a whole number from 0 to 2**64 - 1, not 18446744073709551616"),
-        ({"rate": 1.5}, "rate must be more than 0 and less than 1, not 1.5 (1 % is 0.01)"),
-        ({"rate": True}, "rate must be more than 0 and less than 1, not True (1 % is 0.01)"),
-        ({"rate": float("nan")}, "rate must be more than 0 and less than 1, not nan (1 % is 0.01)"),
-        ({"rate": 10**20}, "rate must be more than 0 and less than 1, not 100000000000000000000 (1 % is 0.01)"),
-        ({"path": "a\0b"}, "embedded null byte"),
-        ({"remembers": 10**400}, "remembers must be more than no time, and at most a hundred years, in seconds"),
-        ({"wait": 10**400, "path": "x"}, "wait must be a number of seconds, from 0 on"),
-        ({"capacity": 2**60}, "a filter for capacity=1152921504606846976 is larger than any memory: pass a smaller capacity"),
-    ],
-)
-def test_a_number_out_of_range_is_a_value_error_that_names_it(options, text, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for where in [{}] if "path" in options else [{}, {"path": "x"}]:
-        with pytest.raises(ValueError) as caught:
-            Filter(**options, **where)
+    name = next(iter(options))
+    for where in [{}] if "path" in options or text == NO_FILE else [{}, {"path": "x"}]:
+        with pytest.raises(error) as caught:
+            Filter(**options | where)
         assert str(caught.value) == text
-        assert names(caught.value, options) or "larger than any memory" in text
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"path": 5}, "expected str, bytes or os.PathLike object, not int"),
-        ({"rate": "low"}, "must be real number, not str"),
-        ({"capacity": 1.5}, "'float' object cannot be interpreted as an integer"),
-        ({"capacity": "many"}, "'str' object cannot be interpreted as an integer"),
-        ({"max_bytes": 1e9}, "'float' object cannot be interpreted as an integer"),
-        ({"seed": "s"}, "'str' object cannot be interpreted as an integer"),
-        ({"remembers": "a day"}, "must be real number, not str"),
-        ({"wait": None, "path": "x"}, "must be real number, not NoneType"),
-        ({"sync": "often", "path": "x"}, "must be real number, not str"),
-    ],
-)
-def test_an_argument_of_a_wrong_type_is_a_type_error_that_names_it(options, text, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(TypeError) as caught:
-        Filter(**options)
-    assert str(caught.value) == text and names(caught.value, options)
-    assert list(tmp_path.iterdir()) == []
+        assert name in text or f"'{name}'" in "".join(caught.value.__notes__)
+    assert files(tmp_path) == []
 
 
 def test_flags_are_true_or_false_as_in_python(tmp_path):
-    with pytest.raises(ValueError, match="refresh=True"):
-        Filter(refresh=1)
     Filter(refresh=None).close()
     with pytest.raises(FileNotFoundError):
         Filter(tmp_path / "seen.koel", create=0)
-
-
-def test_a_path_may_be_bytes(tmp_path):
-    path = os.fsencode(tmp_path / "gr\xf6\xdfe-") + b"\xff.koel"
-    with Filter(path, wait=timedelta(seconds=1)) as seen:
-        seen.add("a")
-        seen.save(path + b".copy")
-        assert os.fsencode(seen.path) == path
-    assert "a" in Filter(path) and "a" in Filter(os.fsdecode(path + b".copy"))
 
 
 @pytest.mark.parametrize("options", [{"rate": 1e-30}, {"rate": 5e-324, "capacity": 10}, {"max_bytes": 10}, {"max_bytes": 10, "capacity": 10**6}])
@@ -498,23 +402,22 @@ def test_small_filters_take_one_shard():
     assert 128 << 10 <= empty <= 130 << 10
     seen.add_many(urls(10_000))
     assert seen.stats().size_in_bytes == empty
+    assert repr(seen) == f"<pykoel.Filter {len(seen)} items, {empty} bytes>"
 
 
-def test_repr_tells_what_it_is():
-    seen = Filter()
-    seen.add("a")
-    assert repr(seen).startswith("<pykoel.Filter 1 items, ")
-    seen.close()
-    assert repr(seen) == "<pykoel.Filter closed>"
-
-
-def test_a_closed_filter_is_refused():
-    seen = Filter()
+@pytest.mark.parametrize("options", [{}, {"path": "seen.koel"}, {"path": "seen.koel", "readonly": True}], ids=str)
+def test_a_closed_filter_is_refused(options, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Filter("seen.koel", seed=1).close()
+    seen = Filter(seed=1, **options)
+    assert not seen.closed
     seen.close()
     seen.close()
-    for use in [lambda: seen.add("a"), lambda: "a" in seen, lambda: len(seen), seen.compact, seen.stats, seen.save, seen.copy, lambda: seen.add_many([])]:
+    assert seen.closed
+    for use in USES.values():
         with pytest.raises(ValueError, match="closed"):
-            use()
+            use(seen)
+    assert repr(seen) == ("<pykoel.Filter closed>" if not options else f'<pykoel.Filter "{tmp_path}/seen.koel", closed>')
 
 
 def test_editors_find_documentation():

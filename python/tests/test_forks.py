@@ -1,19 +1,16 @@
 """Forks: a child is told at once what it may not use, never hangs, and leaves its parent's files to it."""
 
-import copy
 import multiprocessing
 import os
-import pickle
 import signal
 import subprocess
 import sys
-import textwrap
 
 import pytest
+from conftest import LONG, USES, command, files, run
 from pykoel import Filter
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-LONG = bool(os.environ.get("KOEL_LONG_TESTS"))
 
 
 def in_child(work):
@@ -32,54 +29,12 @@ def in_child(work):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def run(program, *arguments):
-    """Runs a program in a process of its own, and returns what it printed."""
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(program), *map(str, arguments)]
-    told = subprocess.run(command, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert told.returncode == 0 and told.stderr == "", told.stderr
-    return told.stdout
-
-
-@pytest.fixture
-def file(tmp_path):
-    return tmp_path / "seen.koel"
-
-
-def files(file):
-    return sorted(path.name for path in file.parent.iterdir())
-
-
-USES = {
-    "add": lambda seen: seen.add("a"),
-    "in": lambda seen: "a" in seen,
-    "discard": lambda seen: seen.discard("a"),
-    "remove": lambda seen: seen.remove("a"),
-    "add_many": lambda seen: seen.add_many([]),
-    "contains_many": lambda seen: seen.contains_many([]),
-    "discard_many": lambda seen: seen.discard_many([]),
-    "clear": lambda seen: seen.clear(),
-    "compact": lambda seen: seen.compact(),
-    "update": lambda seen: seen.update(),
-    "merge": lambda seen: seen.merge(Filter(seed=1)),
-    "merge itself": lambda seen: seen.merge(seen),
-    "merge into another": lambda seen: Filter(seed=1).merge(seen),
-    "|": lambda seen: seen | Filter(seed=1),
-    "len": len,
-    "stats": lambda seen: seen.stats(),
-    "save": lambda seen: seen.save(),
-    "save a copy": lambda seen: seen.save("copy"),
-    "copy": copy.copy,
-    "to_bytes": lambda seen: seen.to_bytes(),
-    "pickle": pickle.dumps,
-}
-
-
 @pytest.mark.parametrize("options", [{}, {"sync": 0}, {"remembers": 1_000}, None], ids=str)
 def test_a_child_is_told_what_to_do_whatever_it_uses_of_its_parents_filter(options, file, monkeypatch):
     monkeypatch.chdir(file.parent)
     seen = Filter(seed=1) if options is None else Filter(file, seed=1, **options)
     seen.add("a")
-    before = files(file)
+    before = files(file.parent)
 
     def use():
         for name, use in USES.items():
@@ -97,7 +52,7 @@ def test_a_child_is_told_what_to_do_whatever_it_uses_of_its_parents_filter(optio
 
     assert in_child(use) == 0
     # Nothing of what the child did is here.
-    assert files(file) == before and len(seen) == 1 and "a" in seen and seen.add("b")
+    assert files(file.parent) == before and len(seen) == 1 and "a" in seen and seen.add("b")
     seen.close()
     if options is not None:
         with Filter(file) as again:
@@ -212,7 +167,9 @@ BUSY = """
 
 @pytest.mark.parametrize("end", ["os._exit", "sys.exit", "close", "drop"])
 def test_a_child_ends_cleanly_and_leaves_its_parents_filter_whole(file, end):
-    added = run(BUSY, file, end, 300 if LONG else 30).split()
+    told = run(BUSY, file, end, 300 if LONG else 30)
+    assert told.returncode == 0 and told.stderr == "", told.stderr
+    added = told.stdout.split()
     assert len(added) == 3, added
     with Filter(file) as seen:
         for number, items in enumerate(map(int, added)):
@@ -224,7 +181,7 @@ def test_a_child_ends_cleanly_and_leaves_its_parents_filter_whole(file, end):
 def test_a_child_that_lives_longer_keeps_the_file_from_others_until_its_parent_or_it_closes_the_filter(
     start, file, closes
 ):
-    program = """if True:
+    program = """
         import os, sys, pykoel
         seen = pykoel.Filter(sys.argv[1])
         seen.add("a")
@@ -241,8 +198,7 @@ def test_a_child_that_lives_longer_keeps_the_file_from_others_until_its_parent_o
         print(child)
         os._exit(0)
     """
-    command = [sys.executable, "-uW", "ignore", "-c", program, str(file), closes]
-    parent = start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    parent = start(command(program, file, closes), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     child = int(parent.stdout.readline())
     try:
         assert parent.wait() == 0

@@ -10,14 +10,13 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from conftest import Start, running
+from conftest import LONG, Start, copied, files, run, until
 from site_of_pages import Site
 
 from pykoel import Filter
@@ -25,14 +24,12 @@ from pykoel import Filter
 pytest.importorskip("scrapy")
 
 from scrapy import Request, squeues
-from scrapy.utils.misc import load_object
 from scrapy.utils.request import RequestFingerprinter
 
 from pykoel.scrapy import KoelDupeFilter
 
 SPIDER = Path(__file__).parent / "spider.py"
 EXAMPLES = Path(__file__).parent.parent / "examples"
-LONG = os.environ.get("KOEL_LONG_TESTS") == "1"
 KOEL = "pykoel.scrapy.KoelDupeFilter"
 # Of the examples.
 SCHEDULER = "scheduler.KoelScheduler"
@@ -81,6 +78,29 @@ def crawl(start: Start, tmp_path: Path) -> Callable[..., Crawl]:
     return crawl
 
 
+Killed = Callable[..., Crawl]
+
+
+@pytest.fixture
+def killed(crawl: Callable[..., Crawl]) -> Killed:
+    """Starts a crawl, and kills it after so many hits: while it is held and waits for pages, or at any moment."""
+    dice = random.Random(1)
+
+    def killed(site: Site, hits: int, held: bool = True, **options: object) -> Crawl:
+        if held:
+            site.hold_after(hits)
+        run = crawl(**options)
+        until(lambda: site.hits().total() >= hits or run.process.poll() is not None)
+        time.sleep(dice.random() * 0.05)
+        run.process.kill()
+        assert run.process.wait() != 0, run.log()
+        site.release()
+        site.await_end_of_all()
+        return run
+
+    return killed
+
+
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
     path = tmp_path / "job"
@@ -90,23 +110,6 @@ def job(tmp_path: Path) -> Path:
 
 def fingerprint(url: str) -> bytes:
     return RequestFingerprinter().fingerprint(Request(url))
-
-
-def saved(job: Path, urls: Iterable[str]) -> set[str]:
-    """Those of some URLs that a run would find there, which changes nothing there."""
-    with TemporaryDirectory() as folder:
-        for file in job.glob(f"{FILE}*"):
-            shutil.copy(file, folder)
-        with Filter(Path(folder, FILE), create=False) as seen:
-            return {url for url in urls if fingerprint(url) in seen}
-
-
-def until(happened: Callable[[], bool]) -> None:
-    """Waits for what has to happen at some time."""
-    end = time.monotonic() + 60
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.002)
 
 
 # By setting alone.
@@ -140,26 +143,17 @@ def test_logs_and_counts_like_scrapys_own(crawl: Callable[..., Crawl], debug: bo
 # In a job directory.
 
 
-def test_a_crawl_that_was_stopped_goes_on(crawl: Callable[..., Crawl], job: Path) -> None:
+@pytest.mark.parametrize("first", [KOEL, SCRAPY])
+def test_a_crawl_that_was_stopped_goes_on(crawl: Callable[..., Crawl], job: Path, first: str) -> None:
     with Site(120) as site:
-        crawl(site.url(0), JOBDIR=job, CLOSESPIDER_PAGECOUNT=40).finish()
+        crawl(site.url(0), dupefilter=first, JOBDIR=job, CLOSESPIDER_PAGECOUNT=40).finish()
         assert len(site.hits()) < 120
         done = crawl(site.url(0), JOBDIR=job).finish()
         hits = site.hits()
-        assert hits.keys() == set(range(120))
-        assert {page for page, count in hits.items() if count > 1} <= {0}
+    assert hits.keys() == set(range(120))
+    assert {page for page, count in hits.items() if count > 1} <= {0}
     assert done.stats()["dupefilter/koel/items"] == 120
-
-
-def test_a_crawl_that_scrapys_own_filter_began_goes_on(crawl: Callable[..., Crawl], job: Path) -> None:
-    with Site(120) as site:
-        crawl(site.url(0), dupefilter=SCRAPY, JOBDIR=job, CLOSESPIDER_PAGECOUNT=40).finish()
-        assert len(site.hits()) < 120
-        done = crawl(site.url(0), JOBDIR=job).finish()
-        hits = site.hits()
-        assert hits.keys() == set(range(120))
-        assert {page for page, count in hits.items() if count > 1} <= {0}
-    assert re.search(r"Took over \d+ fingerprints", done.log())
+    assert bool(re.search(r"Took over \d+ fingerprints", done.log())) == (first == SCRAPY)
 
 
 PRINTS = [fingerprint(f"http://example.com/{page}") for page in range(25_000)]
@@ -169,30 +163,25 @@ AS_RECORDS = b"".join(len(print).to_bytes(2, "big") + print for print in PRINTS)
 UPDATED = AS_LINES[: 41 * 10_000] + AS_RECORDS[22 * 10_000 :]
 
 
-@pytest.mark.parametrize("content", [AS_LINES, AS_RECORDS, AS_LINES[:-2], AS_RECORDS[:-2], AS_RECORDS + b"\0", UPDATED])
-def test_both_forms_of_requests_seen_are_taken_over_but_for_a_torn_end(job: Path, content: bytes) -> None:
-    (job / "requests.seen").write_bytes(content)
-    KoelDupeFilter(str(job)).close("finished")
-    whole = PRINTS[:-1] if content in (AS_LINES[:-2], AS_RECORDS[:-2]) else PRINTS
-    with Filter(job / FILE, create=False) as seen:
-        assert len(seen) == len(whole)
-        assert all(seen.contains_many(whole))
-    assert (job / "requests.seen").read_bytes() == content
-
-
-def test_an_empty_requests_seen_is_taken_over(job: Path) -> None:
-    (job / "requests.seen").touch()
-    dupefilter = KoelDupeFilter(str(job))
-    assert not dupefilter.request_seen(Request("http://example.com/"))
-    dupefilter.close("finished")
-
-
-def test_requests_seen_is_taken_over_only_once(job: Path) -> None:
-    KoelDupeFilter(str(job)).close("finished")
-    (job / "requests.seen").write_bytes(AS_LINES)
-    KoelDupeFilter(str(job)).close("finished")
-    with Filter(job / FILE, create=False) as seen:
-        assert len(seen) == 0
+@pytest.mark.parametrize(
+    ("content", "whole"),
+    [
+        (AS_LINES, 25_000),
+        (AS_LINES[:-2], 24_999),
+        (AS_RECORDS, 25_000),
+        (AS_RECORDS[:-2], 24_999),
+        (AS_RECORDS + b"\0", 25_000),
+        (UPDATED, 25_000),
+        (b"", 0),
+    ],
+)
+def test_requests_seen_is_taken_over_once_but_for_a_torn_end(job: Path, content: bytes, whole: int) -> None:
+    for left in (content, AS_LINES + AS_RECORDS):
+        (job / "requests.seen").write_bytes(left)
+        KoelDupeFilter(str(job)).close("finished")
+        with Filter(job / FILE, create=False) as seen:
+            assert len(seen) == whole and all(seen.contains_many(PRINTS[:whole]))
+        assert (job / "requests.seen").read_bytes() == left
 
 
 @pytest.mark.parametrize("foreign", [b"no digits\n", b"a line\n", b"\xff" * 100])
@@ -219,10 +208,14 @@ def test_a_second_crawl_in_the_job_directory_is_refused_before_it_touches_the_qu
 
 
 def test_the_settings_are_those_of_the_file(crawl: Callable[..., Crawl], job: Path) -> None:
+    settings = {"KOEL_RATE": "1e-4", "KOEL_CAPACITY": "100000", "KOEL_REMEMBERS": "3600"}
     with Site(3) as site:
-        settings = {"KOEL_RATE": "1e-4", "KOEL_CAPACITY": "100000", "KOEL_REMEMBERS": "3600"}
-        done = crawl(site.url(0), JOBDIR=job, **settings).finish()
-    assert done.stats()["dupefilter/koel/bytes"] > 100_000
+        for sync in ("None", "0", "0.5"):
+            done = crawl(site.url(0), JOBDIR=job, KOEL_SYNC=sync, **settings).finish()
+            assert "ERROR" not in done.log() and done.stats()["dupefilter/koel/bytes"] > 100_000
+        refused = crawl(site.url(0), JOBDIR=job, KOEL_SYNC="-1")
+        refused.process.wait()
+    assert "sync must be a number of seconds" in refused.log()
     with Filter(job / FILE, create=False) as seen:
         assert seen.remembers is not None and seen.remembers >= 3600
         assert 1e-6 < seen.stats().rate_at_capacity <= 1e-4
@@ -237,18 +230,10 @@ def test_a_request_is_on_record_when_it_is_answered(job: Path, sync: float | Non
     dupefilter.open()
     for url in ("http://example.com/1", "http://example.com/2"):
         assert not dupefilter.request_seen(Request(url))
-        assert saved(job, [url]) == {url}
+        with copied(job / FILE) as seen:
+            assert fingerprint(url) in seen
     dupefilter.close("finished")
-    assert [path.name for path in job.iterdir()] == [FILE]
-
-
-def test_its_sync_is_a_setting(crawl: Callable[..., Crawl], job: Path) -> None:
-    with Site(3) as site:
-        for sync in ("None", "0", "0.5"):
-            assert "ERROR" not in crawl(site.url(0), JOBDIR=job, KOEL_SYNC=sync).finish().log()
-        refused = crawl(site.url(0), JOBDIR=job, KOEL_SYNC="-1")
-        refused.process.wait()
-        assert "sync must be a number of seconds" in refused.log()
+    assert files(job) == [FILE]
 
 
 def test_a_last_save_that_fails_is_logged_and_raised(job: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -260,47 +245,11 @@ def test_a_last_save_that_fails_is_logged_and_raised(job: Path, caplog: pytest.L
     with pytest.raises(OSError):
         dupefilter.close("finished")
     assert "Its journal has them." in caplog.text
-    assert saved(away, [url]) == {url}
+    with copied(away / FILE) as seen:
+        assert fingerprint(url) in seen
 
 
 # Beside Scrapy's own.
-
-SEEN = """
-    import os, sys
-    from scrapy import Request
-    from scrapy.utils.misc import load_object
-    from scrapy.utils.request import RequestFingerprinter
-
-    dupefilter = load_object(sys.argv[1])(sys.argv[2], fingerprinter=RequestFingerprinter())
-    dupefilter.open()
-    number = 0
-    while True:
-        dupefilter.request_seen(Request(f"http://example.com/{number}"))
-        number += 1
-        os.write(1, b".")
-"""
-
-
-def test_a_kill_takes_nothing_that_was_seen_and_no_more_than_from_scrapys_own(job: Path) -> None:
-    dice, lost = random.Random(1), {KOEL: 0, SCRAPY: 0}
-    for name in lost:
-        for kill in range(20 if LONG else 2):
-            folder = job / f"{name}{kill}"
-            folder.mkdir()
-            command = [sys.executable, "-c", "if True:" + SEEN, name, str(folder)]
-            with running(command, stdout=subprocess.PIPE) as process:
-                assert process.stdout is not None
-                count = len(os.read(process.stdout.fileno(), 1))
-                time.sleep(dice.random() * 0.2)
-                process.kill()
-                count += len(process.stdout.read())
-            again = load_object(name)(str(folder), fingerprinter=RequestFingerprinter())
-            seen = [again.request_seen(Request(f"http://example.com/{number}")) for number in range(count)]
-            again.close("finished")
-            lost[name] += seen.count(False)
-    print(lost)
-    assert lost[KOEL] == 0 <= lost[SCRAPY]
-
 
 MEMORY = """
     import gc, hashlib, sys
@@ -328,8 +277,7 @@ MEMORY = """
 def memory(name: str, folder: Path, options: str = "{}") -> float:
     """The bytes for each request in a job directory. What is mapped of a file is the system's to write and to drop."""
     folder.mkdir()
-    command = [sys.executable, "-c", "if True:" + MEMORY, name, str(folder), options]
-    return float(subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=120).stdout)
+    return float(run(MEMORY, name, folder, options).stdout)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="memory is read in /proc")
@@ -344,78 +292,50 @@ def test_it_takes_a_twentieth_of_the_memory_of_scrapys_own(job: Path) -> None:
 
 
 def test_after_a_kill_nothing_that_was_fetched_is_fetched_again(
-    crawl: Callable[..., Crawl], job: Path, tmp_path: Path
+    crawl: Callable[..., Crawl], killed: Killed, job: Path, tmp_path: Path
 ) -> None:
     """No more than this is promised: pages that were scheduled at a kill may be lost."""
     pages, most_kills = (2000, 30) if LONG else (500, 6)
     dice = random.Random(1)
-
+    seeds, before = tmp_path / "seeds", set[str]()
     with Site(pages) as site:
         urls = [site.url(page) for page in range(pages)]
-        seeds = tmp_path / "seeds"
-        before: set[str] = set()
-        killed = checked = 0
-        for number in range(most_kills + 1):
+        for kill in range(most_kills + 1):
             # A run begins with pages that were not seen yet, and the last one with all of them.
             unseen = sorted(set(urls) - before)
-            is_last = number == most_kills or len(unseen) < pages // 10
+            is_last = kill == most_kills or len(unseen) < pages // 10
             seeds.write_text("\n".join(unseen if is_last else dice.sample(unseen, 8)))
-            goal = dice.randint(1, pages // 20)
-            # Every other kill is at any moment, and the others while the crawler waits for pages.
-            held = number % 2 == 0 and not is_last
             site.forget_hits()
-            if held:
-                site.hold_after(goal)
-            run = crawl(seeds=seeds, JOBDIR=job, LOG_LEVEL="INFO")
             if is_last:
-                run.finish()
+                crawl(seeds=seeds, JOBDIR=job, LOG_LEVEL="INFO").finish()
             else:
-                until(lambda: site.hits().total() >= goal or run.process.poll() is not None)
-                time.sleep(dice.random() * 0.05)
-                run.process.kill()
-                killed += run.process.wait() != 0
-            site.release()
-            site.await_end_of_all()
+                killed(site, dice.randint(1, pages // 20), held=kill % 2 == 0, seeds=seeds, JOBDIR=job)
+                # Scrapy's queues do not fit the filter after a kill.
+                shutil.rmtree(job / "requests.queue")
             hits = site.hits()
             fetched = {urls[page] for page in hits}
-            assert max(hits.values(), default=0) <= 1
+            assert fetched and max(hits.values()) == 1
             assert not before & fetched
-            now = saved(job, urls)
+            with copied(job / FILE) as seen:
+                now = {url for url in urls if fingerprint(url) in seen}
             assert before | fetched <= now
             before = now
-            checked += len(fetched)
             if is_last:
                 break
-            # Scrapy's queues do not fit the filter after a kill.
-            shutil.rmtree(job / "requests.queue")
-        assert killed > 1 and checked > 0
-        # All are seen. That all were fetched is not promised.
-        assert before == set(urls)
+    # All are seen. That all were fetched is not promised.
+    assert kill > 1 and before == set(urls)
 
 
-def test_scrapys_own_still_writes_what_is_taken_over(job: Path) -> None:
-    theirs = load_object(SCRAPY)(str(job), fingerprinter=RequestFingerprinter())
-    for number in range(10):
-        theirs.request_seen(Request(f"http://example.com/{number}"))
-    theirs.close("finished")
-    ours = KoelDupeFilter(str(job))
-    assert all(ours.request_seen(Request(f"http://example.com/{number}")) for number in range(10))
-    ours.close("finished")
-
-
-def test_a_crawl_that_is_taken_up_after_a_kill_warns_of_its_queue(crawl: Callable[..., Crawl], job: Path) -> None:
+def test_a_crawl_that_is_taken_up_after_a_kill_warns_of_its_queue(
+    crawl: Callable[..., Crawl], killed: Killed, job: Path
+) -> None:
     with Site(200) as site:
-        site.hold_after(20)
-        run = crawl(site.url(0), JOBDIR=job)
-        until(lambda: site.hits().total() > 20)
-        run.process.kill()
-        run.process.wait()
-        site.release()
-        killed = crawl(site.url(0), JOBDIR=job).finish()
+        first = killed(site, 20, url=site.url(0), JOBDIR=job)
+        again = crawl(site.url(0), JOBDIR=job).finish()
         clean = crawl(site.url(0), JOBDIR=job).finish()
-    assert "WARNING" in killed.log() and "was not stopped cleanly" in killed.log()
-    assert f"no request that waited in {job / 'requests.queue'} is taken up" in killed.log()
-    assert "was not stopped cleanly" not in run.log() + clean.log()
+    assert "WARNING" in again.log() and "was not stopped cleanly" in again.log()
+    assert f"no request that waited in {job / 'requests.queue'} is taken up" in again.log()
+    assert "was not stopped cleanly" not in first.log() + clean.log()
 
 
 def test_a_crawl_that_is_taken_up_after_two_ctrl_c_warns_of_its_queue(crawl: Callable[..., Crawl], job: Path) -> None:
@@ -441,28 +361,26 @@ SQLITE = {
 
 
 @pytest.mark.parametrize("queue", [{}, SQLITE], ids=["files", "sqlite"])
-def test_with_the_scheduler_of_the_examples_a_kill_loses_no_request(crawl: Callable[..., Crawl], job: Path, queue: dict[str, str]) -> None:
+def test_with_the_scheduler_and_the_pipeline_of_the_examples_a_kill_loses_no_request_and_no_item(
+    crawl: Callable[..., Crawl], killed: Killed, job: Path, tmp_path: Path, queue: dict[str, str]
+) -> None:
     if queue and not hasattr(squeues, "PickleLifoSQLiteQueue"):
         pytest.skip("this Scrapy has no SQLite queues")
     pages, kills = (2000, 30) if LONG else (400, 5)
     dice = random.Random(1)
-    settings = {"JOBDIR": job, "SCHEDULER": SCHEDULER, "LOG_LEVEL": "INFO", **queue}
+    pipelines = json.dumps({"pipelines.FlushedItems": 900})
+    settings = {"JOBDIR": job, "SCHEDULER": SCHEDULER, "ITEM_PIPELINES": pipelines, "LOG_LEVEL": "INFO", **queue}
+    items = tmp_path / "items.jsonl"
+    taken_up = 0
     with Site(pages) as site:
-        taken_up = 0
         for kill in range(kills):
             goal = site.hits().total() + dice.randint(1, pages // kills // 2)
-            # Every other kill is at any moment, and the others while the crawler waits for pages.
-            if kill % 2 == 0:
-                site.hold_after(goal)
-            run = crawl(site.url(0), **settings)
-            until(lambda: site.hits().total() >= goal or run.process.poll() is not None)
-            time.sleep(dice.random() * 0.05)
-            run.process.kill()
-            assert run.process.wait() != 0, run.log()
-            site.release()
-            site.await_end_of_all()
-            assert "WARNING" not in run.log() and "ERROR" not in run.log()
-            taken_up += "not done are taken up" in run.log()
+            log = killed(site, goal, held=kill % 2 == 0, url=site.url(0), **settings).log()
+            assert "WARNING" not in log and "ERROR" not in log
+            taken_up += "not done are taken up" in log
+            # What a kill in the middle of a line leaves.
+            with items.open("a") as file:
+                file.write('{"url": "htt')
         # A clean stop, and what it leaves goes on as well.
         crawl(site.url(0), CLOSESPIDER_PAGECOUNT=20, **settings).finish()
         done = crawl(site.url(0), **settings).finish()
@@ -473,31 +391,7 @@ def test_with_the_scheduler_of_the_examples_a_kill_loses_no_request(crawl: Calla
     assert taken_up >= kills - 1 and "taken up" not in done.log()
     with sqlite3.connect(job / "requests.pending") as pending:
         assert pending.execute("SELECT count(*) FROM request").fetchone() == (0,)
-
-
-def test_with_the_scheduler_and_the_pipeline_of_the_examples_a_kill_loses_no_item(
-    crawl: Callable[..., Crawl], job: Path, tmp_path: Path
-) -> None:
-    pages, kills = (2000, 30) if LONG else (300, 3)
-    settings = {"JOBDIR": job, "SCHEDULER": SCHEDULER, "LOG_LEVEL": "INFO"}
-    settings["ITEM_PIPELINES"] = json.dumps({"pipelines.FlushedItems": 900})
-    items = tmp_path / "items.jsonl"
-    with Site(pages) as site:
-        for _ in range(kills):
-            goal = site.hits().total() + pages // kills // 2
-            site.hold_after(goal)
-            run = crawl(site.url(0), **settings)
-            until(lambda: site.hits().total() >= goal or run.process.poll() is not None)
-            run.process.kill()
-            assert run.process.wait() != 0, run.log()
-            site.release()
-            # What a kill in the middle of a line leaves.
-            with items.open("a") as file:
-                file.write('{"url": "htt')
-        done = crawl(site.url(0), **settings).finish()
-        urls = {site.url(page) for page in range(pages)}
-    assert "ERROR" not in done.log()
-    assert {json.loads(line)["url"] for line in items.open()} == urls
+    assert {json.loads(line)["url"] for line in items.open()} == {site.url(page) for page in range(pages)}
 
 
 def test_the_scheduler_of_the_examples_wants_its_filter_and_a_job_directory_only_for_what_it_keeps(

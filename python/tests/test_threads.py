@@ -1,33 +1,12 @@
 """Threads: nobody waits long, and one of those who race wins."""
 
-import os
-import signal
-import subprocess
 import sys
 import threading
 import time
 
 import pytest
+from conftest import LONG, in_threads
 from pykoel import Filter
-
-LONG = bool(os.environ.get("KOEL_LONG_TESTS"))
-
-
-def in_threads(count, work):
-    failures = []
-
-    def run(number):
-        try:
-            work(number)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
 
 
 def test_one_of_those_who_race_wins():
@@ -90,21 +69,6 @@ def test_an_event_loop_is_not_held_up(tmp_path):
     print(gaps)
     # The limit is 20 ms; what the machine itself takes is not the filter's.
     assert all(gap < 0.02 + 2 * gaps["nothing"] for gap in gaps.values()), gaps
-
-
-def test_an_interrupt_ends_a_bulk_call(start):
-    # No step of this is Python's own, which would notice the signal; and the list of answers grows slowly.
-    program = """if True:
-        import itertools, pykoel
-        print(flush=True)
-        pykoel.Filter().contains_many(itertools.repeat("x" * 500_000))
-    """
-    child = start([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    child.stdout.readline()
-    time.sleep(0.3)
-    child.send_signal(signal.SIGINT)
-    _, said = child.communicate()
-    assert b"KeyboardInterrupt" in said
 
 
 @pytest.mark.skipif(getattr(sys, "_is_gil_enabled", lambda: True)(), reason="this Python has a global lock")

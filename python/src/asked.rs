@@ -1,23 +1,30 @@
-//! A new filter: its arguments as those of the library.
+//! The arguments of a filter, and a new one that is built by them.
 
 use koel::{BuildError, Builder, ConcurrentCuckooFilter, StableHash};
 use std::time::Duration;
 
-/// The arguments of a new filter.
-#[derive(Clone, Copy)]
-pub struct Plan {
+/// The arguments of `Filter`, as far as they are of the filter.
+#[derive(Default)]
+pub struct Asked {
     pub rate: Option<f64>,
     pub capacity: Option<usize>,
     /// The seconds for which items are remembered, if not for ever.
     pub remembers: Option<u64>,
-    pub max_bytes: usize,
+    pub refresh: bool,
+    pub max_bytes: Option<usize>,
     pub seed: Option<u64>,
+    pub create: bool,
 }
 
-impl Plan {
-    /// Builds the filter, at the present time.
-    pub fn build(&self) -> Result<ConcurrentCuckooFilter<StableHash>, BuildError> {
-        self.builder().max_bytes(self.max_bytes).build()
+impl Asked {
+    /// Builds a new filter, at the present time.
+    pub fn new_filter(&self) -> Result<ConcurrentCuckooFilter<StableHash>, BuildError> {
+        self.builder().max_bytes(self.most_bytes()).build()
+    }
+
+    /// The most memory to take.
+    pub fn most_bytes(&self) -> usize {
+        self.max_bytes.unwrap_or(usize::MAX)
     }
 
     fn builder(&self) -> Builder<StableHash> {

@@ -1,7 +1,7 @@
 //! koel's errors as Python's own, in terms of the arguments of `Filter`. koel's own texts address programs in Rust, and
 //! are used where they speak of files alone.
 
-use crate::plan::Plan;
+use crate::asked::Asked;
 use koel::{
     BuildErrorKind, DurableError, DurableErrorKind, Full, FullKind, SnapshotError,
     SnapshotErrorKind, UnionError, UnionErrorKind,
@@ -40,6 +40,11 @@ fn without_path(text: &str, path: Option<&Path>) -> String {
 
 pub fn of_snapshot(error: &SnapshotError) -> PyErr {
     of_file(error.kind(), &error.to_string(), error.path(), error.io_error())
+}
+
+/// A path that could not be claimed.
+pub fn of_claim(error: &SnapshotError, path: &Path) -> PyErr {
+    of_file(error.kind(), &error.to_string(), Some(path), error.io_error())
 }
 
 /// An error about a filter's file. koel's text begins with the path, if there is one.
@@ -102,20 +107,11 @@ pub fn of_durable(error: &DurableError, file: Option<&Path>) -> PyErr {
     }
 }
 
-pub fn of_claim(error: &SnapshotError, path: &Path) -> PyErr {
-    let text = without_path(&error.to_string(), Some(path));
-    match error.io_error().and_then(io::Error::raw_os_error) {
-        _ if error.kind() == SnapshotErrorKind::Busy => of_system(EAGAIN, text, Some(path)),
-        Some(number) => of_system(number, text, Some(path)),
-        None => of_system(EINVAL, text, Some(path)),
-    }
-}
-
 /// A new filter cannot be built. `least` is the least rate, if that is why.
-pub fn of_build(kind: BuildErrorKind, least: Option<f64>, plan: &Plan) -> PyErr {
-    let Plan { max_bytes, .. } = *plan;
-    let rate = plan.rate.unwrap_or(koel::Plan::SEEN_SET_RATE);
-    let items = plan.capacity.map_or(String::new(), |items| format!(" for capacity={items}"));
+pub fn of_build(kind: BuildErrorKind, least: Option<f64>, asked: &Asked) -> PyErr {
+    let max_bytes = asked.most_bytes();
+    let rate = asked.rate.unwrap_or(koel::Plan::SEEN_SET_RATE);
+    let items = asked.capacity.map_or(String::new(), |items| format!(" for capacity={items}"));
     PyValueError::new_err(match kind {
         BuildErrorKind::OutOfMemory => {
             return PyMemoryError::new_err(format!("there is no memory for a filter{items}"));
@@ -124,8 +120,11 @@ pub fn of_build(kind: BuildErrorKind, least: Option<f64>, plan: &Plan) -> PyErr 
             format!("rate must be more than 0 and less than 1, not {rate:?} (1 % is 0.01)")
         }
         BuildErrorKind::RateTooSmall => {
-            let how =
-                if plan.capacity.is_some() { "" } else { ", or a capacity, which allows for less" };
+            let how = if asked.capacity.is_some() {
+                ""
+            } else {
+                ", or a capacity, which allows for less"
+            };
             let least =
                 least.map_or(String::new(), |least| format!(": pass {least:.1e} or more{how}"));
             format!("rate={rate:e} is out of reach{least}")
@@ -134,7 +133,7 @@ pub fn of_build(kind: BuildErrorKind, least: Option<f64>, plan: &Plan) -> PyErr 
             format!("a filter{items} is larger than any memory: pass a smaller capacity")
         }
         BuildErrorKind::LimitTooSmall => {
-            let least = plan.least_bytes();
+            let least = asked.least_bytes();
             let least = least.map_or(String::new(), |bytes| format!(", which takes {bytes}"));
             format!("max_bytes={max_bytes} is too little to begin a filter{items}{least}")
         }

@@ -1,6 +1,7 @@
 //! The class `Filter`.
 
-use crate::open::{self, Asked};
+use crate::asked::Asked;
+use crate::open;
 use crate::own::Own;
 use crate::reader::Reader;
 use crate::set::{Answers, Set, Table};

@@ -3,7 +3,7 @@
 //! * [`filter`] is the class `Filter`: a filter of its own, or a file that is only read.
 //! * [`bulk`] asks it about many items.
 //! * [`partitions`] divides the hashes of many items, for filters in several processes.
-//! * [`open`] checks the arguments of a filter, and loads or builds it. [`plan`] is what a new one is built from.
+//! * [`open`] checks the arguments of a filter, and loads one. [`asked`] has them, and builds a new one.
 //! * [`process`] counts forks, and closes the filters that a program has left open.
 //! * [`own`] is a filter that can be changed, in memory or with its file. [`reader`] is one that is asked in its file.
 //! * [`items`] turns what Python passes into hashes.
@@ -23,6 +23,7 @@
 //! it uses nothing of a filter that its parent could change ([`own`]), and may use a file that is only read
 //! ([`reader`]), which has no locks.
 
+mod asked;
 mod bulk;
 mod errors;
 mod filter;
@@ -30,7 +31,6 @@ mod items;
 mod open;
 mod own;
 mod partitions;
-mod plan;
 mod process;
 mod reader;
 mod set;

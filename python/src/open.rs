@@ -1,8 +1,8 @@
 //! Opening a filter: what was asked for, and whether a filter that is there is like that.
 
+use crate::asked::Asked;
 use crate::errors;
 use crate::own::Own;
-use crate::plan::Plan;
 use crate::set::{self, Durable};
 use koel::{
     DurableError, DurableErrorKind, DurableFilter, DurableOptions, PersistentHasher, SnapshotFile,
@@ -20,33 +20,12 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// In seconds: some thirty years, instead of for ever.
 const LONGEST: f64 = 1e9;
 
-/// The arguments of `Filter`, as far as they are of the filter.
-#[derive(Default)]
-pub struct Asked {
-    pub rate: Option<f64>,
-    pub capacity: Option<usize>,
-    /// In seconds.
-    pub remembers: Option<u64>,
-    pub refresh: bool,
-    pub max_bytes: Option<usize>,
-    pub seed: Option<u64>,
-    pub create: bool,
-}
-
 impl Asked {
-    fn plan(&self) -> Plan {
-        let Asked { rate, capacity, remembers, seed, .. } = *self;
-        Plan { rate, capacity, remembers, max_bytes: self.max_bytes.unwrap_or(usize::MAX), seed }
-    }
-
     /// Builds a filter in memory.
     pub fn build(&self, py: Python<'_>) -> PyResult<Own> {
         check_refresh(self.remembers.is_some(), self.refresh)?;
-        let plan = self.plan();
-        let built = py.detach(|| plan.build());
-        built
-            .map(Own::in_memory)
-            .map_err(|error| errors::of_build(error.kind(), error.least_rate(), &plan))
+        let built = py.detach(|| self.new_filter()).map(Own::in_memory);
+        built.map_err(|error| errors::of_build(error.kind(), error.least_rate(), self))
     }
 
     /// Opens the filter of a file, or makes it if it is not there. Waits so long for another process.
@@ -68,7 +47,7 @@ impl Asked {
                 Err(error) => {
                     return Err(match error.kind() {
                         DurableErrorKind::Build(kind) => {
-                            errors::of_build(kind, error.least_rate(), &self.plan())
+                            errors::of_build(kind, error.least_rate(), self)
                         }
                         _ => errors::of_durable(&error, Some(path)),
                     });
@@ -91,7 +70,7 @@ impl Asked {
         }
         // The caller waits, and looks for signals meanwhile.
         let options = DurableOptions::default().sync(policy).wait(Duration::ZERO);
-        Ok(DurableFilter::open_or_make(path, options, || self.plan().build()))
+        Ok(DurableFilter::open_or_make(path, options, || self.new_filter()))
     }
 
     /// Opens a file to read it, without loading it. Returns it with its window, if its ticks are counted here.
@@ -120,7 +99,7 @@ impl Asked {
             .and_then(|window| check_refresh(window.is_some(), self.refresh));
         match checked {
             Ok(()) => {
-                durable.set_max_bytes(self.max_bytes.unwrap_or(usize::MAX));
+                durable.set_max_bytes(self.most_bytes());
                 Ok(durable)
             }
             // Its files are as they were, or one is.

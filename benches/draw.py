@@ -14,9 +14,8 @@ import kit, tables
 # The file of each table. Some benches have only a picture.
 TABLES = {
     "batches": "batches.txt", "dedup": "results.txt", "dropped": "dropped.txt", "durable": "table.md", "errors": "errors.txt",
-    "files": "files.txt", "growth": "sets.txt", "loads": "loads.txt", "many": "many.txt", "partitioned": "partitioned.txt",
-    "peers": "table.txt", "skew": "skew.txt", "snapshots": "snapshots.txt", "speed": "speed.txt", "waits": "waits.txt",
-    "wheel": "table.md", "windows": "table.txt",
+    "files": "files.txt", "growth": "sets.txt", "hints": "hints.txt", "loads": "loads.txt", "partitioned": "partitioned.txt",
+    "peers": "table.txt", "snapshots": "snapshots.txt", "waits": "waits.txt", "wheel": "table.md", "windows": "table.txt",
 }  # fmt: skip
 COMMITTED = [kit.TOP / folder for folder in ("benches/results", "benches/dedup", "python/benches/results", "redis/bench/results")]
 

@@ -24,8 +24,10 @@ def save(figure, path, title, about="", legend=(), columns=5):
     figure.legend(handles=legend, title=about, loc="outside lower left", ncols=columns, alignment="left")
     svg = io.StringIO()
     figure.savefig(svg, metadata={"Date": None}, bbox_inches="tight", pad_inches=0.15)
-    # A path on one line.
-    path.write_text(re.sub(r" ?\n(?=[^ <])", " ", svg.getvalue()))
+    # A path on one line, and areas by number: their names depend on the last bit of where they are.
+    drawn = re.sub(r" ?\n(?=[^ <])", " ", svg.getvalue())
+    areas = {name: f"area{number}" for number, name in enumerate(re.findall(r'<clipPath id="(\w+)"', drawn))}
+    path.write_text(re.sub(r"\bp[0-9a-f]{10}\b", lambda found: areas.get(found[0], found[0]), drawn))
     pyplot.close(figure)
 
 
@@ -37,19 +39,19 @@ def short(figure):
 
 
 def style(peer):
-    """koel stands out; the others have one colour each, with any lock."""
+    """koel stands out; the others have one colour each."""
     looks = {
         "koel": (KOEL, "o"), "fastbloom": (OTHER, "s"), "atomic-cuckoo-filter": ("#3f9c7a", "^"),
         "cuckoo-clock": ("#9ab84a", "o"), "DashSet": ("#7a7a7a", "D"), "cuckoofilter": ("#b279a2", "s"),
-        "aleph-filter": ("#8a6bb8", "^"), "autoscale_cuckoo_filter": ("#c9a227", "^"), "bloom-lib": ("#6fb7c9", "D"), "(one": (INK, ""),
+        "aleph-filter": ("#8a6bb8", "^"), "autoscale_cuckoo_filter": ("#c9a227", "^"), "bloom-lib": ("#6fb7c9", "D"),
+        "(one": (INK, ""), "(two": (FAINT, ""),
         "koel (growing)": ("#e9a08f", "s"), "koel made for n items": ("#e9a08f", "s"), "koel, growing": (KOEL, ""),
         "fastbloom, 2 rotated": (OTHER, ""), "fastbloom, 3 rotated": ("#3f9c7a", ""),
         "fastbloom, 8 rotated": ("#c9a227", ""), "DashMap of time stamps": ("#8a8a8a", ""),
     }  # fmt: skip
     colour, marker = looks.get(peer) or looks.get(peer.split(" ")[0], ("#8f6b52", "o"))
-    dashed = "(mutex)" in peer or peer.startswith("(one")
     width = 2.6 if peer in ("koel", "koel, growing") else 1.3
-    return {"color": colour, "marker": marker, "linewidth": width, "linestyle": "--" if dashed else "-"}
+    return {"color": colour, "marker": marker, "linewidth": width, "linestyle": "--" if peer.startswith("(") else "-"}
 
 
 def axes(axis, title, x, y, log=(False, False), named=None, steps=(1, 2, 5)):
@@ -76,57 +78,40 @@ def curve(axis, points, **look):
     return line
 
 
-def place(at):
-    """The bytes of a table and the number of threads, of "2 MiB, 1 thread"."""
-    size, unit, threads, _ = at.replace(",", "").split(" ")
-    return int(size) << {"KiB": 10, "MiB": 20}[unit], int(threads)
-
-
 def peers(figures, folder):
-    """Throughput by table size, and by threads at each size."""
+    """Throughput of two threads by table size."""
     charts = {
         "hit": "hit", "miss": "miss", "fill": "fill", "crawl": "crawl: check-and-insert, own streams",
         "check-and-insert (lockstep)": "check-and-insert, all threads in lockstep", "mix": "mix: nine lookups to one insert",
     }  # fmt: skip
-    places = {at: place(at) for at in distinct(figures.of(), "at")}
+    names, some = distinct(figures.of(), "set"), [at for at in distinct(figures.of(), "at") if at.endswith(", 2 threads")]
+    if not some:
+        return
+    places = {at: int(at.split(" ")[0]) << {"KiB": 10, "MiB": 20}[at.split(" ")[1].rstrip(",")] for at in some}
+    named = {size: at.split(",")[0] for at, size in places.items()}
     bits = lambda peer, at: figures.value(peer, "bits an item", at, 0)
-    names = [name for name in distinct(figures.of(), "set") if "(mutex)" not in name or name == "bloom-lib (mutex)"]
 
-    def label(peer, places):
+    def label(peer):
         if peer.startswith("("):
-            return "limit of the memory: one random line a lookup"
-        some = sorted({f"{bits(peer, at):.0f}" for at in places if bits(peer, at)}, key=int)
-        return f"{peer}: {'–'.join(dict.fromkeys([some[0], some[-1]]))} bits"
+            return f"limit of the memory: {peer.strip('()')} a lookup"
+        of_sizes = sorted({f"{bits(peer, at):.0f}" for at in places if bits(peer, at)}, key=int)
+        return f"{peer}: {'–'.join(dict.fromkeys([of_sizes[0], of_sizes[-1]]))} bits"
 
-    def draw(path, title, places, label_of_x, ticks):
-        """Draws the figures of some places, of which each has its x."""
-        figure, panels = pyplot.subplots(2, 3, figsize=(12, 7.6))
-        for panel, (workload, heading) in zip(panels.flat, charts.items()):
-            axes(panel, heading, label_of_x, "million operations / s", (True, True), ticks)
-            legend = {}
-            for peer in [*names[::-1], "in batches"]:
-                of, which = ("koel", f"bulk {workload}") if peer == "in batches" else (peer, workload)
-                points = [
-                    (places[row.at], row.value, bits(of, row.at) > 1.3 * bits("koel", row.at))
-                    for row in figures.of(set=of, what=which) if row.at in places
-                ]  # fmt: skip
-                look = style(of) | ({"linestyle": "--", "linewidth": 1.8} if of != peer else {})
-                legend[peer] = curve(panel, points, label="koel, in batches" if of != peer else label(peer, places), **look)
-        entries = [legend[peer] for peer in [*names, "in batches"]]
-        note = "Bits are per item. A hollow mark: this table takes more than 1.3 times the memory of koel's."
-        save(figure, path, title, note, entries, 3)
-
-    sizes, threads = (sorted(set(column)) for column in zip(*places.values()))
-    named = {size: f"{size >> 20} MiB" if size >> 20 else f"{size >> 10} KiB" for size in sizes}
-    for size, name in named.items():
-        title = f"Throughput by threads, {name} of 16-bit fingerprints at 94 % load"
-        some = {at: count for at, (of, count) in places.items() if of == size}
-        draw(folder / f"threads-{name.replace(' ', '')}.svg", title, some, "threads", {count: str(count) for count in threads})
-    two = min(set(threads) - {1}, default=1)
-    some = {at: size for at, (size, count) in places.items() if count == two}
-    draw(
-        folder / "sizes.svg", f"Throughput by table size, {two} threads, 94 % load", some, "table size (16-bit fingerprints)", named
-    )  # fmt: skip
+    figure, panels = pyplot.subplots(2, 3, figsize=(12, 7.6))
+    for panel, (workload, heading) in zip(panels.flat, charts.items()):
+        axes(panel, heading, "table size (16-bit fingerprints)", "million operations / s", (True, True), named)
+        legend = {}
+        for peer in [*names[::-1], "in batches"]:
+            of, which = ("koel", f"bulk {workload}") if peer == "in batches" else (peer, workload)
+            points = [
+                (places[row.at], row.value, bits(of, row.at) > 1.3 * bits("koel", row.at))
+                for row in figures.of(set=of, what=which) if row.at in places
+            ]  # fmt: skip
+            look = style(of) | ({"linestyle": "--", "linewidth": 1.8} if of != peer else {})
+            legend[peer] = curve(panel, points, label="koel, in batches" if of != peer else label(peer), **look)
+    entries = [legend[peer] for peer in [*names, "in batches"]]
+    note = "Bits are per item. A hollow mark: this table takes more than 1.3 times the memory of koel's."
+    save(figure, folder / "sizes.svg", "Throughput by table size, 2 threads, 94 % load", note, entries, 3)
 
 
 def growing(figures, panels, curves):

@@ -18,16 +18,33 @@ def markdown(rows, align="---:"):
     return lines[0] + "|---" + f"|{align}" * (len(rows[0]) - 1) + "|\n" + "".join(lines[1:])
 
 
+def table(figures, rows, heading, columns, name=lambda row: row.set, missing=""):
+    """A line for the set and place of each of these rows, and a column for each figure: which one, and how it is shown."""
+    lines = [[heading, *columns]]
+    for row in rows:
+        cells = [(figures.row(row.set, what, row.at), show) for what, show in columns.values()]
+        lines.append([name(row), *(missing if cell is None else show(cell) for cell, show in cells)])
+    return lines
+
+
 def grid(figures, at, title, columns, decimals):
     """A table of the figures at a place: a line for each set that has any of them, and a column for each figure."""
-    rows = [row for row in figures.of(at=at) if row.what in columns]
-    cell = lambda row: f"{row.value:.{decimals}f}" if row else ""
-    lines = [[name, *(cell(figures.row(name, what, at)) for what in columns)] for name in distinct(rows, "set")]
-    return text([[title, *columns], *lines])
+    rows = {row.set: row for row in reversed(figures.of(at=at)) if row.what in columns}
+    sets = [rows[name] for name in distinct(figures.of(at=at), "set") if name in rows]
+    return text(table(figures, sets, title, {what: (what, digits(decimals)) for what in columns}))
 
 
-def percent(rate):
-    return "" if rate is None else f"{100 * rate:.4f} %"
+def grids(figures, columns, decimals, unit=""):
+    """The grid of each place."""
+    return "\n".join(grid(figures, at, at + unit, columns, decimals) for at in distinct(figures.of(), "at"))
+
+
+def digits(decimals, scale=1, unit=""):
+    """Shows the value of a row: times `scale`, with so many decimals, and its unit."""
+    return lambda row: f"{scale * row.value:.{decimals}f}{unit}"
+
+
+percent = digits(4, 100, " %")
 
 
 # Sets that threads share.
@@ -92,24 +109,19 @@ def peers(figures):
 
 
 def partitioned(figures):
-    columns = ["bulk fill", "bulk hit", "bulk miss", "bits an item"]
-    grids = [grid(figures, at, f"{at}, M/s", columns, 1) for at in distinct(figures.of(), "at")]
     ways = {f"{row.at}: {row.note}" for row in figures.of(what="bulk hit") if row.note}
-    return "\n".join([f"{figures.about()}; {'; '.join(sorted(ways))}\n", *grids])
+    columns = ["bulk fill", "bulk hit", "bulk miss", "bits an item"]
+    return f"{figures.about()}; {'; '.join(sorted(ways))}\n\n{grids(figures, columns, 1, ', M/s')}"
 
 
 def growth(figures):
     told = f"{figures.about()}\nSets that grow, on one thread. Million operations a second, medians; the fill is that of all items so far.\n"
+    columns = {what: (what, digits(1)) for what in ("fill", "hit", "miss")} | {
+        "false positives": ("false positives", percent), "as told": ("told", percent),
+        "bytes/item": ("bytes", lambda row: f"{row.value / int(row.at):.2f}"), "lost": ("lost", lambda row: f"{row.most or row.value:.0f}"),
+    }  # fmt: skip
     for name in distinct(figures.of(), "set"):
-        lines = [[name, "fill", "hit", "miss", "false positives", "as told", "bytes/item", "lost"]]
-        for row in figures.of(set=name, what="fill"):
-            value = lambda what: figures.value(name, what, row.at)
-            speeds = [f"{value(what):.1f}" for what in ("fill", "hit", "miss")]
-            lost = f"{figures.row(name, 'lost', row.at).most or value('lost'):.0f}"
-            lines.append([
-                row.at, *speeds, percent(value("false positives")), percent(value("told")), f"{value('bytes') / int(row.at):.2f}", lost,
-            ])  # fmt: skip
-        told += "\n" + text(lines)
+        told += "\n" + text(table(figures, figures.of(set=name, what="fill"), name, columns, lambda row: row.at))
     fixed = "koel made for n items"
     ratios = [
         figures.value("koel", "bytes", row.at) / row.value
@@ -124,53 +136,25 @@ def growth(figures):
 errors = growth
 
 
-def speed(figures):
-    """koel as it grows beside a filter of fixed size. The first place is that of filters of few items."""
-    few, *places = distinct(figures.of(), "at")
-    grows, fixed = (figures.value(name, "bytes", few) for name in ("grows", "fixed"))
-    told = f"{figures.about()}\n  made for {few}: {grows:.0f} bytes if it grows, {fixed:.0f} if not\n"
-    for at in places:
-        size = lambda name: f"{figures.value(name, 'bytes', at) / 2**20:.1f} MiB"
-        load = figures.value("grows", "load", at)
-        lines = [[f"{at}, load {load:.2f}, M/s", size("grows"), f"fixed, {size('fixed')}", "grows : fixed"]]
-        for row in figures.of(set="grows : fixed", at=at):
-            cells = (figures.value(name, row.what, at) for name in ("grows", "fixed", "grows : fixed"))
-            lines.append([row.what, *(f"{cell:.2f}" for cell in cells)])
-        told += "\n" + text(lines)
-    return told
-
-
 def windows(figures):
-    lines = [["", "bits", "stay", "missed", "found", "tick", "put", "hit", "miss"]]
-    for name in distinct(figures.of(), "set"):
-        value, stay = (lambda what: figures.value(name, what)), figures.row(name, "stay")
-        speeds = [f"{value(what):.1f}" for what in ("tick", "put", "hit", "miss")]
-        bits = f"{figures.row(name, 'bits').most:.1f}"
-        lines.append([name, bits, f"{stay.least:.0f}–{stay.most:.0f}", percent(value("missed")), percent(value("found")), *speeds])
+    columns = {
+        "bits": ("bits", lambda row: f"{row.most:.1f}"), "stay": ("stay", lambda row: f"{row.least:.0f}–{row.most:.0f}"),
+        "missed": ("missed", percent), "found": ("found", percent),
+    } | {what: (what, digits(1)) for what in ("tick", "put", "hit", "miss")}  # fmt: skip
     return (
         f"{figures.about()}\nBits for each key of the window, at most; how many ticks a key stays, from when it came; keys of\n"
         "the window that are missed, and absent ones that are found; milliseconds for a tick; million\n"
         "operations a second of one thread, medians: put if absent, of new keys; lookups of keys of the\n"
-        f"window and of absent ones.\n\n{text(lines)}"
+        f"window and of absent ones.\n\n{text(table(figures, figures.of(what='bits'), '', columns))}"
     )
 
 
 # koel alone.
 
 
-def many(figures):
-    told = figures.about() + "\n"
-    for at in distinct(figures.of(), "at"):
-        one, two = "1 thread", "2 threads"
-        times = max(row.rounds for row in figures.of(at=at, what=one))
-        lines = [[f"{at}, {times:.0f} times, M/s", one, two, "2 : 1"]]
-        for row in figures.of(at=at, what=one):
-            both = figures.value(row.set, two, at, float("nan"))
-            ratio = [f"{both / row.value:.2f}"] if row.unit != "ratio" else []
-            lines.append([row.set, f"{row.value:.2f}", f"{both:.2f}", *ratio])
-        had_both = max((row.rounds for row in figures.of(at=at, what=two)), default=0)
-        told += text(lines) + f"  {had_both:.0f} repetitions had both cores\n"
-    return told
+def hints(figures):
+    columns = ["insert", "hit", "miss", "contains_many, hit", "insert_many"]
+    return f"{figures.about()}\n\n{grids(figures, columns, 1, ', M/s')}"
 
 
 def snapshots(figures):
@@ -183,38 +167,33 @@ def snapshots(figures):
 
 
 def waits(figures):
-    def time(nanos):
-        if nanos < 1e3:
-            return f"{nanos:.0f} ns"
-        return f"{nanos / 1e3:.1f} µs" if nanos < 1e6 else f"{nanos / 1e6:.2f} ms"
+    def time(row):
+        units = {"ns": (1, 0), "µs": (1e3, 1), "ms": (1e6, 2)}
+        unit, (scale, decimals) = [it for it in units.items() if row.value >= it[1][0] or it[0] == "ns"][-1]
+        return f"{row.value / scale:.{decimals}f} {unit}"
 
     shares = ["50 %", "99 %", "99.9 %", "99.99 %", "99.9999 %", "longest"]
+    columns = {"times": ("times", digits(0))} | {share: (share, time) for share in shares}
+    places = [text(table(figures, figures.of(at=at, what="times"), at, columns)) for at in distinct(figures.of(), "at")]
     told = f"{figures.about()}\nHow long single operations take, and how many there were in a round; medians of the rounds.\n"
-    for at in distinct(figures.of(), "at"):
-        lines = [[at, "times", *shares]]
-        for row in figures.of(at=at, what="times"):
-            lines.append([row.set, f"{row.value:.0f}", *(time(figures.value(row.set, share, at)) for share in shares)])
-        told += "\n" + text(lines)
-    return told
+    return "\n".join([told, *places])
 
 
 def loads(figures):
-    lines = [["bits", "capacity", "buckets×slots", "shards", "fills", "mean", "worst", "promised"]]
-    for row in figures.of(what="buckets"):
-        value = lambda what: figures.value(row.set, what, row.at)
-        shares = (f"{100 * value(what):.2f} %" for what in ("mean", "worst", "promised"))
-        lines.append(
-            [row.set, row.at, f"{row.value:.0f}×{value('slots'):.0f}", f"{value('shards'):.0f}", f"{value('fills'):.0f}", *shares]
-        )
-    return f"{figures.about()}\n{text(lines)}"
+    columns = {
+        "capacity": ("buckets", lambda row: row.at),
+        "buckets×slots": ("buckets", lambda row: f"{row.value:.0f}×{figures.value(row.set, 'slots', row.at):.0f}"),
+        "shards": ("shards", digits(0)), "fills": ("fills", digits(0)),
+    } | {what: (what, digits(2, 100, " %")) for what in ("mean", "worst", "promised")}  # fmt: skip
+    return f"{figures.about()}\n{text(table(figures, figures.of(what='buckets'), 'bits', columns))}"
 
 
 def dropped(figures):
-    lines = [["bits", "bits an item", "new URLs dropped", "of", "%"]]
-    for row in figures.of(what="dropped"):
-        bits, urls = (figures.value(row.set, what) for what in ("bits an item", "of"))
-        lines.append([row.set, f"{bits:.2f}", f"{row.value:.0f}", f"{urls:.0f}", f"{100 * row.value / urls:.4f}"])
-    return f"{figures.about()}\n{text(lines)}"
+    columns = {
+        "bits an item": ("bits an item", digits(2)), "new URLs dropped": ("dropped", digits(0)), "of": ("of", digits(0)),
+        "%": ("dropped", lambda row: f"{100 * row.value / figures.value(row.set, 'of'):.4f}"),
+    }  # fmt: skip
+    return f"{figures.about()}\n{text(table(figures, figures.of(what='dropped'), 'bits', columns))}"
 
 
 # Sets that outlive their process.
@@ -232,33 +211,34 @@ def per_second(figure):
 
 
 def durable(figures):
-    rows = {row.set: row for row in figures.of(what="add")}
-
-    def find(name, what):
-        return figures.row(name, what, rows[name].at)
-
-    speeds = {"add, new": "add", "add, present": "present", "look up, present": "hit", "look up, absent": "miss"}
-    room = {
-        "resident memory": ("memory", 1), "of it, of no file": ("anonymous", 1), "on disk": ("on disk", 1),
-        "on disk, at most": ("most on disk", 1), "opened after a kill, ms": ("open after a kill", 1e3),
-        "after it was closed, ms": ("open", 1e3),
+    adds = figures.of(what="add")
+    one_thread = [row for row in adds if "2 threads" not in row.set]
+    speed, shown = (lambda row: per_second(row.value)), (lambda row: three(row.value))
+    milliseconds = lambda row: three(1e3 * row.value)
+    speeds = {
+        "add, new": ("add", speed), "add, present": ("present", speed), "look up, present": ("hit", speed),
+        "look up, absent": ("miss", speed),
     }  # fmt: skip
-    fast, small, safe = (
-        [["items a second", *speeds]],
-        [["bytes an item", *room]],
-        [["what is lost", "`kill -9` takes", "what else may be lost"]],
-    )
-    cell = lambda row, show, scale=1: "–" if row is None else show(row.value * scale)
-    for name, row in rows.items():
-        fast.append([name, *(cell(find(name, what), per_second) for what in speeds.values())])
-        if not row.note and "2 threads" not in name:
-            small.append([name, *(cell(find(name, what), three, scale) for what, scale in room.values())])
-        if "2 threads" not in name:
-            lost, answered = find(name, "lost"), find(name, "answered")
-            taken = f"nothing (of {per_second(answered.value)} a round)" if answered else "everything"
-            safe.append([name, f"up to {lost.most:g} of the last adds" if lost and lost.most else taken, row.at])
+    room = {
+        "resident memory": ("memory", shown), "of it, of no file": ("anonymous", shown), "on disk": ("on disk", shown),
+        "on disk, at most": ("most on disk", shown), "opened after a kill, ms": ("open after a kill", milliseconds),
+        "after it was closed, ms": ("open", milliseconds),
+    }  # fmt: skip
+
+    def taken(row):
+        lost, answered = (figures.row(row.set, what, row.at) for what in ("lost", "answered"))
+        if lost and lost.most:
+            return f"up to {lost.most:g} of the last adds"
+        return f"nothing (of {per_second(answered.value)} a round)" if answered else "everything"
+
+    losses = {"`kill -9` takes": ("add", taken), "what else may be lost": ("add", lambda row: row.at)}
+    tables = [
+        markdown(table(figures, adds, "items a second", speeds, missing="–")),
+        markdown(table(figures, [row for row in one_thread if not row.note], "bytes an item", room, missing="–")),
+        markdown(table(figures, one_thread, "what is lost", losses), "---"),
+    ]
     about = f"# Sets that outlive their process\n\n{figures.about()}\n[What each figure means](../../durable.md).\n\n"
-    return about + "\n".join([markdown(fast), markdown(small), markdown(safe, "---")])
+    return about + "\n".join(tables)
 
 
 # The wheel.
@@ -381,17 +361,18 @@ def dedup(figures):
     value = lambda name, what="time": max(figures.value(name, what), 0.001)
     lines = int(figures.about("sample").split(" ")[0])
     best = min(value(f"`{name}`") for name in ("huniq", "runiq", "mawk '!seen[$0]++'"))
-    rows = [["", "time", "lines a second", "memory", "times as fast as the best peer"]]
-    for name in distinct(figures.of(what="time"), "set"):
-        if "`" in name:
-            seconds, memory = value(name), value(name, "memory") / 1e6
-            rows.append([name, f"{seconds:.2f} s", f"{lines / seconds / 1e6:.1f} M", f"{memory:.0f} MB", f"{best / seconds:.1f} ×"])
-    told = f"{figures.about()}\n\n{markdown(rows, '---')}\n"
-    for where, cat, koel in ("a file", "*`cat`, to a file*", "**`koel dedup`**"), (
-        "nowhere",
-        "cat, to nowhere",
-        "koel, to nowhere",
-    ):
+    columns = {
+        "time": ("time", lambda row: f"{value(row.set):.2f} s"),
+        "lines a second": ("time", lambda row: f"{lines / value(row.set) / 1e6:.1f} M"),
+        "memory": ("memory", digits(0, 1e-6, " MB")),
+        "times as fast as the best peer": ("time", lambda row: f"{best / value(row.set):.1f} ×"),
+    }
+    rows = [row for row in figures.of(what="time") if "`" in row.set]
+    told = f"{figures.about()}\n\n{markdown(table(figures, rows, '', columns), '---')}\n"
+    for where, cat, koel in [
+        ("a file", "*`cat`, to a file*", "**`koel dedup`**"),
+        ("nowhere", "cat, to nowhere", "koel, to nowhere"),
+    ]:
         both = value("wc -l") + value(cat)
         told += f"wc -l and cat to {where} take {both:.2f} s: koel to {where} goes {both / value(koel):.2f} times as fast as the two together\n"
     least = min(value(name, "memory") for name in ("`huniq`", "`runiq`"))
@@ -401,32 +382,11 @@ def dedup(figures):
     return told
 
 
-def skew(figures):
-    names = ["koel, 1 thread", "koel, 2 threads", "huniq", "runiq", "mawk"]
-    rows = [["CPU seconds", *names, "koel of the best peer", "wall, 2 threads of 1"]]
-    for at in distinct(figures.of(), "at"):
-        one, two, *others = (figures.value(name, "cpu", at) for name in names)
-        wall = figures.value(names[1], "time", at) / figures.value(names[0], "time", at)
-        rows.append([at, *(f"{cpu:.2f}" for cpu in (one, two, *others, two / min(others), wall))])
-    return f"{figures.about()}\n\n{markdown(rows, '---')}"
-
-
 def files(figures):
-    told = figures.about() + "\n"
-    for at in distinct(figures.of(), "at"):
-        rows = [[at, "time", "user time", "peak memory", "filter", "kept twice", "lost"]]
-        for name in distinct(figures.of(at=at), "set"):
-            value = lambda what: figures.value(name, what, at)
-            seconds = (f"{value(what):.2f} s" for what in ("time", "user"))
-            memory = f"{figures.row(name, 'memory', at).most / 1e6:.0f} MB"
-            rows.append(
-                [
-                    name,
-                    *seconds,
-                    memory,
-                    f"{value('filter') / 1e6:.1f} MB",
-                    *(f"{value(what):.0f}" for what in ("kept twice", "lost")),
-                ]
-            )
-        told += "\n" + markdown(rows, "---")
-    return told
+    columns = {
+        "time": ("time", digits(2, unit=" s")), "user time": ("user", digits(2, unit=" s")),
+        "peak memory": ("memory", lambda row: f"{row.most / 1e6:.0f} MB"), "filter": ("filter", digits(1, 1e-6, " MB")),
+        "kept twice": ("kept twice", digits(0)), "lost": ("lost", digits(0)),
+    }  # fmt: skip
+    places = [table(figures, figures.of(at=at, what="time"), at, columns) for at in distinct(figures.of(), "at")]
+    return "\n".join([figures.about() + "\n", *(markdown(rows, "---") for rows in places)])

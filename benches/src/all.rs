@@ -44,23 +44,21 @@ const fn tools(name: &'static str, minutes: u64, command: &'static str) -> Part 
     Part { name, minutes, results: "benches/dedup", needs, command }
 }
 
-const PARTS: [Part; 15] = [
-    // Nine repetitions at 2 MiB, five at 32 MiB (7 minutes each) and three at 128 MiB (18 minutes each).
-    own("peers", 100),
-    own("growth", 25),
-    own("windows", 12),
-    disk("durable", 20),
-    own("many", 5),
-    disk("snapshots", 8),
+const PARTS: [Part; 13] = [
+    // Five repetitions at 2 MiB, and three at 32 MiB (1.5 minutes each) and at 128 MiB (5 minutes each).
+    own("peers", 22),
+    own("growth", 9),
+    own("windows", 6),
+    disk("durable", 10),
+    disk("snapshots", 5),
     disk("waits", 5),
     own("loads", 3),
     own("dropped", 1),
-    tools("run", 6, r#"benches/dedup/run --out "$OUT" $QUICK"#),
+    tools("run", 5, r#"benches/dedup/run --out "$OUT" $QUICK"#),
     tools("files", 4, r#"benches/dedup/files --out "$OUT" $QUICK"#),
-    tools("skew", 8, r#"benches/dedup/skew --out "$OUT" $QUICK"#),
     Part {
         name: "wheel",
-        minutes: 8,
+        minutes: 6,
         results: "python/benches/results",
         needs: [
             "KOEL_PYTHON, a Python with pykoel and python/benches/requirements.txt",
@@ -81,7 +79,7 @@ const PARTS: [Part; 15] = [
     },
     Part {
         name: "module",
-        minutes: 20,
+        minutes: 9,
         results: "redis/bench/results",
         needs: [
             "KOEL_SERVERS, which redis/get-servers prints",

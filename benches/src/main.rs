@@ -8,7 +8,6 @@ mod durable;
 mod growth;
 mod kit;
 mod loads;
-mod many;
 mod peers;
 mod snapshots;
 mod waits;
@@ -28,17 +27,16 @@ all        all benches that a page shows, hours of them; on a machine that does 
            otherwise it waits, unless --busy tells it to go on
 
 koel beside its peers:
-  peers      filters and sets that threads share: --sizes 2,32,128 (MiB), --threads 1,2, --reps 5;
+  peers      filters and sets that threads share: --sizes 2,32,128 (MiB), --threads 1,2, --reps 3;
              koel, for its own filters alone
-  growth     sets that grow, on one thread: --reps 5, and --to 22,24,27 for 2^22 items of all sets,
+  growth     sets that grow, on one thread: --reps 3, and --to 22,27 for 2^22 items of all sets,
              and 2^27 of koel alone;
-             sets | errors | speed, for all sets, koel alone, or koel beside a filter of fixed size
+             sets | errors, for all sets, or koel alone
   windows    sets that remember what was seen lately; burst, for its picture alone
   durable    sets that outlive their process; KOEL_SERVERS is a folder with redis-server,
              and KOEL_PYTHON a Python with Scrapy: without, they are left out
 
 koel alone:
-  many             batches beside loops, and beside the limit of the memory
   snapshots        files | open
   waits            growth | saves | journal: how long single operations take meanwhile
   loads, dropped   how full tables get; how many new items are taken for known ones
@@ -58,7 +56,6 @@ fn main() -> ExitCode {
         "durable" => durable::run,
         "growth" => growth::run,
         "loads" => loads::loads,
-        "many" => many::run,
         "peers" => peers::run,
         "snapshots" => snapshots::run,
         "waits" => waits::run,

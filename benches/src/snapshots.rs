@@ -25,7 +25,7 @@ const LOOKUPS: u64 = 1 << 20;
 
 pub fn run(mut arguments: Arguments) -> Result<()> {
     let test = arguments.test;
-    let (bytes, turns) = if test { (2 << 20, 1) } else { (1 << 30, 7) };
+    let (bytes, turns) = if test { (2 << 20, 1) } else { (1 << 30, 3) };
     if let Some(work) = arguments.value("--work")? {
         return hold(&work);
     }
@@ -46,7 +46,7 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
         // The filter goes before processes take as much memory.
         drop(filter);
         if part != "files" {
-            open(&saved, items, (kind, turns.min(3)), &mut figures)?;
+            open(&saved, items, (kind, turns), &mut figures)?;
         }
     }
     figures.write(&out.join("snapshots.csv"))

@@ -10,7 +10,6 @@
 //! that only reads the clock say nothing about the filter.
 
 use crate::durable::item;
-use crate::growth::growing;
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::Figures;
 use crate::kit::waits::{Waits, watch};
@@ -73,7 +72,8 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
 
 fn growth(scenes: &mut Scenes<'_>, items: u64, pause: Duration) {
     scenes.note("(the clock alone)", watch((1, 0), |_| {}, || sleep(pause)).0);
-    let grown = growing();
+    let builder = ConcurrentCuckooFilter::builder().capacity(1 << 14).growing();
+    let grown = builder.false_positive_rate(0.002).build().expect("memory for the filter");
     let insert = |key| grown.insert(&Prehashed(key)).expect("memory to grow");
     beside(scenes, "grows", items, insert, |key| grown.contains(&Prehashed(key)));
 

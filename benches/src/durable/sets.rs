@@ -109,7 +109,7 @@ pub const KINDS: &[Kind] = &[
     kind(("sqlite-off-batches", "SQLite, OFF, 1,000 a transaction"), DAMAGE, (1, 1, 1), Maker::Sqlite("OFF")),
     kind(("fjall", "fjall"), UNWRITTEN, (1, 1, 1), Maker::Fjall(false)),
     kind(("fjall-each", "fjall, persisted for each add"), NOTHING, (500, 1, 1), Maker::Fjall(true)),
-    kind(("redis", "Redis, synced every second"), SECONDS, (10, 1, 1), Maker::Redis),
+    kind(("redis", "Redis, synced every second"), SECONDS, (20, 1, 1), Maker::Redis),
     kind(("redis-pipelined", "Redis, synced every second, 1,000 in a pipeline"), SECONDS, (1, 1_000, 1), Maker::Redis),
     kind(("scrapy", "Scrapy's RFPDupeFilter"), UNWRITTEN, (1, 1, 1), Maker::Scrapy),
 ];

@@ -31,20 +31,24 @@ pub fn counted(items: u64, mut act: impl FnMut(u64) -> bool) -> (f64, u64) {
 
 /// A figure of a set at a place, which is what the figure depends on: a size, a number of items. Each round adds one.
 pub struct Row {
-    pub set: String,
-    pub what: String,
-    pub at: String,
+    set: String,
+    what: String,
+    at: String,
     unit: &'static str,
-    pub rounds: Vec<f64>,
+    rounds: Vec<f64>,
     pub note: &'static str,
 }
+
+/// What koel must not do in any round, behind the name of a workload or alone.
+const FAULTS: [&str; 6] =
+    ["lost", "lost after the fill", "missed", "refused", "two winners", "wrong"];
 
 /// The figures of a run of a bench, in the order of the first round.
 pub struct Figures {
     bench: &'static str,
     /// What is said of the whole run, by names.
     about: Vec<(&'static str, String)>,
-    pub rows: Vec<Row>,
+    rows: Vec<Row>,
 }
 
 impl Figures {
@@ -66,7 +70,8 @@ impl Figures {
         unit: &'static str,
         figure: f64,
     ) -> &mut Row {
-        let index = self.find(set, what, at).unwrap_or_else(|| {
+        let is_this = |row: &Row| row.what == what && row.set == set && row.at == at;
+        let index = self.rows.iter().position(is_this).unwrap_or_else(|| {
             let [set, what, at] = [set, what, at].map(String::from);
             self.rows.push(Row { set, what, at, unit, rounds: Vec::new(), note: "" });
             self.rows.len() - 1
@@ -75,24 +80,19 @@ impl Figures {
         &mut self.rows[index]
     }
 
-    fn find(&self, set: &str, what: &str, at: &str) -> Option<usize> {
-        self.rows.iter().position(|row| row.what == what && row.set == set && row.at == at)
+    /// Fails if koel has a fault.
+    fn check(&self) -> Result<()> {
+        let mut faults = self.rows.iter().filter(|row| {
+            let is_fault = row.what.rsplit(": ").next().is_some_and(|it| FAULTS.contains(&it));
+            is_fault && row.set.starts_with("koel") && row.rounds.iter().any(|count| *count > 0.0)
+        });
+        faults.next().map_or(Ok(()), |Row { set, what, at, rounds, .. }| {
+            Err(format!("{set} has faults: {what} at {at}: {rounds:?}").into())
+        })
     }
 
-    /// Returns a figure of all rounds.
-    pub fn all(&self, set: &str, what: &str, at: &str) -> &[f64] {
-        self.find(set, what, at).map_or(&[], |index| &self.rows[index].rounds)
-    }
-
-    /// Notes the ratios of two sets as those of a set of its own. Both figures of a ratio are of one round.
-    pub fn ratio(&mut self, (over, under): (&str, &str), what: &str, at: &str) {
-        let pairs = self.all(over, what, at).iter().zip(self.all(under, what, at));
-        let ratios: Vec<f64> = pairs.map(|(over, under)| over / under).collect();
-        let set = format!("{over} : {under}");
-        ratios.into_iter().for_each(|ratio| _ = self.note(&set, what, at, "ratio", ratio));
-    }
-
-    /// Writes the rows, and has the tables printed and the pictures drawn, if there is Python.
+    /// Writes the rows, and has the tables printed and the pictures drawn, if there is Python. Then fails if koel has a
+    /// fault.
     pub fn write(&self, path: &Path) -> Result<()> {
         let failed = |error| format!("{}: {error}", path.display());
         let mut csv = csv::Writer::from_path(path).map_err(failed)?;
@@ -120,7 +120,7 @@ impl Figures {
         if !draw.status().is_ok_and(|status| status.success()) {
             eprintln!("no tables; the figures are in {}", path.display());
         }
-        Ok(())
+        self.check()
     }
 }
 
@@ -136,13 +136,19 @@ mod tests {
     }
 
     #[test]
-    fn both_figures_of_a_ratio_are_of_one_round() {
+    fn a_fault_of_koel_fails_the_bench() {
         let mut figures = Figures::new("test");
-        for (slow, fast) in [(1.0, 2.0), (10.0, 30.0), (3.0, 12.0)] {
-            figures.note("slow", "hit", "", "M/s", slow);
-            figures.note("fast", "hit", "", "M/s", fast);
+        for (set, what, count) in [
+            ("koel, synced", "lost", 0.0),
+            ("redis", "lost", 9.0),
+            ("koel, synced", "taken", 4.0),
+            ("koel, synced", "hit: lost", 0.0),
+        ] {
+            figures.note(set, what, "", "items", count);
         }
-        figures.ratio(("fast", "slow"), "hit", "");
-        assert_eq!(figures.all("fast : slow", "hit", ""), [2.0, 3.0, 4.0]);
+        assert!(figures.check().is_ok());
+        figures.note("koel, synced", "hit: lost", "", "items", 3.0);
+        let said = figures.check().unwrap_err().to_string();
+        assert_eq!(said, "koel, synced has faults: hit: lost at : [0.0, 3.0]");
     }
 }

@@ -95,11 +95,11 @@ impl Drop for Watch {
     }
 }
 
-/// Returns words that take this many bytes, in huge pages if they are wanted and the system has them.
-pub fn words(bytes: usize, huge: bool) -> Vec<AtomicU64> {
+/// Returns words that take this many bytes, in huge pages if the system has them.
+pub fn words(bytes: usize) -> Vec<AtomicU64> {
     let mut words: Vec<AtomicU64> = Vec::with_capacity(bytes / 8);
     #[cfg(target_os = "linux")]
-    if huge {
+    {
         let (start, page) = (words.as_ptr() as usize, 4096);
         let first = start.next_multiple_of(page);
         let length = (start + bytes).saturating_sub(first) / page * page;

@@ -10,8 +10,6 @@ pub mod worker;
 
 /// Keys from here on are in no set.
 pub const ABSENT: u64 = 1 << 40;
-/// The number of keys in a batch of lookups.
-pub const BATCH: usize = 1 << 16;
 
 /// Returns a number that looks random.
 pub fn scattered(number: u64) -> u64 {

@@ -14,9 +14,6 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::num::NonZeroUsize;
 
 pub const KOEL: &str = "koel";
-pub const KOEL_GROWING: &str = "koel (growing)";
-/// Stands for a peer: reads of one random line for each lookup.
-pub const LIMIT: &str = "(one random line)";
 
 /// The false-positive rate when full: that of 16-bit fingerprints.
 pub const RATE: f64 = 1.2e-4;

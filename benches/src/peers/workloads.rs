@@ -1,39 +1,27 @@
 //! The workloads on sets that threads share. Each checks the answers that it gets.
 //!
-//! A run of all workloads on one peer uses three sets. The first is filled and searched, its items give way to others,
-//! and it is emptied. The second is filled by half, and then gets a mix of lookups and inserts, and keys that threads
-//! race for. The third is filled by half, and then used as crawlers would use it. Another koel is filled and searched
-//! with the batch methods. An item that was refused counts as lost in what follows.
+//! A run of all workloads on one peer uses two sets. The first is filled and searched, its items give way to others, and
+//! these are removed. The second is filled by half, and then gets a mix of lookups and inserts, keys that threads race
+//! for, and those of crawlers. Another koel is filled and searched with the batch methods. An item that was refused counts
+//! as lost in what follows.
 
 use super::sets::{Koel, Peer, hash_of};
+use crate::kit::ABSENT;
 use crate::kit::machine::{all_cores, share, timed};
 use crate::kit::memory::{Watch, touched};
-use crate::kit::{ABSENT, BATCH};
 use std::collections::HashSet;
 use std::ops::Range;
-
-pub const WORKLOADS: [&str; 12] = [
-    "fill",
-    "last 5 %",
-    "hit",
-    "miss",
-    "mix",
-    "crawl",
-    "churn",
-    "delete",
-    "check-and-insert (lockstep)",
-    "bulk fill",
-    "bulk hit",
-    "bulk miss",
-];
 
 /// Keys from here on come in place of others.
 const CHURNED: u64 = 1 << 42;
 /// Keys from here on are those of the crawl. They are in no other workload.
 const CRAWLED: u64 = 1 << 44;
 
-/// The largest number of new keys in a check-and-insert, and of removals.
-const CHANGES: u64 = 1 << 22;
+/// The largest number of new keys in a check-and-insert in lockstep, and of removals.
+const CHANGES: u64 = 1 << 21;
+
+/// The number of keys in a batch of lookups.
+const BATCH: usize = 1 << 16;
 
 /// The size of a run.
 pub struct Plan {
@@ -116,8 +104,18 @@ impl Plan {
             crawled: 1 << 24,
             // Large tables have few repetitions.
             looks: if size >= 8 << 20 { 3 } else { 1 },
-            tries: if test { 1 } else { 6 },
+            tries: if test { 1 } else { 100 },
         }
+    }
+
+    /// Returns the number of inserts of the mix, each among nine lookups.
+    fn tens(&self) -> u64 {
+        self.items.min(self.lookups) / 10
+    }
+
+    /// Returns the number of keys that threads race for in lockstep: at most half of the room that the mix leaves.
+    fn raced(&self) -> u64 {
+        CHANGES.min((self.items - self.items / 2 - self.tens()) / 2)
     }
 
     /// Times `work(thread)` on all threads at once, and checks what they return.
@@ -196,8 +194,7 @@ pub fn run<P: Peer + Sync>(
     let mut samples = Vec::new();
     let build = || build(plan.items);
     let bytes = fill_look_delete(plan, build(), &mut samples);
-    mix_and_race(plan, &half_full(plan, build()), &mut samples);
-    samples.push(plan.claims("crawl", &half_full(plan, build()), crawl));
+    mix_race_crawl(plan, crawl, &build(), &mut samples);
     (samples, bytes)
 }
 
@@ -298,18 +295,18 @@ fn look(
     }
 }
 
-/// Fills a set by half.
-fn half_full<P: Peer + Sync>(plan: &Plan, peer: P) -> P {
-    timed(plan.threads, |thread| insert(&peer, plan.share_of(&(0..plan.items / 2), thread)));
-    peer
-}
-
-/// Runs the mix on a set that is half full. Then comes check-and-insert, with up to as many keys as still fit.
-fn mix_and_race(plan: &Plan, peer: &(impl Peer + Sync), samples: &mut Vec<Sample>) {
-    let half = plan.items / 2;
+/// Fills a set by half, and runs the mix on it. Then comes check-and-insert, in lockstep and as a crawl, until it is full
+/// or enough has been measured.
+fn mix_race_crawl(
+    plan: &Plan,
+    crawl: &Streams,
+    peer: &(impl Peer + Sync),
+    samples: &mut Vec<Sample>,
+) {
+    let (half, tens) = (plan.items / 2, plan.tens());
+    timed(plan.threads, |thread| insert(peer, plan.share_of(&(0..half), thread)));
 
     // Nine lookups, and one insert at a random place among them.
-    let tens = plan.items.min(plan.lookups) / 10;
     samples.push(plan.measure("mix", 10 * tens, |thread| {
         let mut checks = Checks::default();
         for ten in share(tens, plan.threads, thread) {
@@ -331,12 +328,12 @@ fn mix_and_race(plan: &Plan, peer: &(impl Peer + Sync), samples: &mut Vec<Sample
         checks
     }));
 
-    let first = half + tens;
-    let keys = first..first + CHANGES.min(plan.items - first);
+    let keys = half + tens..half + tens + plan.raced();
     let streams = Streams::lockstep(plan, keys.clone());
     let mut race = plan.claims("check-and-insert (lockstep)", peer, &streams);
     race.checks.lost = keys.filter(|key| !peer.contains(plan.first + key)).count() as u64;
     samples.push(race);
+    samples.push(plan.claims("crawl", peer, crawl));
 }
 
 /// Returns a number less than `n`, chosen by the upper half of the random bits.
@@ -361,14 +358,15 @@ pub struct Streams {
 const AGAIN: usize = 1_024;
 
 impl Streams {
-    /// Makes the streams of the crawl: as many new keys as fit a set that is half full, or half of the largest number
-    /// of keys that the plan allows. A few keys come again and again, most come once, and half of all keys in the
-    /// streams have been in one of them before.
+    /// Makes the streams of the crawl: as many new keys as still fit the set, or half of the largest number of keys that
+    /// the plan allows. A few keys come again and again, most come once, and half of all keys in the streams have been in
+    /// one of them before.
     ///
     /// Random keys are dealt to the threads in turn until there are enough distinct ones. Key number k comes in
     /// proportion to ln((k + 1) / k), which is Zipf's law with an exponent of 1: nearly 1 / k.
     pub fn crawl(plan: &Plan) -> Streams {
-        let distinct = (plan.items - plan.items / 2).min(plan.crawled / 2);
+        let room = plan.items - plan.items / 2 - plan.tens() - plan.raced();
+        let distinct = room.min(plan.crawled / 2);
         let (threads, first) = (plan.threads, plan.first + CRAWLED);
         let spread = spread_for_half(2.0 * distinct as f64);
         let mut seen = HashSet::with_capacity_and_hasher(distinct as usize, super::sets::hasher());

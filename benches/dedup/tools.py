@@ -32,8 +32,17 @@ def begin(bench, about, size, usual, tiny):
 def build():
     """Builds the command."""
     packages()
-    subprocess.run(["cargo", "build", "--locked", "--release", "-q", "-p", "koel-cli"], cwd=TOP, check=True)
-    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target"), "release/koel")
+    return built("koel-cli", "koel")
+
+
+def bench():
+    """The program that measures all that is in Rust: the one that has started this, or it is built."""
+    return os.environ.get("BENCH") or built("koel-bench", "koel-bench")
+
+
+def built(package, program):
+    subprocess.run(["cargo", "build", "--locked", "--release", "-q", "-p", package], cwd=TOP, check=True)
+    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target"), "release", program)
 
 
 def packages():

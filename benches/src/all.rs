@@ -3,9 +3,7 @@
 //! Some benches are in Python, or run the command. They are left out, by name, if what they need is not there.
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::figures::median;
-use crate::kit::machine::{about, load, spin, timed};
-use std::hint::black_box;
+use crate::kit::machine::{about, all_cores, load};
 use std::path::{Path, PathBuf, absolute};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -154,53 +152,21 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", ")).into()) }
 }
 
-/// The words through which pointers are chased: 64 MiB, so that each is out of the caches.
-const WORDS: usize = 1 << 23;
-
-/// Returns the place of the next word. All words are one cycle: the full period of a generator of random numbers.
-fn next(place: usize) -> usize {
-    (place.wrapping_mul(0x5851_F42D) + 0x1405_7B7F) % WORDS
-}
-
 /// Returns how other work is noticed, or `None` if the machine is quiet: hardly a thread wanted to run in the last
-/// minute, and two threads are as fast as one, in their caches and out of them.
+/// minute, and two threads are as fast as one.
 fn noise() -> Option<String> {
-    let load = load()[0];
-    if load > 0.5 {
-        return Some(format!("the load average is {load}"));
+    match load()[0] {
+        load if load > 0.5 => Some(format!("the load average is {load}")),
+        _ if !all_cores(2, 9) => {
+            Some("an empty loop takes longer on two threads than on one".into())
+        }
+        _ => None,
     }
-    let words: Vec<usize> = (0..WORDS).map(next).collect();
-    let chase = |threads| {
-        let first = |thread: u64| (thread as usize + 1) * 1_234_567 % WORDS;
-        let steps = |thread| (0..1 << 19).fold(first(thread), |place, _: u32| words[place]);
-        timed(threads, |thread| black_box(steps(thread))).0
-    };
-    // Long enough that the start of a thread takes a negligible part of the time.
-    let spin = |threads| spin(threads, 1 << 25);
-    let ways: [(&str, &dyn Fn(u64) -> Duration); 2] =
-        [("an empty loop", &spin), ("a chase of pointers", &chase)];
-    ways.into_iter().find_map(|(name, run)| {
-        let time = |threads| median((0..9).map(|_| run(threads).as_secs_f64()));
-        let ratio = time(2) / time(1);
-        let is_slow = ratio > 1.1;
-        is_slow.then(|| format!("{name} takes {ratio:.2} times as long on two threads as on one"))
-    })
 }
 
 fn time(minutes: u64) -> String {
     match minutes {
         0..60 => format!("{minutes} min"),
         _ => format!("{} h {} min", minutes / 60, minutes % 60),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_chase_goes_through_all_words() {
-        let first_again = std::iter::successors(Some(next(0)), |place| Some(next(*place)));
-        assert_eq!(first_again.take_while(|place| *place != 0).count(), WORDS - 1);
     }
 }

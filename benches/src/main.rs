@@ -9,6 +9,7 @@ mod growth;
 mod kit;
 mod loads;
 mod peers;
+mod records;
 mod snapshots;
 mod waits;
 mod windows;
@@ -41,6 +42,9 @@ koel alone:
   waits            growth | saves | journal: how long single operations take meanwhile
   loads, dropped   how full tables get; how many new items are taken for known ones
 
+for benches/dedup/files:
+  records          make FOLDER FILES RECORDS | bloom MODE FROM TO BYTES ITEMS | check MODE FROM TO
+
   --out DIR     where results go (default: benches/results)
   --folder DIR  a folder on the disk that is measured (default: the present one)
   --test        a tiny run, into a scratch folder
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         "growth" => growth::run,
         "loads" => loads::loads,
         "peers" => peers::run,
+        "records" => records::run,
         "snapshots" => snapshots::run,
         "waits" => waits::run,
         "windows" => windows::run,

@@ -17,6 +17,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -53,7 +54,7 @@ struct Plan {
 fn beside(plan: &Plan, folder: &Path) -> Result<Figures> {
     let (kinds, absent): (Vec<&Kind>, Vec<&Kind>) =
         KINDS.iter().partition(|kind| match kind.maker {
-            Maker::Scrapy => python().is_some(),
+            Maker::Scrapy => PYTHON.is_some(),
             Maker::Redis => redis_server().is_some(),
             _ => true,
         });
@@ -152,17 +153,17 @@ impl Plan {
     }
 }
 
-/// Returns a Python that has Scrapy, if `KOEL_PYTHON` is one.
-fn python() -> Option<PathBuf> {
+/// A Python that has Scrapy, if `KOEL_PYTHON` is one.
+static PYTHON: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let python = PathBuf::from(std::env::var_os("KOEL_PYTHON")?);
     let mut command = Command::new(&python);
     command.args(["-c", "import scrapy"]).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success()).then_some(python)
-}
+});
 
 fn start(kind: &Kind, task: &str, folder: &Path, items: u64) -> Result<Worker> {
     if let Maker::Scrapy = kind.maker {
-        let mut command = Command::new(python().ok_or("no Python with Scrapy")?);
+        let mut command = Command::new(PYTHON.as_ref().ok_or("no Python with Scrapy")?);
         command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/durable/seen.py"));
         return Worker::start(command.arg(task).arg(folder).arg(items.to_string()));
     }

@@ -72,6 +72,11 @@ impl Arguments {
         known.iter().copied().find(|part| self.flag(part)).unwrap_or_default()
     }
 
+    /// Returns the words that no question has asked for.
+    pub fn rest(self) -> Vec<String> {
+        self.words
+    }
+
     /// Fails if there are words that no question has asked for.
     pub fn end(self) -> Result<()> {
         match self.words.first() {

@@ -130,11 +130,6 @@ pub fn share(n: u64, threads: u64, thread: u64) -> Range<u64> {
     n * thread / threads..n * (thread + 1) / threads
 }
 
-/// Times an empty loop of so many rounds on each of so many threads.
-pub fn spin(threads: u64, rounds: u64) -> Duration {
-    timed(threads, |_| black_box((0..rounds).fold(1, |x, i| black_box(x) ^ i))).0
-}
-
 /// Waits until the machine has a free core for each of `threads` threads: until an empty loop takes hardly longer on
 /// all of them than on one. Returns `false` if that does not happen within `tries` attempts.
 pub fn all_cores(threads: u64, tries: u32) -> bool {
@@ -143,7 +138,8 @@ pub fn all_cores(threads: u64, tries: u32) -> bool {
             if tried > 0 {
                 std::thread::sleep(Duration::from_millis(10));
             }
-            let time = |threads| spin(threads, 1_500_000).as_secs_f64();
+            let spin = |_| black_box((0..1_500_000_u64).fold(1, |x, i| black_box(x) ^ i));
+            let time = |threads| timed(threads, spin).0.as_secs_f64();
             time(1) >= 0.9 * time(threads)
         })
 }

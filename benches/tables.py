@@ -244,8 +244,10 @@ def durable(figures):
 # The wheel.
 
 
-def number(value):
-    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value < 10 else f"{value:.0f}"
+def number(row):
+    if row is None or row.value is None:
+        return "–"
+    return f"{row.value:,.{0 if row.value >= 10 else 1}f}"
 
 
 def counted(figures, rate):
@@ -257,35 +259,47 @@ def counted(figures, rate):
 
 
 def wheel(figures):
-    names, value, about = distinct(figures.of(what="items"), "set"), figures.value, figures.about
-    items = {name: int(value(name, "items")) for name in names}
+    rows, value, about = figures.of(what="items"), figures.value, figures.about
+    items = {row.set: int(row.value) for row in rows}
     says = lambda name, what: (row := figures.row(name, what)) and row.note
-    single, many, room, full = [], [], [], []
-    for name in names:
-        cells = (number(value(name, what)) for what in ("add", "add if new", "look up, present", "look up, absent"))
-        single.append([name, f"{items[name]:,}", *cells])
+    exponent = lambda rate: f"{rate:.0e}".replace("e-0", "e-") if rate else "0"
+
+    def note(row):
+        words = row.note
+        if lost := value(row.set, "lost"):
+            words += f"; {lost:,.0f} of {items[row.set]:,} items were not found again"
+        if now := value(row.set, "rate at the end"):
+            words += f"; its own estimate of its rate at the end is {exponent(now)}"
+        if said := says(row.set, "says"):
+            words += f" ({said.split(':')[0]})"
+        return words or " "
+
+    def overfull(level):
+        def words(row):
+            found, lost = (value(row.set, f"overfull, {level} {what}") for what in ("rate", "lost"))
+            words = "–" if found is None else counted(figures, found)
+            if said := says(row.set, f"overfull, {level} says"):
+                words = f"{said} ({words})"
+            return words + (f"; {lost:,.0f} items lost" if lost else "")
+
+        return "items", words
+
+    how_many = {"items": ("items", lambda row: f"{row.value:,.0f}")}
+    single = {
+        "add": ("add", number), "add if new": ("add if new", number), "present": ("look up, present", number),
+        "absent": ("look up, absent", number),
+    }  # fmt: skip
+    room = {
+        "rate asked for": ("rate", lambda row: exponent(row.value)), "memory, bytes an item": ("memory", number),
+        "at most meanwhile": ("memory, peak", number), "file, bytes an item": ("file", number), "save, ms": ("save", number),
+        "load, ms": ("load", number), "": ("items", note),
+    }  # fmt: skip
+    many = [["many items a call, ns an item", "given", "add", "present", "absent"]]
+    for name in items:
         for how, given in {"many": "list of str", "many hashes": "hashes (uint64)"}.items():
             columns = [f"add {how}", f"look up {how}, present", f"look up {how}, absent"]
             if value(name, columns[0]):
-                many.append([name, given, *(number(value(name, column)) for column in columns)])
-        note, exponent = says(name, "items"), lambda rate: f"{rate:.0e}".replace("e-0", "e-")
-        if lost := value(name, "lost"):
-            note += f"; {lost:,.0f} of {items[name]:,} items were not found again"
-        if now := value(name, "rate at the end"):
-            note += f"; its own estimate of its rate at the end is {exponent(now)}"
-        if said := says(name, "says"):
-            note += f" ({said.split(':')[0]})"
-        rate = value(name, "rate")
-        cells = (number(value(name, what)) for what in ("memory", "memory, peak", "file", "save", "load"))
-        room.append([name, f"{items[name]:,}", exponent(rate) if rate else "0", *cells, note or " "])
-        cells = []
-        for level in (1, 2, 10):
-            found, lost = (value(name, f"overfull, {level} {what}") for what in ("rate", "lost"))
-            words = "–" if found is None else counted(figures, found)
-            if said := says(name, f"overfull, {level} says"):
-                words = f"{said} ({words})"
-            cells.append(words + (f"; {lost:,.0f} items lost" if lost else ""))
-        full.append([name, *cells])
+                many.append([name, given, *(number(figures.row(name, column)) for column in columns)])
     wrong = []
     for row in figures.of():
         if row.what in ("failed", "overfull, failed"):
@@ -295,17 +309,8 @@ def wheel(figures):
         elif row.what.startswith("wrong: "):
             wrong.append(f"* {row.set}, {row.what[7:]}: {row.value:,.0f} false positives of {items[row.set]:,}\n")
     told, left_out, loop = int(about("told")), about("left out"), value("set of str", "loop")
-    head = [
-        "",
-        "items",
-        "rate asked for",
-        "memory, bytes an item",
-        "at most meanwhile",
-        "file, bytes an item",
-        "save, ms",
-        "load, ms",
-        "",
-    ]
+    full = {f"after {told * level:,}": overfull(level) for level in (1, 2, 10)}
+    shown = lambda heading, columns: markdown(table(figures, rows, heading, columns, missing="–"))
     return f"""\
 # pykoel beside its peers
 
@@ -322,8 +327,8 @@ figures of one item a call{f", and takes {loop:.0f} ns itself." if loop else "."
 
 ![Speed](speed.svg)
 
-{markdown([["one item a call, ns", "items", "add", "add if new", "present", "absent"], *single])}
-{markdown([["many items a call, ns an item", "given", "add", "present", "absent"], *many])}
+{shown("one item a call, ns", how_many | single)}
+{markdown(many)}
 ## Memory and files
 
 How much the process grew. A set keeps its strings alive, which are in the figure. Files are written to and
@@ -331,7 +336,7 @@ read from the page cache; loads are in a new process, which then looks for all i
 
 ![Memory](memory.svg)
 
-{markdown([head, *room])}
+{shown("", how_many | room)}
 ## More items than planned
 
 Filters that were made for {told:,} items, and the false positives among {int(about("absent")):,} absent ones.
@@ -340,7 +345,7 @@ it has the power of two that holds the items at a load of at most 95%. With more
 
 ![Overfull](overfull.svg)
 
-{markdown([["", *(f"after {told * level:,}" for level in (1, 2, 10))], *full])}\
+{shown("", full)}\
 """ + "\n## What went wrong\n\n" * bool(wrong) + "".join(wrong)
 
 

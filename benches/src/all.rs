@@ -49,7 +49,7 @@ const PARTS: [Part; 13] = [
     own("windows", 6),
     disk("durable", 10),
     disk("snapshots", 5),
-    disk("waits", 5),
+    disk("waits", 4),
     own("loads", 3),
     own("dropped", 1),
     tools("run", 5, r#"benches/dedup/run --out "$OUT" $QUICK"#),

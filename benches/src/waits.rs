@@ -51,7 +51,7 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     let power = if test { 17 } else { 24 };
     let (scratch, part) = (arguments.scratch()?, arguments.part(&["growth", "saves", "journal"]));
     arguments.end()?;
-    let reps = if test { 1 } else { 5 };
+    let reps = if test { 1 } else { 3 };
     let pause = Duration::from_millis(if test { 20 } else { 2_000 });
     let mut figures = Figures::new("waits");
     if ["", "growth"].contains(&part) {

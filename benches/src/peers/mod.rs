@@ -69,9 +69,9 @@ fn all() -> [Entry; 12] {
     [
         koel(KOEL, RATE, Koel::tight),
         koel("koel (growing)", GROWING_RATE, Koel::growing),
-        entry("fastbloom", RATE, sets::atomic_bloom),
+        entry("fastbloom", RATE, |items| sets::atomic_bloom(items, RATE)),
         entry("atomic-cuckoo-filter", RATE, sets::atomic_cuckoo),
-        entry("cuckoo-clock", RATE, sets::cuckoo_clock),
+        entry("cuckoo-clock", RATE, |items| sets::cuckoo_clock(items, None)),
         entry("DashSet", 0.0, sets::dash_set),
         shards("cuckoofilter", 0.03, sets::cuckoofilter),
         shards("autoscale_cuckoo_filter", RATE, sets::autoscale),

@@ -5,13 +5,13 @@
 //! are behind locks, as a user would share them.
 
 use crossbeam_utils::CachePadded;
-use cuckoo_clock::config::CuckooConfiguration;
+use cuckoo_clock::config::{BitCount, CuckooConfiguration, TtlConfig};
 use foldhash::quality::{FixedState, FoldHasher};
 use koel::ConcurrentCuckooFilter;
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 pub const KOEL: &str = "koel";
 
@@ -159,8 +159,8 @@ pub type AtomicCuckoo = atomic_cuckoo_filter::CuckooFilter<KeyHasher>;
 pub type CuckooClock = cuckoo_clock::CuckooFilter<FixedState>;
 pub type DashSet = dashmap::DashSet<u64, FixedState>;
 
-pub fn atomic_bloom(items: u64) -> AtomicBloom {
-    let builder = fastbloom::AtomicBloomFilter::with_false_pos(RATE);
+pub fn atomic_bloom(items: u64, rate: f64) -> AtomicBloom {
+    let builder = fastbloom::AtomicBloomFilter::with_false_pos(rate);
     builder.hasher(hasher()).expected_items(items as usize)
 }
 
@@ -191,11 +191,17 @@ set!(
 
 /// A mutex per bucket. An insert that finds no room has thrown another item out. It does not say whether an item was
 /// there, so racing threads may both be told that it was new.
-pub fn cuckoo_clock(items: u64) -> CuckooClock {
-    let builder = CuckooConfiguration::builder(slots_for(items));
+///
+/// With 16 bits and buckets of four, its rate is [`RATE`]. Items stay for `ttl` of its ticks, if that is given.
+pub fn cuckoo_clock(items: u64, ttl: Option<u32>) -> CuckooClock {
+    let bits = |bits: usize| BitCount::try_from(bits).expect("a number of bits");
+    let builder = CuckooConfiguration::builder(slots_for(items)).fingerprint_bits(bits(16));
     let builder = builder.bucket_size(NonZeroUsize::new(4).expect("four"));
-    let builder = builder.fingerprint_bits(16.try_into().expect("a number of bits"));
-    cuckoo_clock::CuckooFilter::new(builder.build().expect("a valid setup"), hasher())
+    let configuration = match ttl.and_then(NonZeroU32::new) {
+        Some(ttl) => builder.with_ttl(TtlConfig { ttl, ttl_bits: bits(4) }).build(),
+        None => builder.build(),
+    };
+    cuckoo_clock::CuckooFilter::new(configuration.expect("a valid setup"), hasher())
 }
 
 set!(

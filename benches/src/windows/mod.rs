@@ -13,20 +13,12 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::time::Instant;
 
-/// A set without its type, so that different ones fit one list.
-struct Entry {
-    name: &'static str,
-    is_drawn: bool,
-    history: Go,
-}
-
-/// Lets a stream go through a new set, and notes how fast that is.
-type Go = Box<dyn Fn(&Stream, &mut Figures) -> History>;
+/// A set without its type, so that different ones fit one list: its name, whether the picture has it, and what lets a
+/// stream go through a new one.
+type Entry = (&'static str, bool, Box<dyn Fn(&Stream, &mut Figures)>);
 
 fn entry<P: Forgetful + 'static>(name: &'static str, is_drawn: bool, build: fn(u64) -> P) -> Entry {
-    let history =
-        Box::new(move |stream: &Stream, speeds: &mut Figures| stream.history(name, build, speeds));
-    Entry { name, is_drawn, history }
+    (name, is_drawn, Box::new(move |stream, figures| stream.pass(name, build, figures)))
 }
 
 fn entries() -> [Entry; 8] {
@@ -57,21 +49,15 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
 fn burst(keys: u64) -> Figures {
     let stream = Stream { keys: keys / 10, ticks: 20 * WINDOW, burst: 9 * WINDOW..10 * WINDOW };
     let mut figures = Figures::new("burst");
-    for Entry { name, history, .. } in entries().into_iter().filter(|entry| entry.is_drawn) {
-        for (tick, moment) in history(&stream, &mut Figures::new("")).moments.iter().enumerate() {
-            let at = tick.to_string();
-            figures.note(name, "items", &at, "items", moment.items as f64);
-            figures.note(name, "bytes", &at, "bytes", moment.bytes as f64);
-            figures.note(name, "false positives", &at, "share", moment.false_positive_rate);
-        }
+    for (_, _, pass) in entries().iter().filter(|entry| entry.1) {
+        pass(&stream, &mut figures);
     }
     figures
 }
 
-/// Goes through a steady stream several times, with all sets in turns. What a set holds is told of the second half of
-/// the stream.
+/// Goes through a steady stream several times, with all sets in turns.
 fn steady(keys: u64, test: bool) -> Figures {
-    let steady = Stream { keys, ticks: 6 * WINDOW, burst: 0..0 };
+    let stream = Stream { keys, ticks: 6 * WINDOW, burst: 0..0 };
     let mut figures = Figures::new("windows");
     figures.say(
         "stream",
@@ -80,21 +66,9 @@ fn steady(keys: u64, test: bool) -> Figures {
         ),
     );
     for repetition in 0..if test { 1 } else { 3 } {
-        eprint!("\rrepetition {}", repetition + 1);
-        for Entry { name, history, .. } in entries() {
-            let History { moments, stays, missed } = history(&steady, &mut figures);
-            let late = &moments[moments.len() / 2..];
-            let bits = late.iter().map(|moment| 8.0 * moment.bytes as f64 / moment.items as f64);
-            let found = late.iter().map(|moment| moment.false_positive_rate).sum::<f64>();
-            for (what, unit, figure) in [
-                ("bits", "bits", bits.fold(0.0, f64::max)),
-                ("stay", "ticks", stays.0 as f64),
-                ("stay", "ticks", stays.1 as f64),
-                ("missed", "share", missed),
-                ("found", "share", found / late.len() as f64),
-            ] {
-                figures.note(name, what, "", unit, figure);
-            }
+        for (name, _, pass) in entries() {
+            eprint!("\rrepetition {}: {name:40}", repetition + 1);
+            pass(&stream, &mut figures);
         }
     }
     eprintln!();
@@ -108,23 +82,6 @@ struct Stream {
     ticks: u64,
     /// The ticks of a burst, with [`BURST`] times as many keys.
     burst: Range<u64>,
-}
-
-/// What a set was at the end of a tick.
-struct Moment {
-    /// The keys of the window, which have to be there.
-    items: u64,
-    bytes: usize,
-    false_positive_rate: f64,
-}
-
-/// What a stream went through.
-struct History {
-    moments: Vec<Moment>,
-    /// The least and the greatest number of ticks that a key stayed.
-    stays: (u64, u64),
-    /// The share of sampled keys that were added within the window and not there.
-    missed: f64,
 }
 
 /// How many times as many keys a tick of a burst has.
@@ -144,23 +101,25 @@ impl Stream {
         if self.burst.contains(&tick) { BURST * self.keys } else { self.keys }
     }
 
-    /// Puts all keys of the stream into a set, and looks at it at the end of each tick.
-    fn history<P: Forgetful>(
-        &self,
-        name: &'static str,
-        build: fn(u64) -> P,
-        speeds: &mut Figures,
-    ) -> History {
+    /// Puts all keys of the stream into a set, and looks at it at the end of each tick. What it holds and answers is noted
+    /// of each tick, if there is a burst, or else of the second half of the stream; how fast it is, of the last ticks of a
+    /// steady stream.
+    fn pass<P: Forgetful>(&self, name: &str, build: fn(u64) -> P, figures: &mut Figures) {
+        let mut note =
+            |what, at: &str, unit, figure| _ = figures.note(name, what, at, unit, figure);
+        let is_steady = self.burst.is_empty();
         // Keys that seemed to be there when they came, and so were not added.
         let mut mistaken = HashSet::with_capacity(1 << 16);
-        let watch = Watch::start();
-        let mut set = build(self.keys);
-        let mut moments = Vec::with_capacity(self.ticks as usize);
         // For each tick, the last one at whose end most of its keys were there.
         let mut there = vec![0; self.ticks as usize];
+        // Of each tick: the keys of the window, the bytes, and how many absent keys were found.
+        let mut moments = Vec::with_capacity(self.ticks as usize);
         let (mut asked, mut missed) = (0, 0);
+        let absent_keys = ABSENT.min(8 * self.keys);
+        let watch = Watch::start();
+        let mut set = build(self.keys);
         for tick in 0..self.ticks {
-            let is_measured = tick + MEASURED >= self.ticks;
+            let is_measured = is_steady && tick + MEASURED >= self.ticks;
             let (put, _) = counted(self.keys_of(tick), |item| {
                 set.claim(key(tick, item)) != Some(false) || mistaken.insert(key(tick, item))
             });
@@ -177,15 +136,11 @@ impl Stream {
                     there[came as usize] = tick;
                 }
             }
-            let others = ABSENT.min(8 * self.keys);
-            let false_positives = (0..others).filter(|&item| set.contains(absent(item))).count();
-            moments.push(Moment {
-                items: (tick.saturating_sub(WINDOW - 1)..=tick)
-                    .map(|tick| self.keys_of(tick))
-                    .sum(),
-                bytes: set.says_it_holds().unwrap_or(watch.held() as usize + size_of::<P>()),
-                false_positive_rate: false_positives as f64 / others as f64,
-            });
+            let window = tick.saturating_sub(WINDOW - 1)..=tick;
+            let items: u64 = window.map(|tick| self.keys_of(tick)).sum();
+            let bytes = set.says_it_holds().unwrap_or(watch.held() as usize + size_of::<P>());
+            let found = (0..absent_keys).filter(|&item| set.contains(absent(item))).count();
+            moments.push((items as f64, bytes as f64, found as f64));
             if is_measured {
                 // Keys of the last six ticks, in an order that is none.
                 let lookups = LOOKUPS * self.keys;
@@ -198,21 +153,34 @@ impl Stream {
                 let (miss, wrong) = counted(lookups, |item| set.contains(other(item)));
                 assert!(found * 100 >= 99 * lookups && wrong * 100 <= lookups, "wrong answers");
                 for (what, figure) in [("put", put), ("hit", hit), ("miss", miss)] {
-                    speeds.note(name, what, "", "M/s", figure);
+                    note(what, "", "M/s", figure);
                 }
             }
             let start = Instant::now();
             set.tick(tick + 1, self.keys);
             if is_measured {
-                speeds.note(name, "tick", "", "ms", 1e3 * start.elapsed().as_secs_f64());
+                note("tick", "", "ms", 1e3 * start.elapsed().as_secs_f64());
             }
         }
-        let known = self.ticks.saturating_sub(4 * WINDOW);
-        let stays = || (0..known).map(|came| there[came as usize] - came);
-        History {
-            moments,
-            stays: (stays().min().unwrap_or(0), stays().max().unwrap_or(0) + 1),
-            missed: missed as f64 / asked as f64,
+        if !is_steady {
+            for (tick, (items, bytes, found)) in moments.into_iter().enumerate() {
+                let at = tick.to_string();
+                note("items", &at, "items", items);
+                note("bytes", &at, "bytes", bytes);
+                note("false positives", &at, "share", found / absent_keys as f64);
+            }
+            return;
+        }
+        let late = &moments[moments.len() / 2..];
+        late.iter().for_each(|(items, bytes, _)| note("bits", "", "bits", 8.0 * bytes / items));
+        let found = late.iter().map(|moment| moment.2).sum::<f64>();
+        note("found", "", "share", found / (absent_keys * late.len() as u64) as f64);
+        note("missed", "", "share", missed as f64 / asked as f64);
+        for came in 0..self.ticks.saturating_sub(4 * WINDOW) {
+            // It may have come at the begin or at the end of its tick.
+            let stay = (there[came as usize] - came) as f64;
+            note("stay", "", "ticks", stay);
+            note("stay", "", "ticks", stay + 1.0);
         }
     }
 }

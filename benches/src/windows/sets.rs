@@ -1,10 +1,9 @@
 //! Sets that forget: koel and its peers, each set up as its documentation advises.
 
-pub use crate::peers::sets::RATE;
-use crate::peers::sets::{AtomicBloom, CuckooClock, Koel, Peer, builder, hasher};
-use cuckoo_clock::config::{BitCount, CuckooConfiguration, TtlConfig};
+use crate::peers::sets::{
+    self as peers, AtomicBloom, CuckooClock, Koel, Peer, RATE, atomic_bloom, builder, hasher,
+};
 use foldhash::quality::FixedState;
-use std::num::{NonZeroU32, NonZeroUsize};
 
 /// The ticks for which an item has to be remembered: a tick may be a day, and this a week.
 pub const WINDOW: u64 = 7;
@@ -63,11 +62,7 @@ pub struct Rotated {
 impl Rotated {
     pub fn new(blooms: u64, period: u64, keys: u64) -> Self {
         // Each lookup asks all of them.
-        let rate = RATE / blooms as f64;
-        let bloom = |_| {
-            let builder = fastbloom::AtomicBloomFilter::with_false_pos(rate).hasher(hasher());
-            builder.expected_items((period * keys) as usize)
-        };
+        let bloom = |_| atomic_bloom(period * keys, RATE / blooms as f64);
         Rotated { blooms: (0..blooms).map(bloom).collect(), period }
     }
 }
@@ -104,17 +99,8 @@ impl Forgetful for Rotated {
     }
 }
 
-/// With 16 bits and buckets of four, its rate is the one asked for.
 pub fn cuckoo_clock(keys: u64) -> CuckooClock {
-    let bits = |bits: usize| BitCount::try_from(bits).expect("a number of bits");
-    let ttl = NonZeroU32::new(HELD as u32).expect("not zero");
-    let configuration = CuckooConfiguration::builder((HELD * keys) as usize * 100 / 95)
-        .fingerprint_bits(bits(16))
-        .bucket_size(NonZeroUsize::new(4).expect("not zero"))
-        .with_ttl(TtlConfig { ttl, ttl_bits: bits(4) })
-        .build()
-        .expect("a valid setup");
-    CuckooClock::new(configuration, hasher())
+    peers::cuckoo_clock(HELD * keys, Some(HELD as u32))
 }
 
 impl Forgetful for CuckooClock {

@@ -8,9 +8,7 @@ use koel::{
     Builder, ConcurrentCuckooFilter, DurableFilter, DurableOptions, StableHash, SyncPolicy,
 };
 use rusqlite::Connection;
-use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -293,7 +291,7 @@ pub fn redis_server() -> Option<PathBuf> {
 /// A set in a Redis server with an append-only file, which is synced every second.
 struct Server {
     process: Child,
-    stream: BufReader<UnixStream>,
+    connection: redis::Connection,
     /// How many commands go before their answers are read.
     pipeline: u64,
 }
@@ -307,43 +305,32 @@ impl Server {
         command.args(["--appendfsync", "everysec"]);
         command.arg("--dir").arg(folder).arg("--unixsocket").arg(&socket);
         let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let stream = loop {
-            if let Ok(stream) = UnixStream::connect(&socket) {
-                break stream;
+        let client = redis::Client::open(format!("unix://{}", socket.display()))?;
+        let connection = loop {
+            let mut connection = client.get_connection();
+            // It answers with an error while it reads its file.
+            let first = redis::cmd("SISMEMBER").arg("seen").arg("").to_owned();
+            let answered = connection.as_mut().map(|it| first.exec(it));
+            if let Ok(Ok(())) = answered {
+                break connection?;
             }
             if let Some(status) = process.try_wait()? {
                 return Err(format!("the server ended with {status}").into());
             }
             sleep(Duration::from_micros(200));
         };
-        let mut server = Server { process, stream: BufReader::new(stream), pipeline };
-        while server.ask("SISMEMBER", 0..1).is_err() {
-            // It answers with an error while it reads its file.
-            sleep(Duration::from_micros(200));
-        }
-        Ok(server)
+        Ok(Server { process, connection, pipeline })
     }
 
     /// Sends a command for each item, and adds up the answers.
     fn ask(&mut self, command: &str, items: Range<u64>) -> Result<u64> {
-        let (mut sum, mut items) = (0, items.peekable());
-        while items.peek().is_some() {
-            let (mut text, mut sent) = (Vec::new(), 0);
-            for number in items.by_ref().take(self.pipeline as usize) {
-                let length = command.len();
-                write!(text, "*3\r\n${length}\r\n{command}\r\n$4\r\nseen\r\n$8\r\n")?;
-                text.extend(item(number).to_le_bytes());
-                text.extend(b"\r\n");
-                sent += 1;
+        let mut sum = 0;
+        for start in items.clone().step_by(self.pipeline as usize) {
+            let mut commands = redis::pipe();
+            for number in start..items.end.min(start + self.pipeline) {
+                commands.cmd(command).arg("seen").arg(&item(number).to_le_bytes());
             }
-            self.stream.get_mut().write_all(&text)?;
-            for _ in 0..sent {
-                let mut line = String::new();
-                self.stream.read_line(&mut line)?;
-                let answer =
-                    line.strip_prefix(':').and_then(|it| it.trim_end().parse::<u64>().ok());
-                sum += answer.ok_or_else(|| format!("the server answers: {line}"))?;
-            }
+            sum += commands.query::<Vec<u64>>(&mut self.connection)?.iter().sum::<u64>();
         }
         Ok(sum)
     }
@@ -365,8 +352,8 @@ impl Set for Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It writes its file, and ends.
-        let _ = self.stream.get_mut().write_all(b"*1\r\n$8\r\nSHUTDOWN\r\n");
+        // It writes its file, and ends without an answer.
+        let _ = redis::cmd("SHUTDOWN").exec(&mut self.connection);
         let _ = self.process.wait();
     }
 }

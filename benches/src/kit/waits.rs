@@ -1,60 +1,32 @@
 //! How long single operations take, while something else is done.
 
+use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-/// How often something took so many nanoseconds: 16 steps for each power of two.
-pub struct Waits {
-    counts: Box<[u64; 1_024]>,
-    longest: u64,
-}
+/// How often something took so many nanoseconds, up to a minute, to two digits.
+pub struct Waits(Histogram<u64>);
 
 impl Waits {
     pub fn new() -> Self {
-        Waits { counts: Box::new([0; 1_024]), longest: 0 }
+        Waits(Histogram::new_with_max(60_000_000_000, 2).expect("valid bounds"))
     }
 
     /// Notes the time since `last`, and returns the time now.
     #[inline]
     pub fn since(&mut self, last: Instant) -> Instant {
         let now = Instant::now();
-        self.note(now.duration_since(last).as_nanos() as u64);
+        self.0.saturating_record(now.duration_since(last).as_nanos() as u64);
         now
     }
 
-    #[inline]
-    fn note(&mut self, nanos: u64) {
-        // The place is the highest bit, and the four bits after it.
-        let power = nanos.max(1).ilog2();
-        let sixteenth = if power < 4 { nanos << (4 - power) } else { nanos >> (power - 4) };
-        self.counts[(power * 16) as usize | (sixteenth & 15) as usize] += 1;
-        self.longest = self.longest.max(nanos);
-    }
-
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
+        self.0.len()
     }
 
     /// Returns the time that this part of all operations did not exceed.
     pub fn within(&self, part: f64) -> u64 {
-        let enough = (self.count() as f64 * part).ceil() as u64;
-        let mut so_far = 0;
-        let place = self.counts.iter().position(|count| {
-            so_far += count;
-            so_far >= enough
-        });
-        // The beginning of the next step.
-        let (power, sixteenth) = place.map_or((0, 0), |at| (at / 16, at as u64 % 16 + 17));
-        self.longest.min(((u128::from(sixteenth) << power) / 16) as u64)
-    }
-
-    /// Adds up what several threads have noted.
-    pub fn sum(all: impl IntoIterator<Item = Waits>) -> Waits {
-        all.into_iter().fold(Waits::new(), |mut sum, one| {
-            sum.counts.iter_mut().zip(&*one.counts).for_each(|(sum, one)| *sum += one);
-            sum.longest = sum.longest.max(one.longest);
-            sum
-        })
+        self.0.value_at_quantile(part)
     }
 }
 
@@ -81,23 +53,11 @@ pub fn watch<T>(
         let done = meanwhile();
         is_over.store(true, Relaxed);
         let runs = spawned.into_iter().map(|it| it.join().expect("no operation panics"));
-        let (waits, numbers): (Vec<Waits>, Vec<u64>) = runs.unzip();
-        (Waits::sum(waits), numbers.into_iter().max().unwrap_or(first), done)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_know_their_shares() {
-        let mut waits = Waits::new();
-        (0..99).for_each(|_| waits.note(100));
-        waits.note(3_000_000);
-        for (part, nanos) in [(0.5, 100.0), (0.99, 100.0), (1.0, 3e6)] {
-            let ratio = waits.within(part) as f64 / nanos;
-            assert!((1.0..=1.07).contains(&ratio), "{part}: {ratio}");
+        let (mut all, mut beyond) = (Waits::new(), first);
+        for (waits, number) in runs {
+            all.0.add(&waits.0).expect("the same bounds");
+            beyond = beyond.max(number);
         }
-    }
+        (all, beyond, done)
+    })
 }

@@ -66,10 +66,10 @@ fn beside(plan: &Plan, folder: &Path) -> Result<Figures> {
             plan.items, plan.rounds
         ),
     );
-    absent.iter().for_each(|kind| found.say(kind.name, format!("{} is not here.", kind.label)));
+    absent.iter().for_each(|kind| found.say(kind.name, format!("{} is not here.", kind.name)));
     for round in 0..plan.rounds {
         for kind in &kinds {
-            eprint!("\rround {} of {}: {:50}", round + 1, plan.rounds, kind.label);
+            eprint!("\rround {} of {}: {:50}", round + 1, plan.rounds, kind.name);
             let scratch = tempfile::tempdir_in(folder)?;
             let failed = |error| format!("{}: {error}", kind.name);
             for (what, figure) in plan.life(kind, scratch.path()).map_err(failed)? {
@@ -80,7 +80,7 @@ fn beside(plan: &Plan, folder: &Path) -> Result<Figures> {
                     "answered" | "lost" | "lost after the fill" | "taken" => "items",
                     _ => "bytes/item",
                 };
-                let row = found.note(kind.label, &what, kind.group, unit, figure);
+                let row = found.note(kind.name, &what, kind.group, unit, figure);
                 row.note = if kind.of == 1 { "" } else { "of a part of the items" };
             }
         }

@@ -43,9 +43,7 @@ pub fn item(number: u64) -> u64 {
 
 /// A set and how it is used.
 pub struct Kind {
-    /// For the command line.
     pub name: &'static str,
-    pub label: &'static str,
     pub group: &'static str,
     /// It gets one in so many of the items.
     pub of: u64,
@@ -60,7 +58,8 @@ pub struct Kind {
 pub enum Maker {
     Memory,
     Koel(SyncPolicy),
-    Sqlite(&'static str),
+    /// Its `PRAGMA synchronous`, and how many adds a transaction has.
+    Sqlite(&'static str, u64),
     /// Whether each change is synced.
     Fjall(bool),
     Redis,
@@ -76,40 +75,39 @@ const DAMAGE: &str = "A power failure may damage the file";
 pub const EVERYTHING: &str = "The end of the process takes everything";
 
 const EACH: Maker = Maker::Koel(SyncPolicy::Each);
-const NORMAL: Maker = Maker::Sqlite("NORMAL");
 const EVERY_SECOND: Maker = Maker::Koel(SyncPolicy::Every(Duration::from_secs(1)));
 
-/// A row of [`KINDS`]: its name and label, its group, the share of the items that it gets, items in a call, threads.
+/// A row of [`KINDS`]: its name, its group, the share of the items that it gets, items in a call, threads.
 const fn kind(
-    (name, label): (&'static str, &'static str),
+    name: &'static str,
     group: &'static str,
     (of, step, threads): (u64, u64, u64),
     maker: Maker,
 ) -> Kind {
-    Kind { name, label, group, of, step, threads, maker }
+    Kind { name, group, of, step, threads, maker }
 }
 
 #[rustfmt::skip]
 pub const KINDS: &[Kind] = &[
-    kind(("koel-memory", "koel in memory"), EVERYTHING, (1, 1, 1), Maker::Memory),
-    kind(("koel-memory-2", "koel in memory, 2 threads"), EVERYTHING, (1, 1, 2), Maker::Memory),
-    kind(("koel-never", "koel, not synced"), UNWRITTEN, (1, 1, 1), Maker::Koel(SyncPolicy::Never)),
-    kind(("koel-never-2", "koel, not synced, 2 threads"), UNWRITTEN, (1, 1, 2), Maker::Koel(SyncPolicy::Never)),
-    kind(("koel-second", "koel, synced every second"), SECONDS, (1, 1, 1), EVERY_SECOND),
-    kind(("koel-second-2", "koel, synced every second, 2 threads"), SECONDS, (1, 1, 2), EVERY_SECOND),
-    kind(("koel-second-batches", "koel, synced every second, 1,000 a call"), SECONDS, (1, 1_000, 1), EVERY_SECOND),
-    kind(("koel-each", "koel, synced for each call"), NOTHING, (500, 1, 1), EACH),
-    kind(("koel-each-2", "koel, synced for each call, 2 threads"), NOTHING, (500, 1, 2), EACH),
-    kind(("koel-each-batches", "koel, synced for each call, 1,000 a call"), NOTHING, (1, 1_000, 1), EACH),
-    kind(("sqlite-normal", "SQLite, NORMAL"), UNWRITTEN, (4, 1, 1), NORMAL),
-    kind(("sqlite-normal-batches", "SQLite, NORMAL, 1,000 a transaction"), UNWRITTEN, (1, 1, 1), NORMAL),
-    kind(("sqlite-off", "SQLite, OFF"), DAMAGE, (4, 1, 1), Maker::Sqlite("OFF")),
-    kind(("sqlite-off-batches", "SQLite, OFF, 1,000 a transaction"), DAMAGE, (1, 1, 1), Maker::Sqlite("OFF")),
-    kind(("fjall", "fjall"), UNWRITTEN, (1, 1, 1), Maker::Fjall(false)),
-    kind(("fjall-each", "fjall, persisted for each add"), NOTHING, (500, 1, 1), Maker::Fjall(true)),
-    kind(("redis", "Redis, synced every second"), SECONDS, (20, 1, 1), Maker::Redis),
-    kind(("redis-pipelined", "Redis, synced every second, 1,000 in a pipeline"), SECONDS, (1, 1_000, 1), Maker::Redis),
-    kind(("scrapy", "Scrapy's RFPDupeFilter"), UNWRITTEN, (1, 1, 1), Maker::Scrapy),
+    kind("koel in memory", EVERYTHING, (1, 1, 1), Maker::Memory),
+    kind("koel in memory, 2 threads", EVERYTHING, (1, 1, 2), Maker::Memory),
+    kind("koel, not synced", UNWRITTEN, (1, 1, 1), Maker::Koel(SyncPolicy::Never)),
+    kind("koel, not synced, 2 threads", UNWRITTEN, (1, 1, 2), Maker::Koel(SyncPolicy::Never)),
+    kind("koel, synced every second", SECONDS, (1, 1, 1), EVERY_SECOND),
+    kind("koel, synced every second, 2 threads", SECONDS, (1, 1, 2), EVERY_SECOND),
+    kind("koel, synced every second, 1,000 a call", SECONDS, (1, 1_000, 1), EVERY_SECOND),
+    kind("koel, synced for each call", NOTHING, (500, 1, 1), EACH),
+    kind("koel, synced for each call, 2 threads", NOTHING, (500, 1, 2), EACH),
+    kind("koel, synced for each call, 1,000 a call", NOTHING, (1, 1_000, 1), EACH),
+    kind("SQLite, NORMAL", UNWRITTEN, (4, 1, 1), Maker::Sqlite("NORMAL", 1)),
+    kind("SQLite, NORMAL, 1,000 a transaction", UNWRITTEN, (1, 1, 1), Maker::Sqlite("NORMAL", 1_000)),
+    kind("SQLite, OFF", DAMAGE, (4, 1, 1), Maker::Sqlite("OFF", 1)),
+    kind("SQLite, OFF, 1,000 a transaction", DAMAGE, (1, 1, 1), Maker::Sqlite("OFF", 1_000)),
+    kind("fjall", UNWRITTEN, (1, 1, 1), Maker::Fjall(false)),
+    kind("fjall, persisted for each add", NOTHING, (500, 1, 1), Maker::Fjall(true)),
+    kind("Redis, synced every second", SECONDS, (20, 1, 1), Maker::Redis),
+    kind("Redis, synced every second, 1,000 in a pipeline", SECONDS, (1, 1_000, 1), Maker::Redis),
+    kind("Scrapy's RFPDupeFilter", UNWRITTEN, (1, 1, 1), Maker::Scrapy),
 ];
 
 /// Opens the set of so many items in a folder, or makes it.
@@ -122,13 +120,11 @@ pub fn open(kind: &Kind, folder: &Path, items: u64) -> Result<Box<dyn Set>> {
             let filter = DurableFilter::open_with(path, options, builder(items))?;
             Box::new(Koel { filter, threads: kind.threads, step: kind.step })
         }
-        Maker::Sqlite(synchronous) => {
+        Maker::Sqlite(synchronous, batch) => {
             let connection = Connection::open(folder.join("seen.sqlite"))?;
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", synchronous)?;
             connection.execute("CREATE TABLE IF NOT EXISTS seen (hash INTEGER PRIMARY KEY)", ())?;
-            // The calls are answered one by one, whatever the transactions are.
-            let batch = if kind.name.ends_with("batches") { 1_000 } else { 1 };
             Box::new(Table { connection, batch, begun: 0 })
         }
         Maker::Fjall(syncs) => {

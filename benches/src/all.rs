@@ -3,7 +3,9 @@
 //! Some benches are in Python, or run the command. They are left out, by name, if what they need is not there.
 
 use crate::kit::arguments::{Arguments, Result};
-use crate::kit::machine::{about, all_cores, load};
+use crate::kit::figures::median;
+use crate::kit::machine::{about, all_cores, load, timed};
+use std::hint::black_box;
 use std::path::{Path, PathBuf, absolute};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -152,21 +154,50 @@ pub fn run(mut arguments: Arguments) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", ")).into()) }
 }
 
+/// The words through which pointers are chased: 64 MiB, so that each is out of the caches.
+const WORDS: usize = 1 << 23;
+
+/// Returns the place of the next word. All words are one cycle: the full period of a generator of random numbers.
+fn next(place: usize) -> usize {
+    (place.wrapping_mul(0x5851_F42D) + 0x1405_7B7F) % WORDS
+}
+
 /// Returns how other work is noticed, or `None` if the machine is quiet: hardly a thread wanted to run in the last
-/// minute, and two threads are as fast as one.
+/// minute, and two threads are as fast as one, in their caches and out of them.
 fn noise() -> Option<String> {
-    match load()[0] {
-        load if load > 0.5 => Some(format!("the load average is {load}")),
-        _ if !all_cores(2, 9) => {
-            Some("an empty loop takes longer on two threads than on one".into())
-        }
-        _ => None,
+    let load = load()[0];
+    if load > 0.5 {
+        return Some(format!("the load average is {load}"));
     }
+    if !all_cores(2, 9) {
+        return Some("an empty loop takes longer on two threads than on one".into());
+    }
+    let words: Vec<usize> = (0..WORDS).map(next).collect();
+    let chase = |thread: u64| {
+        let first = (thread as usize + 1) * 1_234_567 % WORDS;
+        black_box((0..1 << 19).fold(first, |place, _: u32| words[place]));
+    };
+    let time = |threads| median((0..9).map(|_| timed(threads, chase).0.as_secs_f64()));
+    let ratio = time(2) / time(1);
+    (ratio > 1.1).then(|| {
+        format!("a chase of pointers takes {ratio:.2} times as long on two threads as on one")
+    })
 }
 
 fn time(minutes: u64) -> String {
     match minutes {
         0..60 => format!("{minutes} min"),
         _ => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chase_goes_through_all_words() {
+        let first_again = std::iter::successors(Some(next(0)), |place| Some(next(*place)));
+        assert_eq!(first_again.take_while(|place| *place != 0).count(), WORDS - 1);
     }
 }

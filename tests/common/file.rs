@@ -396,13 +396,9 @@ impl FilterFile {
         let (bits, words) = (self.lane_bits(), self.words());
         let mut bucket = vec![0; words];
         for (at, lane) in lanes.enumerate() {
-            for (word, part) in bucket
-                .iter_mut()
-                .rev()
-                .enumerate()
-                .map(|(i, word)| (word, lane >> (i as u32 * bits)))
-            {
-                *word |= (part & ((1 << bits) - 1)) << (at as u32 * bits);
+            for (number, word) in bucket.iter_mut().rev().enumerate() {
+                let part = lane >> (number as u32 * bits) & ((1 << bits) - 1);
+                *word |= part << (at as u32 * bits);
             }
         }
         bucket
@@ -500,22 +496,13 @@ impl FilterFile {
         Ok(())
     }
 
-    fn judge_time(&self, time: &[u64]) -> Verdict {
-        let stamps = (1 << self.stamp_bits()) - 1;
-        ensure!(time[0] & !(1 << 8) <= stamps);
-        ensure!(time[0] >> 8 == 1 || time[2] == 0);
-        Ok(())
-    }
-
     fn judge_block(&self, block: &[u64]) -> Verdict {
         ensure!(block[word::DEPTH] <= if self.grows() { 31 } else { 0 });
         let stamps = (1 << self.stamp_bits()) - 1;
         let time = &block[self.time_at(block)..];
-        if self.ticks() > 0 {
-            self.judge_time(time)?;
-        } else {
-            ensure!(time == [0; TIME]);
-        }
+        ensure!(self.ticks() > 0 || time == [0; TIME]);
+        ensure!(time[0] & !(1 << 8) <= stamps);
+        ensure!(time[0] >> 8 == 1 || time[2] == 0);
         for bucket in self.buckets_of(block).chunks(self.words()) {
             for word in bucket {
                 ensure!(word.checked_shr(self.slots() * self.lane_bits()).unwrap_or(0) == 0);

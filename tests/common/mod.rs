@@ -11,8 +11,9 @@ pub use rounds::rounds;
 use koel::{Builder, ConcurrentCuckooFilter, PersistentHasher, Prehashed, Stats};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Write};
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread::{scope, spawn};
@@ -43,12 +44,30 @@ pub const LAYOUTS: [Layout; 11] = [
     Layout { bits: 24, rate: 6e-7, words: 2 },
 ];
 
+/// The same for filters that grow, whose fingerprints lose bits: rates that select them if no growth is expected.
+pub const GROWING: [Layout; 11] = {
+    let rates = [0.13, 0.06, 0.025, 0.005, 2.5e-4, 6e-6, 2e-9, 1.2e-4, 4e-9, 2.3e-5, 1.3e-6];
+    let mut layouts = LAYOUTS;
+    let mut at = 0;
+    while at < layouts.len() {
+        layouts[at].rate = rates[at];
+        at += 1;
+    }
+    layouts
+};
+
 /// A vague layout of one word and an exact one of two words.
 const FEW_LAYOUTS: [Layout; 2] = [LAYOUTS[3], LAYOUTS[8]];
 
 /// The layouts of a test: in a short run, two stand for all.
 pub fn layouts() -> &'static [Layout] {
     rounds(&FEW_LAYOUTS, &LAYOUTS)
+}
+
+/// The same of [`GROWING`].
+pub fn growing_layouts() -> &'static [Layout] {
+    const FEW: [Layout; 2] = [GROWING[3], GROWING[7]];
+    rounds(&FEW, &GROWING)
 }
 
 /// Returns the builder of a filter with this rate, or with the lowest one that it can have if that is higher.
@@ -76,6 +95,12 @@ impl Layout {
         assert_eq!(stats.fingerprint_bits, self.bits, "the rate did not select {self:?}");
         assert_eq!(stats.slots_per_bucket, self.slots());
         filter
+    }
+
+    /// Returns the builder of a filter that grows, if this is one of [`GROWING`].
+    pub fn growing(&self, capacity: usize) -> Builder<Fixed> {
+        let builder = ConcurrentCuckooFilter::builder().capacity(capacity).growing();
+        builder.false_positive_rate(self.rate).expected_growth(1.0).hasher(Fixed { key: 0 })
     }
 
     /// Returns the number of slots in a bucket.
@@ -182,6 +207,21 @@ pub fn bytes_of<S: PersistentHasher>(filter: &Filter<S>) -> Vec<u8> {
     bytes
 }
 
+/// Keeps what is written, and does something after each write.
+pub struct Interrupted<F>(pub Vec<u8>, pub F);
+
+impl<F: FnMut()> Write for Interrupted<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend(bytes);
+        self.1();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Raises a flag when it is dropped, also by a panic, so that other threads do not wait for ever.
 pub struct Raise<'a>(pub &'a AtomicBool);
 
@@ -246,6 +286,45 @@ pub fn together(threads: usize, work: impl Fn(usize) + Sync) {
     });
 }
 
+/// Lets threads insert the same items in the same order, so that they race for each of them: a thread that is ahead
+/// waits for memory and locks, and the others catch up. No item may have two winners. One that the filter takes for
+/// another has none, unless all can be told apart. Returns the number of items that were refused.
+pub fn race<S: BuildHasher + Sync>(
+    filter: &Filter<S>,
+    hashes: &[u64],
+    threads: usize,
+    is_exact: bool,
+) -> usize {
+    filter.clear();
+    let winners: Vec<AtomicU32> = hashes.iter().map(|_| AtomicU32::new(0)).collect();
+    let refused: Vec<AtomicBool> = hashes.iter().map(|_| false.into()).collect();
+    together(threads, |_| {
+        for (at, hash) in hashes.iter().enumerate() {
+            match filter.insert_if_absent(&Prehashed(*hash)) {
+                Ok(won) => {
+                    winners[at].fetch_add(won.into(), SeqCst);
+                    assert!(filter.contains(&Prehashed(*hash)), "an inserted item is absent");
+                }
+                Err(_) => refused[at].store(true, SeqCst),
+            }
+        }
+    });
+    let what = format!("{filter:?}, {threads} threads");
+    let winners: Vec<u32> = winners.into_iter().map(AtomicU32::into_inner).collect();
+    let refused: Vec<bool> = refused.into_iter().map(AtomicBool::into_inner).collect();
+    assert!(winners.iter().all(|winners| *winners <= 1), "two winners of one item: {what}");
+    assert_eq!(filter.len(), winners.iter().sum::<u32>() as usize, "{what}");
+    for (at, hash) in hashes.iter().enumerate() {
+        let found = filter.contains(&Prehashed(*hash));
+        assert!(found || winners[at] == 0, "a winner's item is absent: {what}");
+        // A split may take away what an item was taken for.
+        let is_lost = !found && !refused[at] && !filter.grows();
+        assert!(!is_lost, "an item was neither inserted nor refused: {what}");
+        assert!(winners[at] == 1 || refused[at] || !is_exact, "an item has no winner: {what}");
+    }
+    refused.into_iter().filter(|refused| *refused).count()
+}
+
 /// Returns a lock that lets only one test of the program run at a time. The threads of a test
 /// rarely run simultaneously if they share the processors with other tests.
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -283,6 +362,11 @@ impl SplitMix {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }
 
+    /// The same as a remainder.
+    pub fn less_than(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
@@ -301,6 +385,18 @@ fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
+}
+
+/// The constant of [`mixed`].
+pub const M: u64 = 0xA750_FAA4_14DC_2D91;
+
+/// Mixes a hash like `Mixed::of` in `src/layout/geometry.rs`.
+pub fn mixed(hash: u64) -> u64 {
+    let fold = |x| {
+        let product = u128::from(x) * u128::from(M);
+        product as u64 ^ (product >> 64) as u64
+    };
+    fold(fold(hash))
 }
 
 /// A good hasher with a key that the test chooses.

@@ -1,7 +1,7 @@
 //! A disk that has only what was synced.
 
-use crate::history::Random;
 use libc::{c_char, c_int};
+use reliability::common::SplitMix;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -51,7 +51,7 @@ impl Image {
 }
 
 /// The images of a disk that are made before each of its syncs and changes of names, as long as they are wanted.
-static WANTED: Mutex<Option<(Random, Vec<Image>)>> = Mutex::new(None);
+static WANTED: Mutex<Option<(SplitMix, Vec<Image>)>> = Mutex::new(None);
 
 /// The number of images before a call.
 const OF_A_CALL: usize = 4;
@@ -87,7 +87,7 @@ impl Disk {
     }
 
     /// Fails now. `answered` is called before anything else can be synced.
-    pub fn fail<A>(random: &mut Random, answered: impl FnOnce() -> A) -> (Image, A) {
+    pub fn fail<A>(random: &mut SplitMix, answered: impl FnOnce() -> A) -> (Image, A) {
         let mut disk = disk();
         let disk = disk.as_mut().expect("a disk");
         let answered = answered();
@@ -127,7 +127,7 @@ impl Disk {
     /// Returns images of a power failure before each call of `act`, and after the last one.
     pub fn images_of(seed: u64, act: impl FnOnce()) -> Vec<Image> {
         let wanted = || WANTED.lock().unwrap_or_else(PoisonError::into_inner);
-        *wanted() = Some((Random(seed), Vec::new()));
+        *wanted() = Some((SplitMix(seed), Vec::new()));
         act();
         if let Some(disk) = &mut *disk() {
             disk.note();
@@ -158,36 +158,36 @@ impl Disk {
         }
     }
 
-    fn image(&self, random: &mut Random) -> Image {
+    fn image(&self, random: &mut SplitMix) -> Image {
         // Of the changes of names, some in their order, or each name for itself.
-        let in_order = random.below(2) == 0;
-        let some = random.below(self.names.len() as u64) as usize;
+        let in_order = random.less_than(2) == 0;
+        let some = random.less_than(self.names.len() as u64) as usize;
         let mut names = self.names[some].clone();
         if !in_order {
             let all = self.names.iter().flat_map(Names::keys);
             let all: std::collections::BTreeSet<String> = all.cloned().collect();
             names = Names::new();
             for name in all {
-                let of_name = &self.names[random.below(self.names.len() as u64) as usize];
+                let of_name = &self.names[random.less_than(self.names.len() as u64) as usize];
                 if let Some(number) = of_name.get(&name) {
                     names.insert(name, *number);
                 }
             }
         }
-        let odds = [0, 1, 5, 9, 10][random.below(5) as usize];
-        let sector = SECTORS[random.below(2) as usize];
-        let has_stale = random.below(4) == 0;
+        let odds = [0, 1, 5, 9, 10][random.less_than(5) as usize];
+        let sector = SECTORS[random.less_than(2) as usize];
+        let has_stale = random.less_than(4) == 0;
         let mut left = BTreeMap::new();
         for (name, number) in names {
             let old = self.synced.get(&number).map_or(&[][..], Vec::as_slice);
             let new = read(&self.files[&number]);
             let shorter = old.len().min(new.len());
-            let length = match random.below(3) {
+            let length = match random.less_than(3) {
                 0 => old.len(),
                 1 => new.len(),
                 _ => {
                     let more = (old.len().max(new.len()) - shorter).div_ceil(sector);
-                    shorter + sector * random.below(1 + more as u64) as usize
+                    shorter + sector * random.less_than(1 + more as u64) as usize
                 }
             };
             let mut bytes = vec![0; length.min(old.len().max(new.len()))];
@@ -200,7 +200,7 @@ impl Disk {
                 }
             }
             for (at, left) in bytes.chunks_mut(sector).enumerate() {
-                let from = if random.below(10) < odds { &new[..] } else { old };
+                let from = if random.less_than(10) < odds { &new[..] } else { old };
                 let from = from.get(at * sector..).unwrap_or_default();
                 let count = from.len().min(left.len());
                 left[..count].copy_from_slice(&from[..count]);

@@ -19,6 +19,7 @@ use koel::{
     Builder, ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, DurableOptions,
     StableHash, SyncPolicy,
 };
+use reliability::common::SplitMix;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -125,22 +126,6 @@ enum Answer {
 
 const ANSWERS: [Answer; 3] = [Answer::No, Answer::Yes, Answer::Refused];
 
-pub struct Random(pub u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ (x >> 31)
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
-
 /// What the threads of a process share.
 pub struct Crew<'a> {
     pub seen: &'a DurableFilter,
@@ -206,34 +191,34 @@ impl<'a> Crew<'a> {
     /// Makes changes until it is told to stop, or for a number of calls.
     pub fn work(&self, thread: u64, notes: &Path, calls: u64) {
         let mut notes = OpenOptions::new().append(true).create(true).open(notes).expect("a file");
-        let mut random = Random(self.seed ^ thread << 48);
+        let mut random = SplitMix(self.seed ^ thread << 48);
         for call in 0..calls {
             if self.stop.load(SeqCst) {
                 return;
             }
             if thread == 0 && call % 40 == 39 && self.kind.forgets {
-                let number = self.ended.load(SeqCst) + 1 + random.below(2);
+                let number = self.ended.load(SeqCst) + 1 + random.less_than(2);
                 self.note(&mut notes, false, &[(Tick, number, Answer::No)]);
                 self.begun.store(number, SeqCst);
                 self.seen.tick_to(number).expect("a tick");
                 self.ended.store(number, SeqCst);
                 self.note(&mut notes, true, &[(Tick, number, Answer::Yes)]);
             }
-            if thread == 1 && call % 200 == 199 && random.below(3) == 0 {
+            if thread == 1 && call % 200 == 199 && random.less_than(3) == 0 {
                 self.note(&mut notes, false, &[(Clear, 0, Answer::No)]);
                 self.seen.clear().expect("a change");
                 self.note(&mut notes, true, &[(Clear, 0, Answer::Yes)]);
             }
             // It changes nothing that a note could tell.
-            if thread == 2 && call % 100 == 99 && random.below(3) == 0 {
+            if thread == 2 && call % 100 == 99 && random.less_than(3) == 0 {
                 self.seen.shrink();
             }
             self.change(thread, &mut random, &mut notes);
         }
     }
 
-    fn change(&self, thread: u64, random: &mut Random, notes: &mut File) {
-        let (operation, group) = match random.below(20) {
+    fn change(&self, thread: u64, random: &mut SplitMix, notes: &mut File) {
+        let (operation, group) = match random.less_than(20) {
             0..3 => (Insert, COPIES),
             3..5 => (Remove, COPIES),
             5..9 => (InsertIfAbsent, SHARED),
@@ -244,14 +229,15 @@ impl<'a> Crew<'a> {
             18 => (InsertOrRefresh, 0),
             _ => (InsertOrRefresh, SHARED),
         };
-        let item = |random: &mut Random| match group {
-            0 => thread << 32 | random.below(self.kind.items),
-            COPIES => COPIES | random.below(8),
+        let item = |random: &mut SplitMix| match group {
+            0 => thread << 32 | random.less_than(self.kind.items),
+            COPIES => COPIES | random.less_than(8),
             // All threads mostly change the same one at the same time.
-            _ if random.below(4) > 0 => SHARED | ((self.clock.load(SeqCst) >> 5) % 12),
-            _ => SHARED | random.below(12),
+            _ if random.less_than(4) > 0 => SHARED | ((self.clock.load(SeqCst) >> 5) % 12),
+            _ => SHARED | random.less_than(12),
         };
-        let count = if random.below(4) == 0 { 1 + random.below(self.kind.batch) } else { 1 };
+        let count =
+            if random.less_than(4) == 0 { 1 + random.less_than(self.kind.batch) } else { 1 };
         let mut items: Vec<u64> = (0..count).map(|_| item(random)).collect();
         if group == COPIES {
             // More than a few copies are refused.
@@ -291,25 +277,16 @@ impl<'a> Crew<'a> {
         let answer = |yes: bool| if yes { Answer::Yes } else { Answer::No };
         let refusable = |result: Result<bool, koel::Full>| result.map_or(Answer::Refused, answer);
         let of_bools = |all: Vec<bool>| all.into_iter().map(answer).collect();
+        let refusable_all = |all: Vec<_>| all.into_iter().map(refusable).collect();
         match operation {
             Insert => {
                 let all = seen.insert_many(items).expect("a change").into_iter();
-                all.map(|result| refusable(result.map(|()| true))).collect()
+                refusable_all(all.map(|result| result.map(|()| true)).collect())
             }
-            InsertIfAbsent => seen
-                .insert_if_absent_many(items)
-                .expect("a change")
-                .into_iter()
-                .map(refusable)
-                .collect(),
+            InsertIfAbsent => refusable_all(seen.insert_if_absent_many(items).expect("a change")),
             Remove => of_bools(seen.remove_many(items).expect("a change")),
             Refresh => of_bools(seen.refresh_many(items).expect("a change")),
-            _ => seen
-                .insert_or_refresh_many(items)
-                .expect("a change")
-                .into_iter()
-                .map(refusable)
-                .collect(),
+            _ => refusable_all(seen.insert_or_refresh_many(items).expect("a change")),
         }
     }
 }
@@ -356,16 +333,8 @@ impl History {
             let operation = OPERATIONS[what as u8 as usize];
             let answer = ANSWERS[(what >> 16) as usize];
             if what >> 8 & 1 == 0 {
-                open.push_back((
-                    item,
-                    Event {
-                        operation,
-                        begin: time,
-                        end: u64::MAX,
-                        answer: None,
-                        ticks: [tick, u64::MAX],
-                    },
-                ));
+                let (end, ticks) = (u64::MAX, [tick, u64::MAX]);
+                open.push_back((item, Event { operation, begin: time, end, answer: None, ticks }));
                 continue;
             }
             let (own, mut event): (u64, Event) = open.pop_front().expect("a beginning");

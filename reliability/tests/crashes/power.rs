@@ -7,10 +7,10 @@
 //! begun.
 
 use crate::disk::{Disk, Image};
-use crate::history::{Crew, History, Kind, Random, THREADS, notes_of};
+use crate::history::{Crew, History, Kind, THREADS, notes_of};
 use koel::SyncPolicy;
 use reliability::common::rounds::chosen_rounds;
-use reliability::common::{alone, rounds};
+use reliability::common::{SplitMix, alone, rounds};
 use reliability::seeds;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
@@ -59,7 +59,7 @@ fn a_power_failure_takes_nothing_that_was_synced() {
 
 /// Lets a filter live through some power failures. Returns how many images were checked, and how many changes they had.
 fn live(number: u64, most: u64) -> (u64, usize) {
-    let mut random = Random(number);
+    let mut random = SplitMix(number);
     // One filter in eight is large: an image of it takes as long as seven of others.
     let is_large = number / 4 % 8 == 7;
     let kind = Kind::of(number & 3 | u64::from(is_large) << 2);
@@ -87,11 +87,11 @@ fn live(number: u64, most: u64) -> (u64, usize) {
                 let (crew, path) = (&crew, &paths[thread as usize]);
                 scope.spawn(move || crew.work(thread, path, 4_000));
             }
-            let (crew, mut random_too) = (&crew, Random(number ^ 1 << 40 ^ generation));
+            let (crew, mut random_too) = (&crew, SplitMix(number ^ 1 << 40 ^ generation));
             scope.spawn(move || {
                 while !crew.stop.load(SeqCst) {
-                    std::thread::sleep(Duration::from_micros(random_too.below(12_000)));
-                    match random_too.below(4) {
+                    std::thread::sleep(Duration::from_micros(random_too.less_than(12_000)));
+                    match random_too.less_than(4) {
                         0 => crew.fail_checkpoint(),
                         _ => crew.seen.checkpoint().expect("a checkpoint"),
                     }
@@ -99,12 +99,12 @@ fn live(number: u64, most: u64) -> (u64, usize) {
             });
             let mut synced = [0; THREADS as usize];
             for _ in 0..IMAGES.min(most - made) {
-                std::thread::sleep(Duration::from_micros(random.below(4_000)));
-                if policy != SyncPolicy::Each && random.below(2) == 0 {
+                std::thread::sleep(Duration::from_micros(random.less_than(4_000)));
+                if policy != SyncPolicy::Each && random.less_than(2) == 0 {
                     let before = lengths(&paths);
                     crew.seen.sync().expect("a sync");
                     synced = before;
-                    std::thread::sleep(Duration::from_micros(random.below(2_000)));
+                    std::thread::sleep(Duration::from_micros(random.less_than(2_000)));
                 }
                 let (image, answered) = Disk::fail(&mut random, || match policy {
                     SyncPolicy::Each => lengths(&paths),
@@ -141,7 +141,7 @@ fn opened(
     kind: Kind,
     generation: u64,
     told: &str,
-    random: &mut Random,
+    random: &mut SplitMix,
 ) -> (TempDir, History) {
     let place = folder();
     image.write(place.path());
@@ -158,7 +158,7 @@ fn opened(
     };
     let tick = check(&history).unwrap_or_else(|error| fail(error));
     // Another one, while it is opened and closed.
-    if random.below(8) == 0 {
+    if random.less_than(8) == 0 {
         for second in while_opened(&image, kind, random) {
             let place = folder();
             second.write(place.path());
@@ -172,18 +172,18 @@ fn opened(
     }
     history.end_process(generation, tick, kind);
     // What was there once is there again.
-    if random.below(4) == 0 {
+    if random.less_than(4) == 0 {
         check(&history).unwrap_or_else(|error| fail(format!("opened again: {error}")));
     }
     (place, history)
 }
 
 /// Returns images of power failures while what another one has left is opened and closed.
-fn while_opened(image: &Image, kind: Kind, random: &mut Random) -> Vec<Image> {
+fn while_opened(image: &Image, kind: Kind, random: &mut SplitMix) -> Vec<Image> {
     let place = folder();
     image.write(place.path());
     Disk::insert(place.path());
-    let (seed, end) = (random.below(1 << 60), random.below(4));
+    let (seed, end) = (random.less_than(1 << 60), random.less_than(4));
     let images = Disk::images_of(seed, || {
         let seen = kind.open(&place.path().join("seen.koel"), SyncPolicy::Never);
         let seen = seen.expect("it was opened before");

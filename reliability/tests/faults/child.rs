@@ -4,9 +4,9 @@ use crate::common::bytes_of;
 use crate::kind::{Kind, Saved};
 use crate::process::{again, names};
 use crate::scene::{CAPACITY, NAME, NEW, OLD};
+use crate::short::fill_but;
 use koel::{SnapshotError, SnapshotErrorKind};
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::process::{Command, exit};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -103,10 +103,8 @@ fn fill(kind: Kind, folder: &Path) -> ! {
 
     let (mut full, mut pages) = (0, 0);
     loop {
-        let mut file = fs::File::create(&filler).expect("a file");
-        while file.write(&[1; 4_096]).is_ok_and(|written| written > 0) {}
         let room = pages * 4_096;
-        file.set_len(file.metadata().expect("a file").len() - room).expect("a shorter file");
+        fill_but(&filler, pages);
         match filter.save(&path) {
             Ok(_) if room >= length => break,
             Ok(_) => panic!("{room} bytes were enough for {length}"),

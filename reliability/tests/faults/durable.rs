@@ -81,22 +81,18 @@ fn fill_disk(folder: &Path) -> ! {
     let (mut refused, mut made) = ([0; 3], 0);
     let mut items = 0..;
     let mut there = Vec::new();
+    let is_full = |error: &DurableError| {
+        let io = error.io_error().expect("an error of the system");
+        assert_eq!(io.kind(), std::io::ErrorKind::StorageFull, "{error}");
+    };
     for room in (0..60).step_by(rounds(4, 1)) {
-        let fill = |pages: u64| {
-            let mut file = File::create(&filler).expect("a file");
-            for size in [1 << 20, 4_096] {
-                while file.write(&vec![1; size]).is_ok_and(|written| written > 0) {}
-            }
-            let length = file.metadata().expect("a file").len();
-            file.set_len(length.saturating_sub(4_096 * pages)).expect("a shorter file");
-        };
+        let fill = |pages: u64| short::fill_but(&filler, pages);
         fill(8 * room);
         // There may be no room for the journal.
         let seen = match open(&path, SyncPolicy::Never) {
             Ok(seen) => seen,
             Err(error) => {
-                let io = error.io_error().expect("an error of the system");
-                assert_eq!(io.kind(), std::io::ErrorKind::StorageFull, "{error}");
+                is_full(&error);
                 refused[0] += 1;
                 fs::remove_file(&filler).expect("a file");
                 open(&path, SyncPolicy::Never).expect("room on the disk")
@@ -124,8 +120,7 @@ fn fill_disk(folder: &Path) -> ! {
         match seen.checkpoint() {
             Ok(()) => made += 1,
             Err(error) => {
-                let io = error.io_error().expect("an error of the system");
-                assert_eq!(io.kind(), std::io::ErrorKind::StorageFull, "{error}");
+                is_full(&error);
                 refused[2] += 1;
             }
         }
@@ -135,11 +130,10 @@ fn fill_disk(folder: &Path) -> ! {
         let item = items.next().expect("an item");
         assert!(seen.insert_if_absent(&item).expect("room on the disk"));
         there.push(item);
+        if room % 3 == 0 {
+            seen.checkpoint().expect("room on the disk");
+        }
         match room % 3 {
-            0 => {
-                seen.checkpoint().expect("room on the disk");
-                drop(seen);
-            }
             1 => seen.close().expect("room on the disk"),
             _ => drop(seen),
         }

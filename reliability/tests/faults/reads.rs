@@ -5,10 +5,10 @@ use crate::kind::Kind;
 use crate::scene::{NAME, Scene, both, old_file};
 use crate::strace::{Call, watch};
 
-pub const TESTS: &[(&str, fn())] = &[
-    ("a_load_reports_the_system_call_that_failed", || both(refuse_everything)),
-    ("a_load_survives_interruptions_and_short_reads", || both(get_little_at_a_time)),
-];
+pub const TESTS: &[(&str, fn())] =
+    &[("a_load_reports_the_call_that_failed_and_survives_interruptions_and_short_reads", || {
+        both(fail_everything)
+    })];
 
 /// The system calls of a load, a part of their arguments, the errors that they may return, and how the error message
 /// begins.
@@ -30,80 +30,57 @@ fn part(read: &Call) -> (usize, usize) {
     (at, numbers.next().expect("the length"))
 }
 
-fn refuse_everything(kind: Kind) {
+fn fail_everything(kind: Kind) {
     let old = old_file(kind);
     let scene = Scene::new(kind, Some(&old));
     let load = loading(kind, &scene.path);
     let whole = watch(&load, &[]);
     assert_eq!(whole.outcome.as_deref(), Some("done"));
     let path = scene.path.display();
-    let mut refused = 0;
-    let mut check = |call: &Call, injection: &str, begin: &str| {
-        let injection = format!("{}:{injection}:when={}", call.name, call.nth);
-        let run = watch(&load, &[injection]);
+    let (mut refused, mut interrupted, mut short) = (0, 0, 0);
+    let run = |call: &Call, injection: &str, begin: &str| {
+        let run = watch(&load, &[format!("{}:{injection}:when={}", call.name, call.nth)]);
         let outcome = run.outcome.as_deref().expect("the process lives");
-        assert!(run.calls().iter().any(Call::was_injected), "{call:?}: {outcome}");
-        assert!(outcome.starts_with(begin), "{call:?}: {outcome}");
-        refused += 1;
+        assert_eq!(run.injected().len(), 1, "{call:?}: {outcome}");
+        assert!(outcome.starts_with(begin), "{injection} at {call:?}: {outcome}");
+        run.calls().iter().filter(|call| call.is("pread64")).count()
     };
+    let reads = whole.calls().iter().filter(|call| call.is("pread64")).count();
     // The other calls ask for the number of cores.
     let folder = scene.folder().display().to_string();
     for call in whole.calls().iter().filter(|call| call.text.contains(&folder)) {
         for (name, part, errors, words) in REFUSALS {
             for error in errors.iter().filter(|_| call.is(name) && call.text.contains(part)) {
                 let begin = format!("Io, in place: false: {path}: {words}");
-                check(call, &format!("error={error}"), &begin);
+                run(call, &format!("error={error}"), &begin);
+                refused += 1;
             }
         }
-        if call.is("pread64") {
-            // As if the file had been truncated after it was opened.
-            check(call, "retval=0", &format!("Incomplete, in place: false: {path}: "));
+        if call.is("pread64") || call.is("open") && call.text.contains(NAME) {
+            run(call, "error=EINTR", "done");
+            interrupted += 1;
+        }
+        if !call.is("pread64") {
+            continue;
+        }
+        // As if the file had been truncated after it was opened.
+        run(call, "retval=0", &format!("Incomplete, in place: false: {path}: "));
+        refused += 1;
+        let (at, whole_length) = part(call);
+        // More does not fit into a command line.
+        let lengths = [1, 8, 47, whole_length - 1].into_iter();
+        for length in lengths.filter(|length| *length < whole_length.min(1_000)) {
+            // strace answers instead of the system, with the bytes of the file.
+            let bytes: String = old[at..][..length].iter().map(|b| format!("{b:02x}")).collect();
+            let answer = format!("retval={length}:poke_exit=@arg2={bytes}");
+            assert_eq!(run(call, &answer, "done"), reads + 1, "one more read fetches the rest");
+            short += 1;
         }
     }
     println!("checked: {refused} failing calls of a load: 0 that were not reported");
-    assert!(refused >= 11);
-    assert!(!scene.has_unfinished());
-}
-
-/// Interrupts the calls of a load, and lets its reads return fewer bytes than requested.
-fn get_little_at_a_time(kind: Kind) {
-    let old = old_file(kind);
-    let scene = Scene::new(kind, Some(&old));
-    let load = loading(kind, &scene.path);
-    let whole = watch(&load, &[]);
-    let (mut interrupted, mut short) = (0, 0);
-    // The other calls ask for the number of cores.
-    for call in whole.calls().iter().filter(|call| call.text.contains(NAME)) {
-        let injection = |what: &str| format!("{}:{what}:when={}", call.name, call.nth);
-        if ["open", "pread64"].iter().any(|name| call.is(name)) {
-            let run = watch(&load, &[injection("error=EINTR")]);
-            assert_eq!(run.injected().len(), 1, "{call:?}");
-            assert_eq!(run.outcome.as_deref(), Some("done"), "{call:?}");
-            interrupted += 1;
-        }
-        if call.is("pread64") {
-            let (at, whole_length) = part(call);
-            for length in [1, 8, 47, whole_length - 1] {
-                // More does not fit into a command line.
-                if length >= whole_length.min(1_000) {
-                    continue;
-                }
-                // strace answers instead of the system, with the bytes of the file.
-                let bytes: String =
-                    old[at..][..length].iter().map(|b| format!("{b:02x}")).collect();
-                let answer = injection(&format!("retval={length}:poke_exit=@arg2={bytes}"));
-                let run = watch(&load, &[answer]);
-                assert_eq!(run.injected().len(), 1, "{call:?}");
-                assert_eq!(run.outcome.as_deref(), Some("done"), "{length} bytes of {call:?}");
-                // One more read fetches the rest.
-                let reads = |calls: &[Call]| calls.iter().filter(|c| c.is("pread64")).count();
-                assert_eq!(reads(run.calls()), reads(whole.calls()) + 1);
-                short += 1;
-            }
-        }
-    }
     println!(
         "checked: {interrupted} interrupted calls of a load, {short} short reads: 0 loads that failed"
     );
-    assert!(interrupted >= 4 && short >= 10);
+    assert!(refused >= 11 && interrupted >= 4 && short >= 10);
+    assert!(!scene.has_unfinished());
 }

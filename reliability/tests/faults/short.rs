@@ -9,6 +9,8 @@ use crate::rounds::rounds;
 use crate::scene::{Holds, Scene, both, old_file, saved};
 use crate::strace::watch;
 
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -60,6 +62,16 @@ fn limit(kind: Kind) {
     let enough = (length + (1 << 17)).to_string();
     let run = watch(&after(IGNORE_THE_SIGNAL, &[&enough], &saving(kind, &scene.path)), &[]);
     assert_eq!(run.outcome.as_deref(), Some("done"));
+}
+
+/// Fills the disk with a file, but for so many pages.
+pub fn fill_but(filler: &Path, pages: u64) {
+    let mut file = File::create(filler).expect("a file");
+    for size in [1 << 20, 4_096] {
+        while file.write(&vec![1; size]).is_ok_and(|written| written > 0) {}
+    }
+    let length = file.metadata().expect("a file").len();
+    file.set_len(length.saturating_sub(4_096 * pages)).expect("a shorter file");
 }
 
 /// Saves to a small file system in memory.

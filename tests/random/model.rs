@@ -7,7 +7,7 @@
 // Each test program uses only a part of this.
 #![allow(dead_code)]
 
-use crate::common::{Filter, SplitMix, loaded};
+use crate::common::{Filter, loaded};
 use koel::Prehashed;
 use proptest::collection::SizeRange;
 use proptest::prelude::*;
@@ -315,31 +315,4 @@ pub fn check(cases: u32, ops: impl Into<SizeRange>, depth: u32, make: impl Fn() 
     if let Err(error) = result {
         panic!("{:?}, {error}", make().filter);
     }
-}
-
-/// Inserts some of so many items again and again. A refused insert changes the count of no item, and a split that of none
-/// but the new one. Returns how many were refused, and how many splits there were.
-pub fn refusals(filter: &Filter, items: u64, inserts: u64) -> (usize, usize) {
-    let all = || (0..items).map(|item| filter.count(&item)).collect::<Vec<_>>();
-    let mut random = SplitMix(items);
-    let (mut refused, mut splits) = (0, 0);
-    for round in 0..inserts {
-        // The lower of two random numbers, so that low items are frequent.
-        let item = random.below(items as usize).min(random.below(items as usize)) as u64;
-        let (before, len, splits_before) = (all(), filter.len(), filter.stats().splits);
-        let outcome = match round % 2 {
-            0 => filter.insert(&item),
-            _ => filter.insert_if_absent(&item).map(drop),
-        };
-        let has_grown = filter.stats().splits > splits_before;
-        splits += usize::from(has_grown);
-        if outcome.is_err() {
-            refused += 1;
-            assert_eq!((all(), filter.len()), (before, len), "{filter:?}, {item}");
-        } else if has_grown {
-            let mut pairs = all().into_iter().zip(before);
-            assert!(pairs.all(|(now, before)| (before..=before + 1).contains(&now)), "{filter:?}");
-        }
-    }
-    (refused, splits)
 }

@@ -6,7 +6,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod races;
 mod soak;
 mod stress;
 mod ticks;

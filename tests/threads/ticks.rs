@@ -6,24 +6,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 const WINDOW: u64 = 3;
 
-/// In a filter that is nine tenths full, so that items move.
+/// In a filter that is nine tenths full, so that items move; and in one that splits its shards, and sweeps those that are
+/// full.
 #[test]
 fn an_item_within_its_window_is_found_while_others_expire_and_move() {
     for layout in layouts() {
-        let builder = ConcurrentCuckooFilter::builder().capacity(40_000).remembers(WINDOW as u32);
-        let filter = with_rate(builder, layout.rate).build().expect("a filter");
-        keep_alive(&filter, 35_000);
-    }
-}
-
-/// The same in a filter that splits its shards, and sweeps those that are full.
-#[test]
-fn an_item_within_its_window_is_found_while_others_expire_and_shards_are_split() {
-    for layout in layouts() {
-        let builder = ConcurrentCuckooFilter::builder().capacity(100).remembers(WINDOW as u32);
-        let builder = builder.growing().expected_growth(16.0);
-        let filter = with_rate(builder, layout.rate).build().expect("a filter");
-        keep_alive(&filter, 100_000);
+        let builder = ConcurrentCuckooFilter::builder().remembers(WINDOW as u32);
+        let fixed = with_rate(builder.clone().capacity(40_000), layout.rate);
+        keep_alive(&fixed.build().expect("a filter"), 35_000);
+        let growing = builder.capacity(100).growing().expected_growth(16.0);
+        keep_alive(&with_rate(growing, layout.rate).build().expect("a filter"), 100_000);
     }
 }
 
@@ -100,32 +92,39 @@ fn an_item_is_new_once_in_its_window() {
     }
 }
 
-/// Entries of another filter are as old here as the numbers of the ticks say, though both filters tick meanwhile.
+/// Entries of another filter are as old here as the numbers of the ticks say, though both filters tick meanwhile. Without
+/// numbers, both are taken to be at the same tick when the union begins.
 #[test]
 fn a_union_keeps_ages_while_both_filters_tick() {
     const ITEMS: u64 = 50_000;
-    for grows in [false, true] {
-        for round in 0..rounds(2, 30) {
-            let filter = || {
-                let builder = ConcurrentCuckooFilter::builder().capacity(60_000).remembers(20);
-                let builder = builder.hasher(StableHash::with_seed(round));
-                let filter = if grows { builder.growing().build() } else { builder.build() };
-                filter.expect("a filter")
-            };
-            let (here, there) = (filter(), filter());
-            for filter in [&here, &there] {
-                filter.tick_to(100);
-            }
-            (0..ITEMS).for_each(|item| there.insert(&item).expect("room"));
-            together(3, |thread| match thread {
-                0 => _ = here.union(&there).expect("room"),
-                1 => (101..=108).for_each(|number| _ = here.tick_to(number)),
-                _ => (101..=105).for_each(|number| _ = there.tick_to(number)),
-            });
-            let wrong = (0..ITEMS).filter(|item| here.age(item) != Some(8)).count();
-            // An item that shares its fingerprint with a younger one would have another age. There are none.
-            assert_eq!(wrong, 0, "items are not as old as they are, growing: {grows}");
+    let kinds = [(60_000, false, true), (60_000, true, true), (400_000, false, false)];
+    for ((capacity, grows, has_numbers), round) in
+        kinds.into_iter().flat_map(|kind| (0..rounds(3, 30)).map(move |round| (kind, round)))
+    {
+        let filter = || {
+            let builder = ConcurrentCuckooFilter::builder().capacity(capacity).remembers(20);
+            let builder = builder.hasher(StableHash::with_seed(round));
+            let filter = if grows { builder.growing().build() } else { builder.build() };
+            filter.expect("a filter")
+        };
+        let (here, there) = (filter(), filter());
+        if has_numbers {
+            [&here, &there].into_iter().for_each(|filter| _ = filter.tick_to(100));
         }
+        (0..ITEMS).for_each(|item| there.insert(&item).expect("room"));
+        together(3, |thread| match (thread, has_numbers) {
+            (0, _) => _ = here.union(&there).expect("room"),
+            (1, true) => (101..=108).for_each(|number| _ = here.tick_to(number)),
+            (_, true) => (101..=105).for_each(|number| _ = there.tick_to(number)),
+            (1, false) => (0..8).for_each(|_| [&there, &here].into_iter().for_each(|it| it.tick())),
+            (_, false) => {}
+        });
+        // It began after some number of ticks, which may differ by one. An item that shares its fingerprint with a younger
+        // one would have another age. There are none.
+        let first = here.age(&0u64).expect("it is there");
+        assert!(first == 8 || !has_numbers, "{first}");
+        let wrong = (0..ITEMS).filter(|item| here.age(item) != Some(first)).count();
+        assert_eq!(wrong, 0, "items are not as old as they are, growing: {grows}");
     }
 }
 
@@ -150,29 +149,4 @@ fn what_a_union_adds_stays_while_a_tick_expires_everything() {
     while !here.tick_in_parts(usize::MAX) {}
     assert_eq!((0..ITEMS).filter(|item| !here.contains(item)).count(), 0, "items are lost");
     assert!(here.age(&0u64) == Some(1));
-}
-
-/// Without numbers, both filters are taken to be at the same tick when the union begins.
-#[test]
-fn a_union_without_numbers_keeps_ages_while_both_filters_tick() {
-    for _ in 0..rounds(5, 100) {
-        let filter = || {
-            let builder = ConcurrentCuckooFilter::builder().capacity(400_000).remembers(20);
-            builder.hasher(StableHash::with_seed(1)).build().expect("a filter")
-        };
-        let (here, there) = (filter(), filter());
-        (0..100_000).for_each(|item: u64| there.insert(&item).expect("room"));
-        together(2, |thread| match thread {
-            0 => _ = here.union(&there).expect("room"),
-            _ => (0..8).for_each(|_| {
-                there.tick();
-                here.tick();
-            }),
-        });
-        // The union began after some number of ticks, which may differ by one.
-        let first = here.age(&0u64).expect("it is there");
-        let others = (0..100_000u64).map(|item| here.age(&item).expect("it is there"));
-        let wrong = others.filter(|age| *age != first).count();
-        assert_eq!(wrong, 0, "ages of one union differ");
-    }
 }

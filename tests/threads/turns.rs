@@ -1,35 +1,32 @@
 //! Ticks, copies and unions that go on without end let each other have a turn.
 
-use crate::common::{Fixed, Raise, bytes_of, in_time, rounds};
-use koel::{ConcurrentCuckooFilter, PersistentHasher, Prehashed, StableHash};
+use crate::common::{Filter, Fixed, Raise, bytes_of, in_time, rounds};
+use koel::{ConcurrentCuckooFilter, Prehashed};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::scope;
 
 const WINDOW: u32 = 3;
 
-fn fixed<S>(hasher: S) -> ConcurrentCuckooFilter<S> {
+fn fixed() -> Filter {
     let builder = ConcurrentCuckooFilter::builder().capacity(400_000).remembers(WINDOW);
-    builder.hasher(hasher).build().expect("a filter")
+    builder.hasher(Fixed { key: 0 }).build().expect("a filter")
 }
 
-fn growing<S>(hasher: S) -> ConcurrentCuckooFilter<S> {
+fn growing() -> Filter {
     let builder = ConcurrentCuckooFilter::builder().capacity(10).remembers(WINDOW);
-    builder.hasher(hasher).growing().build().expect("a filter")
+    builder.hasher(Fixed { key: 0 }).growing().build().expect("a filter")
 }
 
 #[test]
 fn ticks_end_beside_threads_that_copy_without_end() {
-    in_time(|| copies_beside_ticks(&fixed(StableHash::with_seed(1)), 100_000));
-    in_time(|| copies_beside_ticks(&growing(StableHash::with_seed(1)), 100_000));
+    in_time(|| copies_beside_ticks(&fixed(), 100_000));
+    in_time(|| copies_beside_ticks(&growing(), 100_000));
     // It stays one shard.
-    in_time(|| copies_beside_ticks(&growing(StableHash::with_seed(1)), 0));
+    in_time(|| copies_beside_ticks(&growing(), 0));
 }
 
 /// A thread refreshes its items before each tick, so each copy has them. It adds others, which expire.
-fn copies_beside_ticks<S>(filter: &ConcurrentCuckooFilter<S>, others: usize)
-where
-    S: PersistentHasher + Clone + Send + Sync,
-{
+fn copies_beside_ticks(filter: &Filter, others: usize) {
     let own = 0..200u64;
     let mut others = (200..).take(others);
     let refresh = || {
@@ -40,7 +37,7 @@ where
     refresh();
     let (is_over, copies) = (AtomicBool::new(false), AtomicU64::new(0));
     let ticks = rounds(20, 500);
-    let check = |copy: &ConcurrentCuckooFilter<S>| {
+    let check = |copy: &Filter| {
         let missing = own.clone().filter(|item| !copy.contains(item)).count();
         assert_eq!(missing, 0, "a copy lacks items within their window");
         for _ in 0..=WINDOW {
@@ -51,8 +48,7 @@ where
     };
     scope(|scope| {
         let copied = || filter.try_clone().expect("memory");
-        let saved =
-            || ConcurrentCuckooFilter::read_from(&bytes_of(filter)[..]).expect("what was saved");
+        let saved = || Filter::read_from(&bytes_of(filter)[..]).expect("what was saved");
         for thread in 0..3 {
             let (is_over, check) = (&is_over, &check);
             scope.spawn(move || {
@@ -86,11 +82,11 @@ where
 /// Three filters take over from each other in a circle, and each from itself, while each lets ticks pass.
 #[test]
 fn unions_end_beside_ticks() {
-    in_time(|| unions_beside_ticks(|| fixed(Fixed { key: 0 })));
-    in_time(|| unions_beside_ticks(|| growing(Fixed { key: 0 })));
+    in_time(|| unions_beside_ticks(fixed));
+    in_time(|| unions_beside_ticks(growing));
 }
 
-fn unions_beside_ticks(filter: impl Fn() -> ConcurrentCuckooFilter<Fixed>) {
+fn unions_beside_ticks(filter: fn() -> Filter) {
     let filters = [filter(), filter(), filter()];
     for (filter, first) in filters.iter().zip([0, 1_000, 2_000]) {
         (first..first + 1_000)

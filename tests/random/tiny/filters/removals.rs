@@ -1,9 +1,8 @@
 //! Removals from a filter that has grown so far that lanes became void, and went to both halves of splits: as many
 //! succeed as items are counted, and what is void stays.
 
-use crate::common::{Hashes, SplitMix, bytes_of, rounds, together};
+use crate::common::{Hashes, Interrupted, SplitMix, bytes_of, rounds, together};
 use koel::{Builder, ConcurrentCuckooFilter, Prehashed, StableHash};
-use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 type Filter = ConcurrentCuckooFilter<StableHash>;
@@ -193,29 +192,6 @@ fn no_void_item_is_counted_as_it_expires() {
     }
 }
 
-/// A file in memory. The first writes each remove some items from the filter that is being saved.
-struct Interrupted<'a, H> {
-    file: Vec<u8>,
-    filter: &'a Filter,
-    going: H,
-    writes: usize,
-}
-
-impl<H: Iterator<Item = u64>> Write for Interrupted<'_, H> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.extend_from_slice(bytes);
-        if self.writes > 0 {
-            self.writes -= 1;
-            remove_each(self.filter, self.going.by_ref().take(20));
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// A file of a filter from which items are removed meanwhile has those that stay, and counts no more than there were.
 #[test]
 fn removals_during_a_save_lose_nothing_that_stays() {
@@ -224,12 +200,17 @@ fn removals_during_a_save_lose_nothing_that_stays() {
         let hashes = fill(&filter, 10_000 + 100 * round);
         let before = filter.len();
         let is_last = |hash: &u64| filter.part_of(&Prehashed(*hash), 4) == 3;
-        let going = hashes.clone().filter(is_last);
-        let writes = filter.stats().shards / 2;
-        let mut writer = Interrupted { file: Vec::new(), filter: &filter, going, writes };
+        let mut going = hashes.clone().filter(is_last);
+        // The first writes each remove some items from the filter that is being saved.
+        let mut writes = filter.stats().shards / 2;
+        let mut writer = Interrupted(Vec::new(), || {
+            let more = if writes > 0 { 20 } else { 0 };
+            writes = writes.saturating_sub(1);
+            remove_each(&filter, going.by_ref().take(more));
+        });
         filter.write_to(&mut writer).expect("memory");
-        assert_eq!(writer.going.next(), None);
-        let loaded = Filter::read_from(writer.file.as_slice()).expect("a file");
+        let loaded = Filter::read_from(&writer.0[..]).expect("a file");
+        assert_eq!(going.next(), None);
         assert!((filter.len()..=before).contains(&loaded.len()));
         let mut staying = hashes.filter(|hash| !is_last(hash));
         assert!(staying.all(|hash| loaded.contains(&Prehashed(hash))));

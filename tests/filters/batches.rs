@@ -3,14 +3,10 @@
 //! and write.
 
 use crate::common::{
-    Filter, Fixed, LAYOUTS, Layout, SplitMix, answers, layouts, prehashed, rounds, together,
-    watched,
+    Filter, Fixed, Layout, SplitMix, answers, layouts, prehashed, rounds, together,
 };
 use koel::{ConcurrentCuckooFilter, Full};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::hash::{Hash, Hasher};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sizes around the thresholds at which a batch is processed differently.
@@ -84,6 +80,23 @@ impl Life {
         }
     }
 
+    /// Those that are added are items of a stream, whose answers come in its order.
+    fn in_streams(&self, filter: &Filter) -> Answers {
+        let inserted = filter.insert_many(&prehashed(&self.insert));
+        let (mut stream, mut added) = (prehashed(&self.add).into_iter(), Vec::new());
+        filter.extend_if_absent(prehashed(&self.add), |item, answer| {
+            assert_eq!(Some(item), stream.next());
+            added.push(answer);
+        });
+        Answers {
+            inserted,
+            added,
+            found: filter.contains_many(&prehashed(&self.look)),
+            removed: filter.remove_many(&prehashed(&self.remove)),
+            in_the_end: answers(filter, self.look.iter().copied()),
+        }
+    }
+
     fn in_parallel(&self, filter: &Filter) -> Answers {
         Answers {
             inserted: filter.par_insert_many(&prehashed(&self.insert)),
@@ -105,32 +118,12 @@ fn a_batch_of_any_size_answers_as_a_loop() {
             for capacity in [10 * size, 2 * size, size / 2] {
                 let filter = || layout.filter(capacity);
                 let expected = life.one_by_one(&filter());
-                for answers in [life.in_batches(&filter()), life.in_parallel(&filter())] {
-                    assert_eq!(answers, expected, "{layout:?}, {size} of {capacity}");
+                for way in [Life::in_batches, Life::in_streams, Life::in_parallel] {
+                    assert_eq!(way(&life, &filter()), expected, "{layout:?}, {size} of {capacity}");
                 }
             }
         }
     }
-}
-
-/// Each item of several streams is new in one of them, once.
-#[test]
-fn a_stream_passes_on_each_item_the_first_time() {
-    let filter = LAYOUTS[6].filter(30_000);
-    let stream = |thread: u64| (0..60_000u64).map(move |n| (n * 7 + thread) % 30_000);
-    let all = Mutex::new(Vec::new());
-    together(2, |thread| {
-        let mut added = Vec::new();
-        filter.extend_if_absent(stream(thread as u64), |item, new| {
-            if new.expect("room") {
-                added.push(item);
-            }
-        });
-        all.lock().expect("a lock").extend(added);
-    });
-    let mut all = all.into_inner().expect("a lock");
-    all.sort_unstable();
-    assert!(all.into_iter().eq(0..30_000));
 }
 
 /// In a filter that splits shards meanwhile.
@@ -142,21 +135,6 @@ fn a_batch_answers_as_a_loop_while_the_filter_grows() {
     let life = Life::of(&mut SplitMix(5), rounds(60_000, 200_000));
     assert!(life.in_batches(&many) == life.one_by_one(&one), "{}", many.stats());
     assert!(many.stats().splits > 0 && many.stats() == one.stats());
-}
-
-/// The answers are those of a loop, in the order of the stream, also when the filter is full.
-#[test]
-fn a_stream_answers_as_a_loop() {
-    for layout in layouts() {
-        let items = || (0..5_000u64).chain(1_000..1_100);
-        let one_by_one = layout.filter(1_000);
-        let mut expected = items().map(|item| (item, one_by_one.insert_if_absent(&item)));
-        let filter = layout.filter(1_000);
-        filter.extend_if_absent(items(), |item, added| {
-            assert_eq!(Some((item, added)), expected.next(), "{layout:?}");
-        });
-        assert_eq!(expected.next(), None);
-    }
 }
 
 #[test]
@@ -179,30 +157,6 @@ fn a_batch_that_goes_shard_by_shard_answers_as_a_loop() {
             }
         }
     }
-}
-
-#[test]
-fn a_batch_of_items_answers_as_a_loop() {
-    let urls: Vec<String> =
-        (0..rounds(20_000, 40_000)).map(|page| format!("https://a.example/{page}")).collect();
-    let layout = &LAYOUTS[6];
-    // Both copies of an item need its two buckets, so this takes a filter with much room.
-    let [one, many, par] = [(); 3].map(|()| layout.filter(300_000));
-    let added: Vec<_> = urls.iter().map(|url| one.insert_if_absent(url)).collect();
-    assert_eq!(many.insert_if_absent_many(&urls), added);
-    assert_eq!(par.par_insert_if_absent_many(&urls), added);
-    let inserted: Vec<_> = urls.iter().map(|url| one.insert(url)).collect();
-    assert!(inserted.iter().all(Result::is_ok));
-    assert_eq!(many.insert_many(&urls), inserted);
-    assert_eq!(par.par_insert_many(&urls), inserted);
-    for filter in [&one, &many, &par] {
-        assert!(urls.iter().all(|url| filter.count(url) == 2));
-        assert!(filter.contains_many(&urls).iter().all(|found| *found));
-        assert!(filter.par_contains_many(&urls).iter().all(|found| *found));
-    }
-    assert!(many.remove_many(&urls).iter().all(|removed| *removed));
-    assert!(par.par_remove_many(&urls).iter().all(|removed| *removed));
-    assert_eq!((many.len(), par.len()), (urls.len(), urls.len()));
 }
 
 /// The threads add the same items, in batches of different sizes. Each item has one winner.
@@ -228,69 +182,5 @@ fn exactly_one_of_the_racing_batches_adds_an_item() {
             let won = winners.iter().filter(|won| won.load(Ordering::Relaxed)).count();
             assert!(won == filter.len() && won + 10 > hashes.len(), "{won} winners");
         }
-    }
-}
-
-/// One thread inserts and removes batches at a high load factor. The items that stay are found all
-/// the time, in batches and one by one.
-#[test]
-fn items_that_stay_are_found_while_batches_come_and_go() {
-    for layout in layouts() {
-        let large = rounds(false, true).then(|| large(layout));
-        for filter in [layout.filter(rounds(20_000, 60_000))].into_iter().chain(large) {
-            let capacity = filter.capacity() as u64;
-            let stays: Vec<u64> = (0..capacity * 8 / 10).collect();
-            assert!(filter.insert_many(&prehashed(&stays)).iter().all(Result::is_ok));
-            watched(&filter, &stays, 1, |_| {
-                let comes: Vec<u64> = (capacity..capacity * 112 / 100).collect();
-                for _ in 0..2 {
-                    let inserted = filter.insert_many(&prehashed(&comes));
-                    let went_in = comes.iter().zip(&inserted).filter(|(_, put)| put.is_ok());
-                    let goes: Vec<u64> = went_in.map(|(&hash, _)| hash).collect();
-                    assert!(filter.remove_many(&prehashed(&goes)).iter().all(|gone| *gone));
-                }
-            });
-            assert_eq!(filter.len(), stays.len(), "{layout:?}");
-        }
-    }
-}
-
-/// An item whose hash panics if its number is 4711.
-struct Bomb(u32);
-
-impl Hash for Bomb {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        if self.0 == 4_711 {
-            resume_unwind(Box::new("the hash panicked"));
-        }
-        state.write_u32(self.0);
-    }
-}
-
-#[test]
-fn a_panic_in_the_middle_of_a_batch_locks_nothing() {
-    type Operation = fn(&Filter, &[Bomb]);
-    let operations: [Operation; 8] = [
-        |filter, items| _ = filter.insert_many(items),
-        |filter, items| _ = filter.insert_if_absent_many(items),
-        |filter, items| _ = filter.contains_many(items),
-        |filter, items| _ = filter.remove_many(items),
-        |filter, items| _ = filter.par_insert_many(items),
-        |filter, items| _ = filter.par_insert_if_absent_many(items),
-        |filter, items| _ = filter.par_contains_many(items),
-        |filter, items| _ = filter.par_remove_many(items),
-    ];
-    let items: Vec<Bomb> = (0..50_000).map(Bomb).collect();
-    let harmless: Vec<u32> = (0..50_000).collect();
-    for operation in operations {
-        let filter = LAYOUTS[4].filter(200_000);
-        assert!(catch_unwind(AssertUnwindSafe(|| operation(&filter, &items))).is_err());
-        assert!(filter.len() <= items.len());
-        let before = filter.len();
-        assert!(filter.par_insert_many(&harmless).iter().all(Result::is_ok));
-        assert!(filter.contains_many(&harmless).iter().all(|found| *found));
-        assert_eq!(filter.len(), before + harmless.len());
-        filter.clear();
-        assert!(filter.is_empty());
     }
 }

@@ -6,15 +6,19 @@ use crate::common::{
 use koel::{BuildErrorKind, ConcurrentCuckooFilter, Prehashed, StableHash};
 use std::time::{Duration, Instant};
 
-/// Capacities, and the number of filters to fill for each.
-const SIZES: [(usize, u64); 14] = [
-    (1, 1_000),
-    (2, 1_000),
-    (3, 1_000),
-    (7, 1_000),
-    (10, 1_000),
-    (33, 1_000),
-    (100, 1_000),
+/// Capacities, and the number of filters to fill for each. Programs may have very many small filters, so that even a rare
+/// refusal would occur.
+const SIZES: [(usize, u64); 17] = [
+    (1, 100_000),
+    (2, 100_000),
+    (3, 100_000),
+    (5, 100_000),
+    (7, 100_000),
+    (10, 100_000),
+    (14, 100_000),
+    (20, 100_000),
+    (33, 100_000),
+    (60, 100_000),
     (101, 1_000),
     (500, 1_000),
     (1_000, 500),
@@ -23,11 +27,6 @@ const SIZES: [(usize, u64); 14] = [
     (20_000, 40),
     (100_000, 8),
 ];
-
-/// Returns a capacity for somewhat more than one shard of this layout, or three in a long run.
-fn several_shards(layout: &Layout) -> usize {
-    rounds(1, 3) * layout.slots() * (1 << 17) + 12_345
-}
 
 /// Fills the filter to its first refusal, with different items for each seed. Returns how many
 /// fitted.
@@ -39,13 +38,21 @@ fn fitted(filter: &Filter, seed: u64) -> usize {
     inserted.len()
 }
 
-/// Fails with a list of all capacities that are not kept, not only the first.
-fn assert_none(short: &[String]) {
-    assert!(short.is_empty(), "these capacities are not kept:\n{}", short.join("\n"));
+/// The same with `insert_if_absent`, which takes no room for an item that the filter takes for another.
+fn fitted_if_absent(filter: &Filter, seed: u64) -> usize {
+    filter.clear();
+    let mut hashes = SplitMix(!seed << 32).take(filter.capacity());
+    let answer = |hash: &u64| filter.insert_if_absent(&Prehashed(*hash));
+    let added: Vec<bool> = hashes.iter().map_while(|hash| answer(hash).ok()).collect();
+    hashes.truncate(added.len());
+    assert_eq!(filter.len(), added.iter().filter(|new| **new).count());
+    assert!(filter.has(&hashes));
+    hashes.len()
 }
 
-/// Fills filters of each layout and capacity, as many as the number says.
-fn are_kept(cases: impl Iterator<Item = (Layout, usize, u64)>) {
+/// Fills filters of each layout and capacity, as many as the number says. Fails with a list of all capacities that are not
+/// kept, not only the first.
+fn are_kept(cases: impl Iterator<Item = (Layout, usize, u64)>, fitted: fn(&Filter, u64) -> usize) {
     let mut short = Vec::new();
     for (layout, capacity, seeds) in cases {
         let filter = layout.filter(capacity);
@@ -57,61 +64,42 @@ fn are_kept(cases: impl Iterator<Item = (Layout, usize, u64)>) {
             short.push(format!("{what} ({misses} of {seeds} filters)"));
         }
     }
-    assert_none(&short);
+    assert!(short.is_empty(), "these capacities are not kept:\n{}", short.join("\n"));
+}
+
+/// The cases of all sizes, with this part of the filters.
+fn of_all_sizes(part: u64) -> impl Iterator<Item = (Layout, usize, u64)> {
+    let case = move |layout: &Layout| {
+        SIZES.map(|(capacity, filters)| (*layout, capacity, filters.div_ceil(part)))
+    };
+    layouts().iter().flat_map(case)
 }
 
 #[test]
 fn as_many_distinct_items_as_the_capacity_fit() {
-    are_kept(layouts().iter().flat_map(|layout| {
-        SIZES.map(|(capacity, seeds)| (*layout, capacity, rounds(seeds.div_ceil(20), seeds)))
-    }));
-}
-
-/// Programs may have very many small filters, so that even a rare refusal would occur.
-#[test]
-fn as_many_distinct_items_as_the_capacity_fit_in_each_of_very_many_small_filters() {
-    let mut short = Vec::new();
-    for layout in layouts() {
-        for capacity in [1, 2, 3, 5, 7, 10, 14, 20, 33, 60] {
-            let filter = layout.filter(capacity);
-            let mut random = SplitMix(1_000 + capacity as u64);
-            let fits = |random: &mut SplitMix| {
-                filter.clear();
-                (0..capacity).all(|_| filter.insert(&Prehashed(random.next())).is_ok())
-            };
-            let filters = rounds(2_000, 100_000);
-            let misses = (0..filters).filter(|_| !fits(&mut random)).count();
-            if misses > 0 {
-                let bits = layout.bits;
-                short.push(format!(
-                    "{bits} bits: {misses} of {filters} filters for {capacity} items"
-                ));
-            }
-        }
-    }
-    assert_none(&short);
+    are_kept(of_all_sizes(rounds(50, 1)), fitted);
 }
 
 #[test]
-fn the_capacity_fits_in_every_shard_of_several() {
-    are_kept(layouts().iter().map(|layout| {
-        let capacity = several_shards(layout);
-        assert!(layout.filter(capacity).stats().shards > rounds(1, 3));
-        (*layout, capacity, rounds(1, 2))
-    }));
+fn the_capacity_fits_one_by_one_if_absent() {
+    are_kept(of_all_sizes(rounds(500, 50)), fitted_if_absent);
 }
 
 /// Between one large shard and many, shards are small, and chance treats them least evenly.
 #[test]
-fn the_capacity_fits_in_every_shard_of_many_small_ones() {
-    are_kept(layouts().iter().flat_map(|layout| {
+fn the_capacity_fits_in_every_shard_of_several_and_of_many_small_ones() {
+    let cases = layouts().iter().flat_map(|layout| {
+        let one = layout.slots() * (1 << 17);
         // Each of them leaves little room in shards of their size.
-        rounds(&[119][..], &[104, 119, 137, 160, 200, 238, 283]).iter().map(move |hundredths| {
-            let capacity = layout.slots() * (1 << 17) * hundredths / 100 * 94 / 100;
-            assert!(layout.filter(capacity).stats().shards > 1, "{layout:?}");
-            (*layout, capacity, rounds(1, 8))
-        })
-    }));
+        let small = rounds(&[119][..], &[104, 119, 137, 160, 200, 238, 283]).iter();
+        let small = small.map(move |hundredths| (one * hundredths / 100 * 94 / 100, rounds(1, 8)));
+        small.chain([(rounds(1, 3) * one + 12_345, rounds(1, 2))]).map(|case| (*layout, case))
+    });
+    let cases = cases.map(|(layout, (capacity, seeds))| {
+        assert!(layout.filter(capacity).stats().shards > 1, "{layout:?}");
+        (layout, capacity, seeds)
+    });
+    are_kept(cases, fitted);
 }
 
 /// From where too many of them meet, items spread over the whole table at once.
@@ -123,35 +111,6 @@ fn few_fingerprints_fill_a_large_table() {
         let load = fitted(&filter, seed) as f64 / filter.stats().slots as f64;
         assert!(load > 0.993, "{load}");
     }
-}
-
-/// `insert_if_absent` takes no room for an item that the filter takes for another.
-#[test]
-fn the_capacity_fits_one_by_one_if_absent() {
-    let mut short = Vec::new();
-    for layout in layouts() {
-        for (capacity, seeds) in SIZES {
-            let filter = layout.filter(capacity);
-            for seed in 0..seeds.min(rounds(3, 100)) {
-                filter.clear();
-                let mut hashes = SplitMix(!seed << 32).take(capacity);
-                let mut added = 0;
-                for &hash in &hashes {
-                    match filter.insert_if_absent(&Prehashed(hash)) {
-                        Ok(new) => added += usize::from(new),
-                        Err(_) => {
-                            short.push(format!("{} bits, capacity {capacity}", layout.bits));
-                            break;
-                        }
-                    }
-                }
-                hashes.truncate(added);
-                assert_eq!(filter.len(), added);
-                assert!(filter.has(&hashes));
-            }
-        }
-    }
-    assert_none(&short);
 }
 
 #[test]
@@ -281,7 +240,8 @@ fn a_plan_tells_how_large_a_filter_becomes() {
 #[test]
 fn a_fixed_filter_keeps_its_rate_at_any_size() {
     for capacity in (0..44).filter_map(|power| usize::try_from(1u64 << power).ok()) {
-        for rate in [0.5, 0.061, 0.01, 0.001, 0.00012, 1e-5, 1e-6, 1e-7, 2e-9] {
+        let rates = std::iter::successors(Some(1.0 - f64::EPSILON), |rate| Some(rate * 0.97));
+        for rate in rates.take_while(|rate| *rate > 1e-9) {
             let builder = ConcurrentCuckooFilter::builder().capacity(capacity);
             // No fingerprint is long enough for the lowest rates of the largest, and no memory is on 32 bits.
             if let Ok(plan) = builder.false_positive_rate(rate).plan() {

@@ -1,9 +1,7 @@
 //! The same operations in the same order, with the same hasher, make the same filter. And only the
 //! hash of an item matters, not the method or the type through which it comes.
 
-use crate::common::{
-    Filter, Fixed, Hashes, LAYOUTS, SplitMix, answers, fill_to_refusal, layouts, rounds,
-};
+use crate::common::{Filter, Hashes, LAYOUTS, SplitMix, answers, fill_to_refusal, layouts, rounds};
 use koel::{ConcurrentCuckooFilter, Prehashed};
 
 fn capacities() -> &'static [usize] {
@@ -115,85 +113,22 @@ fn a_refused_insert_leaves_no_trace() {
 }
 
 #[test]
-fn an_item_and_its_hash_are_the_same_to_every_method() {
-    for layout in layouts() {
-        let [by_item, by_hash] = [(); 2].map(|()| layout.filter(400));
-        let mut random = SplitMix(12);
-        for _ in 0..rounds(3_000, 20_000) {
-            let item = random.below(600) as u64;
-            let hash = by_item.hash_of(&item);
-            assert_eq!(hash, by_hash.hash_of(&item));
-            match random.below(5) {
-                0 => assert_eq!(by_item.insert(&item), by_hash.insert(&hash)),
-                1 => {
-                    let new = by_item.insert_if_absent(&item);
-                    assert_eq!(new, by_hash.insert_if_absent(&hash));
-                }
-                2 => assert_eq!(by_item.remove(&item), by_hash.remove(&hash)),
-                3 => assert_eq!(by_item.count(&item), by_hash.count(&hash)),
-                _ => assert_eq!(by_item.contains(&item), by_hash.contains(&hash)),
-            }
-        }
-        assert_eq!(by_item.stats(), by_hash.stats());
-        assert_eq!(answers(&by_item, queries()), answers(&by_hash, queries()));
-    }
-}
-
-/// The filter uses the chosen hasher, and no other.
-#[test]
-fn another_key_gives_another_table() {
-    for layout in layouts().iter().filter(|layout| layout.is_vague()) {
-        let [one, same, other] = [1, 1, 2].map(|key| layout.filter_with(2_000, Fixed { key }));
-        for filter in [&one, &same, &other] {
-            (0..2_000u64).for_each(|item| filter.insert(&item).expect("the capacity fits"));
-            assert!((0..2_000u64).all(|item| filter.contains(&item)));
-        }
-        let answers = |filter: &Filter| (2_000..100_000u64).map(|i| filter.contains(&i)).collect();
-        let [one, same, other]: [Vec<bool>; 3] = [answers(&one), answers(&same), answers(&other)];
-        assert_eq!(one, same);
-        assert_ne!(one, other, "{layout:?}");
-    }
-}
-
-#[test]
 fn two_default_filters_hash_differently() {
     let [one, other] = [(); 2].map(|()| ConcurrentCuckooFilter::with_capacity(10));
     assert!((0..10u64).all(|item| one.hash_of(&item) != other.hash_of(&item)));
 }
 
 #[test]
-fn a_text_is_the_same_item_owned_or_borrowed() {
-    for layout in layouts() {
-        let filter = layout.filter(1_000);
-        let texts: Vec<String> = (0..900).map(|n| format!("https://{n}.example/")).collect();
-        for text in &texts {
-            filter.insert(text.as_str()).expect("the capacity fits");
-        }
-        for text in &texts {
-            assert!(filter.contains(text) && filter.contains::<str>(text));
-            assert!(
-                filter.contains(&text.as_str()) && filter.contains(&text.clone().into_boxed_str())
-            );
-        }
-        assert!(texts.iter().all(|text| filter.remove(text)));
-        assert!(filter.is_empty());
-    }
-}
-
-#[test]
-fn bytes_are_the_same_item_as_a_slice_or_a_vector() {
-    for layout in layouts() {
-        let filter = layout.filter(1_000);
-        let all: Vec<Vec<u8>> = (0..900u32).map(|n| n.to_le_bytes()[..3].to_vec()).collect();
-        for bytes in &all {
-            filter.insert(bytes).expect("the capacity fits");
-        }
-        for bytes in &all {
-            assert!(filter.contains(&bytes[..]) && filter.contains::<[u8]>(bytes));
-            assert!(filter.count(&bytes.as_slice()) >= 1);
-        }
-        assert!(all.iter().all(|bytes| filter.remove(bytes.as_slice())));
-        assert!(filter.is_empty());
+fn an_item_is_the_same_owned_or_borrowed() {
+    let filter = LAYOUTS[6].filter(2_000);
+    for n in 0..900u32 {
+        let (text, bytes) = (format!("https://{n}.example/"), n.to_le_bytes()[..3].to_vec());
+        filter.insert(text.as_str()).expect("the capacity fits");
+        filter.insert(&bytes).expect("the capacity fits");
+        assert!(filter.contains(&text) && filter.contains(&text.as_str()));
+        assert!(filter.contains(&text.clone().into_boxed_str()) && filter.remove(&text));
+        assert!(filter.contains(&bytes[..]) && filter.count(&bytes.as_slice()) == 1);
+        assert!(filter.remove(bytes.as_slice()) && filter.is_empty());
     }
 }
 

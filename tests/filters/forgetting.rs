@@ -38,10 +38,6 @@ impl Map {
         });
     }
 
-    fn len(&self) -> usize {
-        self.stamps.values().map(Vec::len).sum()
-    }
-
     fn insert(&mut self, item: u64) {
         self.stamps.entry(item).or_default().push(self.now);
     }
@@ -64,6 +60,24 @@ impl Map {
             }
         }
     }
+
+    /// The age of the oldest copy.
+    fn age(&self, item: u64) -> Option<u64> {
+        self.stamps.get(&item)?.iter().min().map(|oldest| self.now - oldest)
+    }
+
+    /// How many copies expire with each of the next ticks.
+    fn expiring(&self) -> Vec<usize> {
+        let mut expiring = vec![0; self.ticks as usize + 1];
+        let left = |stamp: &u64| (stamp + self.ticks - self.now) as usize;
+        self.stamps.values().flatten().for_each(|stamp| expiring[left(stamp)] += 1);
+        expiring
+    }
+}
+
+/// Whether an item has the age of its oldest copy. In a filter that grows, copies may have lost different bits.
+fn has_age(filter: &Filter, item: u64) -> bool {
+    !filter.grows() || filter.count(&item) <= 1
 }
 
 /// Does the same to a filter and to a map. An exact filter has to agree with the map in everything. A
@@ -80,6 +94,7 @@ fn agree(
     let items = capacity as u64 * 3 / 8;
     let in_a_tick = capacity / 2 / (ticks as usize + 1);
     let most_copies = filter.stats().slots_per_bucket.min(3);
+    let mut last_looked_at = None;
     for step in 0..steps {
         let item = random.next() % items;
         match random.below(8) {
@@ -113,14 +128,25 @@ fn agree(
                 assert_eq!(was_there, map.refresh(item) || was_there && !is_exact);
             }
             6 if map.stamps.contains_key(&item) => {
+                let age = filter.age(&item).expect("an item was lost");
+                let has_age = has_age(filter, item);
+                assert!(!is_exact || !has_age || map.age(item) == Some(age), "{age}");
+                // Once in a tick, since this looks at all items.
+                let is_next = has_age && last_looked_at.replace(map.now) != Some(map.now);
+                let before = is_next.then(|| filter.expiring().to_vec());
                 assert!(filter.remove(&item), "an item was lost");
                 map.remove(item);
+                if let Some(mut expected) = before {
+                    expected[ticks as usize - age as usize] -= 1;
+                    assert_eq!(filter.expiring(), expected, "one of another age went");
+                }
             }
             _ => {
                 let stamps = map.stamps.get(&item);
                 assert!(filter.contains(&item) || stamps.is_none(), "an item was lost");
                 if is_exact {
                     assert_eq!(filter.count(&item), stamps.map_or(0, Vec::len));
+                    assert!(!has_age(filter, item) || filter.age(&item) == map.age(item));
                 }
             }
         }
@@ -129,7 +155,8 @@ fn agree(
             map.now += 1;
             map.expire();
             if is_exact {
-                assert_eq!(filter.len(), map.len(), "after {} ticks", map.now);
+                assert_eq!(filter.expiring(), map.expiring(), "after {} ticks", map.now);
+                assert_eq!(filter.len(), filter.expiring().iter().sum());
             }
             for item in map.stamps.keys() {
                 assert!(filter.contains(item), "an item within its window is lost");
@@ -167,19 +194,34 @@ fn a_filter_of_several_shards_agrees_with_a_map_of_time_stamps() {
     }
 }
 
-/// Lets as many items come in each tick, and looks at the filter after so many windows: it has those of one window, and
-/// its rate is what it says.
-fn steady(filter: &Filter, ticks: u32, in_a_tick: u64, windows: Range<u64>, step: usize) {
-    let in_a_window = (u64::from(ticks) + 1) * in_a_tick;
-    let ends = windows.start * in_a_window..windows.end * in_a_window;
-    for begin in ends.step_by(in_a_tick as usize) {
-        let end = begin + in_a_tick;
-        (begin..end).for_each(|item| filter.insert(&item).expect("room for a window"));
-        let within = end.saturating_sub(in_a_window)..end;
-        assert_eq!(filter.len() as u64, within.end - within.start);
-        assert!(within.step_by(step).all(|item| filter.contains(&item)));
+/// The items that came in each tick.
+type Came = Vec<Range<u64>>;
+
+/// Lets so many new items come in each tick. The filter has those of one window, and tells what expires with each tick.
+fn stream(
+    filter: &Filter,
+    ticks: u32,
+    came: &mut Came,
+    counts: impl Iterator<Item = u64>,
+    step: usize,
+) {
+    for count in counts {
+        let begin = came.last().map_or(0, |items| items.end);
+        came.push(begin..begin + count);
+        (begin..begin + count).for_each(|item| filter.insert(&item).expect("room for a window"));
+        let window = ticks as usize + 1;
+        let within = &came[came.len().saturating_sub(window)..];
+        let mut expected = vec![0; window - within.len()];
+        expected.extend(within.iter().map(|items| (items.end - items.start) as usize));
+        assert_eq!(filter.expiring(), expected, "in tick {}", came.len());
+        assert_eq!(filter.len(), expected.iter().sum());
+        assert!(within.iter().cloned().flatten().step_by(step).all(|item| filter.contains(&item)));
         filter.tick();
     }
+}
+
+/// Its rate is what it says.
+fn errs_as_it_says(filter: &Filter) {
     let absent = 1 << 40..(1 << 40) + 200_000u64;
     let found = absent.filter(|item| filter.contains(item)).count() as f64;
     let expected = 200_000.0 * filter.stats().false_positive_rate;
@@ -191,8 +233,10 @@ fn steady(filter: &Filter, ticks: u32, in_a_tick: u64, windows: Range<u64>, step
 fn a_steady_stream_neither_fills_the_filter_nor_raises_its_rate() {
     for layout in layouts().iter().filter(|layout| layout.rate > 1e-4) {
         for ticks in rounds([6, 14], [1, 30]) {
-            let filter = filter(70_000, layout.rate, ticks);
-            steady(&filter, ticks, 70_000 / (u64::from(ticks) + 1), 0..3, 7);
+            let (filter, window) = (filter(70_000, layout.rate, ticks), u64::from(ticks) + 1);
+            let counts = (0..3 * window).map(|_| 70_000 / window);
+            stream(&filter, ticks, &mut Came::new(), counts, 7);
+            errs_as_it_says(&filter);
         }
     }
 }
@@ -241,30 +285,6 @@ fn numbered_ticks_are_made_up_for() {
     }
 }
 
-#[test]
-fn a_copy_in_memory_ticks_on_by_itself() {
-    for (layout, items) in layouts().iter().flat_map(|it| [(it, 30), (it, 30_000u64)]) {
-        for filter in [filter(300_000, layout.rate, 6), growing::growing(100, layout.rate, 6)] {
-            for tick in 0..12u64 {
-                filter.tick_to(tick);
-                (0..items).for_each(|item| filter.insert(&(tick, item)).expect("room"));
-            }
-            let copy = filter.try_clone().expect("memory");
-            for _ in 0..=7 {
-                let number = filter.present_tick().expect("a number");
-                assert_eq!((copy.len(), copy.present_tick()), (filter.len(), Some(number)));
-                for tick in (0..12u64).filter(|tick| tick + 6 >= number) {
-                    assert!((0..items).all(|item| copy.contains(&(tick, item))), "{layout:?}");
-                }
-                copy.tick();
-                assert!(copy.len() < filter.len() || filter.is_empty(), "both have ticked");
-                filter.tick();
-            }
-            assert!(copy.is_empty());
-        }
-    }
-}
-
 /// (`parts.rs` compares what such filters have.)
 #[test]
 fn a_tick_in_parts_is_a_tick() {
@@ -272,20 +292,14 @@ fn a_tick_in_parts_is_a_tick() {
     for filter in [&whole, &parts] {
         (0..90_000u64).for_each(|item| filter.insert(&item).expect("room"));
     }
-    for _ in 0..3 {
-        whole.tick();
-        assert!(parts.begin_tick() && !parts.begin_tick());
-        let turns = (1..).take_while(|_| !parts.tick_in_parts(7)).count() + 1;
-        assert!(turns >= parts.stats().segments / 7);
-        assert!(parts.tick_in_parts(0), "nothing is left to do");
-        assert_eq!(parts.len(), whole.len());
-    }
+    whole.tick();
+    assert!(parts.begin_tick() && !parts.begin_tick());
+    let turns = (1..).take_while(|_| !parts.tick_in_parts(7)).count() + 1;
+    assert!(turns >= parts.stats().segments / 7 && parts.tick_in_parts(0), "nothing is left to do");
     // One that was begun is finished by the next.
     assert!(parts.begin_tick());
-    parts.tick();
-    whole.tick();
-    whole.tick();
-    assert_eq!(parts.len(), whole.len());
+    [&parts, &whole, &whole].into_iter().for_each(Filter::tick);
+    assert_eq!((parts.len(), whole.len()), (0, 0));
 
     // By their numbers, one after the other; and all at once that nothing outlives.
     for numbered in [&whole, &parts] {
@@ -310,23 +324,11 @@ fn ticks_on_many_threads_and_batches_are_those_on_one() {
     for tick in 0..12u64 {
         let items: Vec<u64> = (tick * 30_000..tick * 30_000 + 45_000).collect();
         let expected: Vec<_> = items.iter().map(|item| one.insert_or_refresh(item)).collect();
-        let hash = |item: &u64| many.hash_of(item);
-        match tick % 2 {
-            0 => assert_eq!(many.insert_or_refresh_many(&items), expected),
-            _ => {
-                let hashes: Vec<Prehashed> = items.iter().map(hash).collect();
-                assert_eq!(many.insert_or_refresh_many(&hashes), expected);
-            }
-        }
+        assert_eq!(many.insert_or_refresh_many(&items), expected);
         let older: Vec<u64> = items.iter().map(|item| item.wrapping_sub(60_000)).collect();
         let expected: Vec<bool> = older.iter().map(|item| one.refresh(item)).collect();
-        match tick % 2 {
-            0 => assert_eq!(many.refresh_many(&older), expected),
-            _ => {
-                let hashes: Vec<Prehashed> = older.iter().map(hash).collect();
-                assert_eq!(many.refresh_many(&hashes), expected);
-            }
-        }
+        let hashes: Vec<Prehashed> = older.iter().map(|item| many.hash_of(item)).collect();
+        assert_eq!(many.refresh_many(&hashes), expected);
         one.tick();
         assert!(many.begin_tick());
         std::thread::scope(|scope| {
@@ -345,6 +347,7 @@ fn a_filter_that_remembers_for_ever_does_not_tick() {
     filter.tick();
     assert_eq!((filter.tick_to(100), filter.present_tick()), (0, None));
     assert!(!filter.begin_tick() && filter.tick_in_parts(1));
+    assert!(filter.expiring().is_empty() && filter.age("an item").is_none());
     assert!(filter.refresh("an item") && !filter.refresh("another"));
     assert_eq!(filter.insert_or_refresh("an item"), Ok(false));
     assert_eq!(filter.len(), 1);

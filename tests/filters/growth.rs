@@ -1,9 +1,8 @@
 //! The answers and the size of a filter that grows from its first items to a hundred times as many.
 //! (In `tests/random`, shards are so small that every run splits many times.)
 
-use crate::common::{Fixed, Hashes, SplitMix, prehashed, rounds};
-use koel::{Builder, ConcurrentCuckooFilter, FullKind, Prehashed, StableHash};
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use crate::common::{Fixed, Hashes, SplitMix, mixed, rounds};
+use koel::{Builder, ConcurrentCuckooFilter, Prehashed, StableHash};
 
 fn builder(capacity: usize) -> Builder<Fixed> {
     ConcurrentCuckooFilter::builder().capacity(capacity).hasher(Fixed { key: 0 }).growing()
@@ -94,30 +93,6 @@ fn a_filter_of_any_capacity_grows() {
 }
 
 #[test]
-fn items_come_and_go_while_the_filter_grows() {
-    let filter = filter(1_000);
-    let mut random = SplitMix(3);
-    let mut items = Vec::new();
-    for round in 0..rounds(12, 60) {
-        let come = random.take(12_000);
-        filter.put(&come);
-        items.extend(come);
-        random.shuffle(&mut items);
-        for hash in items.split_off(items.len() - 6_000) {
-            assert!(filter.remove(&Prehashed(hash)), "round {round}: an item was lost");
-        }
-        assert_eq!(filter.len(), items.len());
-        assert!(filter.has(&items), "round {round}");
-    }
-    let shards = filter.stats().shards;
-    filter.take(&items);
-    assert!(filter.is_empty());
-    filter.put(&items);
-    assert!(filter.has(&items));
-    assert!(filter.stats().shards <= shards + shards / 4, "{}", filter.stats());
-}
-
-#[test]
 fn a_cleared_filter_is_as_large_as_before_and_empty() {
     let filter = filter(10);
     let hashes = SplitMix(4).take(rounds(60_000, 200_000));
@@ -130,15 +105,6 @@ fn a_cleared_filter_is_as_large_as_before_and_empty() {
     assert!(hashes.iter().all(|&hash| filter.insert_if_absent(&Prehashed(hash)).is_ok()));
     assert!(filter.has(&hashes));
     assert_eq!((filter.stats().shards, filter.size_in_bytes()), (shards, bytes));
-}
-
-/// Mixes a hash like `Mixed::of` in `src/layout/geometry.rs`.
-fn mixed(hash: u64) -> u64 {
-    let fold = |x| {
-        let product = u128::from(x) * 0xA750_FAA4_14DC_2D91;
-        product as u64 ^ (product >> 64) as u64
-    };
-    fold(fold(hash))
 }
 
 /// An attacker who knows the hash function has chosen items with the same first 14 bits, so that
@@ -188,13 +154,9 @@ fn partitions_take_together_what_one_filter_takes_unless_they_are_parts_of_it() 
     const PARTITIONS: u64 = 16;
     let items = rounds(640_000, 6_400_000);
     let grown = || {
-        let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
-        builder
-            .seen_set()
-            .growing()
-            .capacity((items / PARTITIONS) as usize)
-            .build()
-            .expect("memory")
+        let builder = ConcurrentCuckooFilter::builder().seen_set();
+        let builder = builder.capacity((items / PARTITIONS) as usize);
+        builder.hasher(StableHash::with_seed(7)).build().expect("memory")
     };
     let one = grown();
     let partition_of = |item: u64| {
@@ -216,13 +178,6 @@ fn partitions_take_together_what_one_filter_takes_unless_they_are_parts_of_it() 
 }
 
 #[test]
-fn a_growing_filter_is_send_sync_and_unwind_safe() {
-    fn check<T: Send + Sync + UnwindSafe + RefUnwindSafe>() {}
-    check::<ConcurrentCuckooFilter>();
-    check::<ConcurrentCuckooFilter<Fixed>>();
-}
-
-#[test]
 fn few_items_take_one_shard() {
     for rate in RATES {
         let filter = small(rate);
@@ -235,66 +190,4 @@ fn few_items_take_one_shard() {
     }
     // A fixed filter is as large, without its table.
     assert!(size_of::<ConcurrentCuckooFilter>() <= 328);
-}
-
-#[test]
-fn few_items_come_and_go() {
-    let filter = small(1e-8);
-    for n in 0..5_000 {
-        assert_eq!(filter.insert_if_absent(&Prehashed(n)), Ok(true));
-        assert_eq!(filter.insert_if_absent(&Prehashed(n)), Ok(false));
-    }
-    assert!((0..5_000).all(|n| filter.contains(&Prehashed(n)) && filter.count(&Prehashed(n)) == 1));
-    assert!(!(5_000..2_000_000).any(|n| filter.contains(&Prehashed(n))));
-    assert_eq!(filter.stats().splits, 0);
-    assert!(
-        (0..5_000)
-            .step_by(2)
-            .all(|n| filter.remove(&Prehashed(n)) && !filter.remove(&Prehashed(n)))
-    );
-    assert!((0..5_000).all(|n| filter.contains(&Prehashed(n)) == (n % 2 == 1)));
-    assert_eq!(filter.len(), 2_500);
-    let size = filter.size_in_bytes();
-    filter.clear();
-    assert!(filter.is_empty() && filter.size_in_bytes() == size);
-}
-
-#[test]
-fn no_growing_filter_has_more_copies_of_an_item_than_a_bucket_has_lanes() {
-    for rate in RATES {
-        let filter = small(rate);
-        let most = filter.stats().slots_per_bucket;
-        let refused = (0..=most).find_map(|_| filter.insert(&Prehashed(0)).err());
-        assert_eq!(refused.map(|full| full.kind()), Some(FullKind::TooManyCopies));
-        assert_eq!((filter.count(&Prehashed(0)), filter.len()), (most, most));
-        assert!(filter.remove(&Prehashed(0)) && filter.insert(&Prehashed(0)).is_ok());
-    }
-}
-
-#[test]
-fn batches_of_any_size_cross_the_first_split() {
-    for batch in [1, 7, 100, 5_000, 30_000] {
-        let filter = small(RATES[0]);
-        let hashes = SplitMix(batch as u64).take(30_000);
-        for hashes in hashes.chunks(batch) {
-            let new = filter.insert_if_absent_many(&prehashed(hashes));
-            assert!(new.iter().all(Result::is_ok));
-            assert!(filter.contains_many(&prehashed(hashes)).iter().all(|found| *found));
-        }
-        assert_eq!(filter.contains_many(&prehashed(&hashes)).len(), hashes.len());
-        assert!(filter.has(&hashes));
-        let removed = filter.remove_many(&prehashed(&hashes));
-        assert!(removed.iter().filter(|removed| **removed).count() > 29_900);
-        assert!(filter.len() < 100);
-    }
-}
-
-#[test]
-fn a_copy_of_a_small_filter_is_independent() {
-    let filter = small(RATES[0]);
-    (0..100).for_each(|n| filter.insert(&Prehashed(n)).expect("memory"));
-    let copy = filter.try_clone().expect("memory");
-    filter.clear();
-    assert!((0..100).all(|n| copy.contains(&Prehashed(n)) && !filter.contains(&Prehashed(n))));
-    assert_eq!((copy.len(), copy.capacity()), (100, 10));
 }

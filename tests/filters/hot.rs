@@ -1,45 +1,39 @@
 //! Hot items: a filter that grows takes every other item, however many of them have all the copies that they
 //! may have.
 
-use crate::common::{Fixed, Hashes, SplitMix, prehashed, rounds};
+use crate::common::{Filter, Fixed, GROWING, Hashes, Layout, SplitMix, prehashed, rounds};
 use koel::{ConcurrentCuckooFilter, FullKind, Prehashed};
 
-/// False-positive rates, one for each layout of a growing filter, from 8 bits to 32 bits two in a bucket.
-const RATES: [f64; 11] =
-    [0.15, 0.066, 0.028, 0.0058, 2.9e-4, 1.3e-4, 2.8e-5, 6.6e-6, 1.5e-6, 4.5e-9, 2.0e-9];
-
 /// The number of hot items, and the layouts and windows of a run with so many.
-fn cases() -> Vec<(usize, f64, u32)> {
-    let few = [(150, RATES[0], 0), (150, RATES[4], 0), (150, RATES[5], 3), (5_000, RATES[6], 0)];
+fn cases() -> Vec<(usize, Layout, u32)> {
+    let few = [(150, 0, 0), (150, 4, 0), (150, 7, 3), (5_000, 9, 0)];
     // With a window, the vaguer layouts have less than 12 bits left, which is too few for this.
     let all = [10, 150, 5_000].into_iter().flat_map(|hot| {
-        let without = RATES.into_iter().map(move |rate| (hot, rate, 0));
-        without.chain(RATES.into_iter().filter(|rate| *rate < 0.01).map(move |rate| (hot, rate, 5)))
+        let forgets = (0..GROWING.len()).filter(|at| GROWING[*at].rate < 0.01);
+        let without = (0..GROWING.len()).map(move |at| (hot, at, 0));
+        without.chain(forgets.map(move |at| (hot, at, 5)))
     });
-    rounds(few.to_vec(), all.collect())
+    let cases = rounds(few.to_vec(), all.collect()).into_iter();
+    cases.map(|(hot, at, ticks)| (hot, GROWING[at], ticks)).collect()
 }
 
 /// A filter that forgets if there are ticks, where it takes a few bits more.
-fn filter(rate: f64, ticks: u32) -> ConcurrentCuckooFilter<Fixed> {
-    let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(Fixed { key: 0 });
-    let builder = if ticks > 0 { builder.remembers(ticks) } else { builder };
-    let rate = if ticks > 0 { rate.max(1e-7) } else { rate };
-    builder
-        .growing()
-        .false_positive_rate(rate)
-        .expected_growth(1.0)
-        .build()
-        .expect("a small filter")
+fn filter(layout: Layout, ticks: u32) -> Filter {
+    let builder = match ticks {
+        0 => layout.growing(10),
+        _ => layout.growing(10).remembers(ticks).false_positive_rate(layout.rate.max(1e-7)),
+    };
+    builder.build().expect("a small filter")
 }
 
 /// The copies that such a filter takes of an item if it has nothing else.
-fn most_copies(rate: f64, ticks: u32) -> usize {
-    let filter = filter(rate, ticks);
+fn most_copies(layout: Layout, ticks: u32) -> usize {
+    let filter = filter(layout, ticks);
     (0..100).take_while(|_| filter.insert(&Prehashed(1)).is_ok()).count()
 }
 
 /// Inserts each of these items until it is refused, in turns. None is refused before it has so many copies.
-fn saturate(filter: &ConcurrentCuckooFilter<Fixed>, hot: &[u64], most: usize) {
+fn saturate(filter: &Filter, hot: &[u64], most: usize) {
     let mut left = hot.to_vec();
     for round in 0..=3 * most {
         left.retain(|item| match filter.insert(&Prehashed(*item)) {
@@ -59,9 +53,9 @@ fn saturate(filter: &ConcurrentCuckooFilter<Fixed>, hot: &[u64], most: usize) {
 
 #[test]
 fn hot_items_do_not_keep_others_out() {
-    for (hot, rate, ticks) in cases() {
-        let filter = filter(rate, ticks);
-        let most = most_copies(rate, ticks);
+    for (hot, layout, ticks) in cases() {
+        let filter = filter(layout, ticks);
+        let most = most_copies(layout, ticks);
         let hot: Vec<u64> = (0..hot as u64).map(|n| n << 40).collect();
         saturate(&filter, &hot, most);
         let others = SplitMix(7).take(rounds(100_000, 1_000_000));
@@ -76,7 +70,10 @@ fn hot_items_do_not_keep_others_out() {
             }
         }
         let stats = filter.stats();
-        assert!(refused as f64 <= 1.0 + others.len() as f64 * rate / 16.0, "{refused}: {stats}");
+        assert!(
+            refused as f64 <= 1.0 + others.len() as f64 * layout.rate / 16.0,
+            "{refused}: {stats}"
+        );
         assert!(hot.iter().all(|item| filter.count(&Prehashed(*item)) >= most));
         assert!(filter.has(&others));
         saturate(&filter, &hot, most);
@@ -89,9 +86,9 @@ fn hot_items_do_not_keep_others_out() {
 /// fingerprints become void soon.)
 #[test]
 fn a_filter_of_nothing_but_hot_items_grows_with_them() {
-    for rate in rounds(&RATES[4..5], &RATES[3..]) {
-        let filter = filter(*rate, 0);
-        let most = most_copies(*rate, 0);
+    for layout in rounds(&GROWING[4..5], &GROWING[3..]) {
+        let filter = filter(*layout, 0);
+        let most = most_copies(*layout, 0);
         let items = rounds(20_000, 200_000);
         for hash in SplitMix(8).take(items) {
             for copy in 0..most {
@@ -109,10 +106,10 @@ fn a_filter_of_nothing_but_hot_items_grows_with_them() {
 /// In batches, and in a filter that takes over what another one knows.
 #[test]
 fn hot_items_keep_no_others_out_of_batches_and_unions() {
-    let (rate, others) = (RATES[4], SplitMix(9).take(rounds(100_000, 1_000_000)));
-    let most = most_copies(rate, 0);
+    let (layout, others) = (GROWING[4], SplitMix(9).take(rounds(100_000, 1_000_000)));
+    let most = most_copies(layout, 0);
     let hot: Vec<u64> = (0..150).map(|n| n << 40).collect();
-    let (one, other) = (filter(rate, 0), filter(rate, 0));
+    let (one, other) = (filter(layout, 0), filter(layout, 0));
     for filter in [&one, &other] {
         let copies = filter.insert_many(&prehashed(&hot.repeat(most)));
         assert!(copies.iter().all(Result::is_ok), "{}", filter.stats());
@@ -150,7 +147,7 @@ fn one_copy_too_many_comes_when_the_other_bucket_gets_room() {
     }
     for number in 0..3_000u64 {
         let hot = Prehashed(SplitMix(number << 20 | 1).next());
-        let copies = |filter: &ConcurrentCuckooFilter<Fixed>| filter.count(&hot);
+        let copies = |filter: &Filter| filter.count(&hot);
         while copies(&filter) < most && filter.insert(&hot).is_ok() {}
         full.drain(..full.len().min(15)).for_each(|hash| _ = filter.remove(&Prehashed(hash)));
         let before = copies(&filter);

@@ -1,12 +1,13 @@
-//! A user's `Hash` may panic, anywhere and in many threads at once. The operation then has no
-//! effect, and leaves no lock held.
+//! A user's `Hash` or hasher may panic, anywhere and in many threads at once. The operation then has no effect, and
+//! leaves no lock held. Of a batch, a part may be done.
 
-use crate::common::{Filter, Fixed, FixedHasher, Layout, in_time, layouts};
-use koel::ConcurrentCuckooFilter;
+use crate::common::{
+    Filter, Fixed, FixedHasher, Hashes, LAYOUTS, Layout, SplitMix, in_time, layouts, together,
+};
+use koel::{ConcurrentCuckooFilter, Prehashed};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The pieces that a [`Bomb`] feeds to the hasher.
 const PIECES: u64 = 4;
@@ -39,18 +40,67 @@ fn whole(item: u64) -> Bomb {
     Bomb { item, at: u64::MAX }
 }
 
-type Operation<S> = fn(&Filter<S>, &Bomb);
+/// A hasher that panics after so many steps: it is made, is given a piece, or tells the hash.
+struct Fused<'a>(&'a AtomicUsize);
 
-/// Returns all operations that hash an item.
-fn operations<S: BuildHasher>() -> [(&'static str, Operation<S>); 6] {
-    [
-        ("insert", |filter, bomb| _ = filter.insert(bomb)),
-        ("insert_if_absent", |filter, bomb| _ = filter.insert_if_absent(bomb)),
-        ("contains", |filter, bomb| _ = filter.contains(bomb)),
-        ("count", |filter, bomb| _ = filter.count(bomb)),
-        ("remove", |filter, bomb| _ = filter.remove(bomb)),
-        ("hash_of", |filter, bomb| _ = filter.hash_of(bomb)),
-    ]
+struct FusedHasher<'a>(FixedHasher, Fused<'a>);
+
+impl Fused<'_> {
+    fn step(&self) {
+        let left = self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        left.unwrap_or_else(|_| explode());
+    }
+}
+
+impl<'a> BuildHasher for Fused<'a> {
+    type Hasher = FusedHasher<'a>;
+
+    fn build_hasher(&self) -> FusedHasher<'a> {
+        self.step();
+        FusedHasher(Fixed { key: 0 }.build_hasher(), Fused(self.0))
+    }
+}
+
+impl Hasher for FusedHasher<'_> {
+    fn write(&mut self, bytes: &[u8]) {
+        self.1.step();
+        self.0.write(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        self.1.step();
+        self.0.finish()
+    }
+}
+
+type Operation<S> = fn(&Filter<S>, &[Bomb]);
+
+/// All operations that hash an item, on the first of these, and all that hash a batch.
+fn operations<S: BuildHasher + Sync>() -> [Vec<(&'static str, Operation<S>)>; 2] {
+    let single: [(_, Operation<S>); 6] = [
+        ("insert", |filter, bombs| _ = filter.insert(&bombs[0])),
+        ("insert_if_absent", |filter, bombs| _ = filter.insert_if_absent(&bombs[0])),
+        ("contains", |filter, bombs| _ = filter.contains(&bombs[0])),
+        ("count", |filter, bombs| _ = filter.count(&bombs[0])),
+        ("remove", |filter, bombs| _ = filter.remove(&bombs[0])),
+        ("hash_of", |filter, bombs| _ = filter.hash_of(&bombs[0])),
+    ];
+    let many: [(_, Operation<S>); 4] = [
+        ("insert_many", |filter, bombs| _ = filter.insert_many(bombs)),
+        ("insert_if_absent_many", |filter, bombs| _ = filter.insert_if_absent_many(bombs)),
+        ("contains_many", |filter, bombs| _ = filter.contains_many(bombs)),
+        ("remove_many", |filter, bombs| _ = filter.remove_many(bombs)),
+    ];
+    #[cfg(feature = "rayon")]
+    let in_parallel: [(_, Operation<S>); 4] = [
+        ("par_insert_many", |filter, bombs| _ = filter.par_insert_many(bombs)),
+        ("par_insert_if_absent_many", |filter, bombs| _ = filter.par_insert_if_absent_many(bombs)),
+        ("par_contains_many", |filter, bombs| _ = filter.par_contains_many(bombs)),
+        ("par_remove_many", |filter, bombs| _ = filter.par_remove_many(bombs)),
+    ];
+    #[cfg(not(feature = "rayon"))]
+    let in_parallel = [];
+    [single.to_vec(), [&many[..], &in_parallel].concat()]
 }
 
 fn panics(work: impl FnOnce()) -> bool {
@@ -87,24 +137,91 @@ fn assert_works<S: BuildHasher>(filter: &Filter<S>) {
 #[test]
 fn a_panic_at_any_point_of_the_hash_changes_nothing() {
     in_time(|| {
-        for layout in layouts() {
-            for capacity in CAPACITIES {
-                let filter = full(layout, capacity, Fixed { key: 0 });
-                for (name, operation) in operations() {
-                    for at in 0..=PIECES {
-                        for item in 0..20 {
-                            // Alternately present and absent items.
-                            let item = item % 2 * capacity as u64 + item;
-                            let bomb = Bomb { item, at };
-                            assert!(
-                                panics(|| operation(&filter, &bomb)),
-                                "{name} swallowed a panic"
-                            );
-                            assert_eq!(filter.len(), capacity, "{name}, {layout:?}");
-                        }
-                    }
+        for (layout, capacity) in layouts().iter().flat_map(|it| CAPACITIES.map(|size| (it, size)))
+        {
+            let filter = full(layout, capacity, Fixed { key: 0 });
+            for (name, operation) in operations().concat() {
+                for (at, item) in (0..=PIECES).flat_map(|at| (0..20).map(move |item| (at, item))) {
+                    // Alternately present and absent items.
+                    let bomb = Bomb { item: item % 2 * capacity as u64 + item, at };
+                    assert!(panics(|| operation(&filter, &[bomb])), "{name} swallowed a panic");
+                    assert_eq!(filter.len(), capacity, "{name}, {layout:?}");
                 }
-                assert_works(&filter);
+            }
+            assert_works(&filter);
+        }
+    });
+}
+
+#[test]
+fn a_panic_in_the_hasher_changes_nothing() {
+    in_time(|| {
+        for layout in layouts() {
+            let left = AtomicUsize::new(usize::MAX);
+            let filter = full(layout, 300, Fused(&left));
+            let [single, _] = operations();
+            // It is made, given four pieces, and asked for the hash.
+            for (steps, item) in (0..6).flat_map(|steps| (0..600).map(move |item| (steps, item))) {
+                for (name, operation) in &single {
+                    left.store(steps, Relaxed);
+                    assert!(panics(|| operation(&filter, &[whole(item)])), "{name}");
+                    assert_eq!(filter.len(), 300, "{name}, {layout:?}");
+                }
+            }
+            left.store(usize::MAX, Relaxed);
+            assert_works(&filter);
+        }
+    });
+}
+
+#[test]
+fn a_panic_in_the_middle_of_a_batch_locks_nothing() {
+    let at = |item: u64| if item == 4_711 { 0 } else { u64::MAX };
+    let bombs: Vec<Bomb> = (0..50_000).map(|item| Bomb { item, at: at(item) }).collect();
+    let harmless: Vec<Bomb> = (0..50_000).map(whole).collect();
+    let [_, many] = operations();
+    for (name, operation) in many {
+        let filter = LAYOUTS[4].filter(200_000);
+        assert!(panics(|| operation(&filter, &bombs)), "{name}");
+        let before = filter.len();
+        assert!(before <= bombs.len());
+        assert!(filter.insert_many(&harmless).iter().all(Result::is_ok), "{name}");
+        assert!(filter.contains_many(&harmless).iter().all(|found| *found), "{name}");
+        assert_eq!(filter.len(), before + harmless.len(), "{name}");
+        filter.clear();
+        assert!(filter.is_empty());
+    }
+}
+
+/// A union asks the hashers of both filters whether they are alike.
+#[test]
+fn a_panic_in_a_hasher_that_a_union_asks_leaves_nothing_locked() {
+    in_time(|| {
+        for ticks in [0, 3] {
+            for enough in 0.. {
+                let left = [enough, usize::MAX].map(AtomicUsize::new);
+                let [one, other] = left.each_ref().map(|left| {
+                    let builder = ConcurrentCuckooFilter::builder().capacity(10).growing();
+                    let builder = builder.hasher(Fused(left));
+                    if ticks > 0 { builder.remembers(ticks) } else { builder }
+                        .build()
+                        .expect("memory")
+                });
+                other.put(&SplitMix(3).take(100));
+                let mut united = None;
+                let is_done = !panics(|| united = Some(one.union(&other)));
+                assert!(is_done || one.is_empty());
+                for filter in [&one, &other] {
+                    filter.insert(&Prehashed(1)).expect("room");
+                    if ticks > 0 {
+                        filter.tick();
+                    }
+                    filter.clear();
+                }
+                if is_done {
+                    assert_eq!(united, Some(Ok(100)));
+                    break;
+                }
             }
         }
     });
@@ -114,137 +231,32 @@ fn a_panic_at_any_point_of_the_hash_changes_nothing() {
 #[test]
 fn panics_in_many_threads_at_once_disturb_no_other_thread() {
     in_time(|| {
-        for layout in layouts() {
-            for capacity in CAPACITIES {
-                let filter = full(layout, capacity - capacity / 10, Fixed { key: 0 });
-                let items = capacity - capacity / 10;
-                let begin = Barrier::new(6);
-                std::thread::scope(|scope| {
-                    for thread in 0..4 {
-                        let (filter, begin) = (&filter, &begin);
-                        scope.spawn(move || {
-                            begin.wait();
-                            for round in 0..500 {
-                                let (_, operation) = operations()[round as usize % 6];
-                                let bomb =
-                                    Bomb { item: round * 4 + thread, at: round % (PIECES + 1) };
-                                assert!(panics(|| operation(filter, &bomb)));
-                            }
-                        });
+        for (layout, capacity) in layouts().iter().flat_map(|it| CAPACITIES.map(|size| (it, size)))
+        {
+            let filter = full(layout, capacity - capacity / 10, Fixed { key: 0 });
+            let items = capacity - capacity / 10;
+            let [single, _] = operations();
+            together(6, |thread| {
+                let number = thread as u64;
+                if thread < 4 {
+                    for round in 0..500 {
+                        let (_, operation) = single[round as usize % 6];
+                        let bomb = Bomb { item: round * 4 + number, at: round % (PIECES + 1) };
+                        assert!(panics(|| operation(&filter, &[bomb])));
                     }
-                    for thread in 0..2 {
-                        let (filter, begin) = (&filter, &begin);
-                        scope.spawn(move || {
-                            begin.wait();
-                            for round in 0..2_000u64 {
-                                let own = whole(1_000_000 + 2 * round + thread);
-                                if filter.insert(&own).is_ok() {
-                                    assert!(filter.contains(&own));
-                                    assert!(filter.remove(&own));
-                                }
-                                assert!(filter.contains(&whole(round % items as u64)));
-                            }
-                        });
-                    }
-                });
-                assert_eq!(filter.len(), items, "{layout:?}, capacity {capacity}");
-                assert_works(&filter);
-            }
-        }
-    });
-}
-
-/// A hasher that panics at the given place while `angry` is set.
-struct Moody<'a> {
-    angry: &'a AtomicBool,
-    place: Place,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Place {
-    Build,
-    Write,
-    Finish,
-}
-
-struct MoodyHasher<'a> {
-    inner: FixedHasher,
-    angry: &'a AtomicBool,
-    place: Place,
-}
-
-impl<'a> BuildHasher for Moody<'a> {
-    type Hasher = MoodyHasher<'a>;
-
-    fn build_hasher(&self) -> MoodyHasher<'a> {
-        let Moody { angry, place } = *self;
-        let hasher = MoodyHasher { inner: Fixed { key: 0 }.build_hasher(), angry, place };
-        hasher.explode_at(Place::Build);
-        hasher
-    }
-}
-
-impl MoodyHasher<'_> {
-    fn explode_at(&self, place: Place) {
-        if self.place == place && self.angry.load(Ordering::Relaxed) {
-            explode();
-        }
-    }
-}
-
-impl Hasher for MoodyHasher<'_> {
-    fn write(&mut self, bytes: &[u8]) {
-        self.explode_at(Place::Write);
-        self.inner.write(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        self.explode_at(Place::Finish);
-        self.inner.finish()
-    }
-}
-
-#[test]
-fn a_panic_in_the_hasher_changes_nothing() {
-    in_time(|| {
-        for layout in layouts() {
-            for place in [Place::Build, Place::Write, Place::Finish] {
-                let angry = AtomicBool::new(false);
-                let filter = full(layout, 300, Moody { angry: &angry, place });
-                angry.store(true, Ordering::Relaxed);
-                for (name, operation) in operations() {
-                    for item in 0..600 {
-                        assert!(panics(|| operation(&filter, &whole(item))), "{name}");
-                    }
-                    assert_eq!(filter.len(), 300, "{name}, {layout:?}");
+                    return;
                 }
-                angry.store(false, Ordering::Relaxed);
-                assert_works(&filter);
-            }
+                for round in 0..2_000u64 {
+                    let own = whole(1_000_000 + 2 * round + number);
+                    if filter.insert(&own).is_ok() {
+                        assert!(filter.contains(&own));
+                        assert!(filter.remove(&own));
+                    }
+                    assert!(filter.contains(&whole(round % items as u64)));
+                }
+            });
+            assert_eq!(filter.len(), items, "{layout:?}, capacity {capacity}");
+            assert_works(&filter);
         }
-    });
-}
-
-/// The same with an ordinary panic, which prints a message, and with the default hasher.
-#[test]
-fn an_ordinary_panic_changes_nothing() {
-    in_time(|| {
-        struct Picky(u64);
-
-        impl Hash for Picky {
-            fn hash<H: Hasher>(&self, state: &mut H) {
-                assert!(self.0 < 100, "{} is too large to be hashed", self.0);
-                self.0.hash(state);
-            }
-        }
-
-        let filter = ConcurrentCuckooFilter::with_capacity(200);
-        for item in 0..200 {
-            assert_eq!(panics(|| filter.insert(&Picky(item)).expect("room for 200")), item >= 100);
-        }
-        assert_eq!(filter.len(), 100);
-        assert!((0..100).all(|item| filter.contains(&Picky(item))));
-        assert!((0..100).all(|item| filter.remove(&Picky(item))));
-        assert!(filter.is_empty());
     });
 }

@@ -1,10 +1,7 @@
 //! A growing filter gives back what it does not need any more, and keeps what it has.
 
-use crate::common::{
-    Filter, Fixed, Hashes, Raise, SplitMix, answers, layouts, rounds, together, watched,
-};
+use crate::common::{Filter, Fixed, Hashes, SplitMix, answers, layouts, rounds};
 use koel::{ConcurrentCuckooFilter, Prehashed};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 fn builder(capacity: usize) -> koel::Builder<Fixed> {
     ConcurrentCuckooFilter::builder().capacity(capacity).growing().hasher(Fixed { key: 1 })
@@ -167,70 +164,6 @@ fn a_steady_window_is_not_joined_and_split_in_turns() {
     }
     let (least, most) = (shards.iter().min().expect("some"), shards.iter().max().expect("some"));
     assert!(most - least <= most / 10, "{shards:?}");
-}
-
-/// A save, a clone and a union go on while another thread shrinks what they read.
-#[test]
-fn copies_are_whole_while_a_filter_shrinks() {
-    let hashes = SplitMix(13).take(400_000);
-    let (stay, come_and_go) = hashes.split_at(20_000);
-    for _ in 0..rounds(2, 30) {
-        let filter = builder(1_000).build().expect("memory");
-        filter.put(&hashes);
-        filter.take(come_and_go);
-        let is_over = AtomicBool::new(false);
-        together(2, |thread| {
-            if thread == 0 {
-                for _ in 0..20 {
-                    filter.put(&come_and_go[..50_000]);
-                    filter.take(&come_and_go[..50_000]);
-                    filter.shrink();
-                }
-                is_over.store(true, Relaxed);
-                return;
-            }
-            while !is_over.load(Relaxed) {
-                assert!(filter.try_clone().expect("memory").has(stay));
-                let other = builder(1_000).build().expect("memory");
-                other.union(&filter).expect("alike");
-                assert!(other.has(stay));
-            }
-        });
-        assert_eq!(filter.len(), stay.len());
-        assert!(filter.has(stay));
-    }
-}
-
-/// Bursts come and go, one after another, while others look, and one shrinks.
-#[test]
-fn what_stays_is_found_through_many_bursts() {
-    let filter = builder(10_000).remembers(60).build().expect("memory");
-    let stay = SplitMix(17).take(20_000);
-    filter.put(&stay);
-    let (is_over, largest) = (AtomicBool::new(false), AtomicUsize::new(0));
-    watched(&filter, &stay, 3, |thread| match thread {
-        2 => {
-            while !is_over.load(Relaxed) {
-                filter.shrink();
-                std::thread::yield_now();
-            }
-        }
-        _ => {
-            let _over = Raise(&is_over);
-            let mut random = SplitMix(19 + thread as u64);
-            for _ in 0..rounds(3, 300) {
-                let burst = random.take(300_000);
-                filter.put(&burst);
-                largest.fetch_max(filter.size_in_bytes(), Relaxed);
-                filter.take(&burst);
-            }
-        }
-    });
-    assert!(filter.has(&stay));
-    filter.shrink();
-    if cfg!(target_os = "linux") {
-        assert!(filter.size_in_bytes() < largest.into_inner() / 4);
-    }
 }
 
 /// Bursts that come and go leave a filter as it was, as long as it stays within its expected growth.

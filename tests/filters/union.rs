@@ -4,10 +4,11 @@
 use crate::common::{
     Filter, Fixed, Hashes, Layout, Raise, SplitMix, bytes_of, in_time, layouts, rounds, together,
 };
-use koel::{ConcurrentCuckooFilter, FullKind, Prehashed, StableHash, UnionErrorKind};
+use koel::{
+    ConcurrentCuckooFilter, FullKind, PersistentHasher, Prehashed, StableHash, UnionErrorKind,
+};
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -135,30 +136,36 @@ fn unions_to_and_fro_add_nothing_more() {
     }
 }
 
-const OTHER_SIZE: UnionErrorKind = UnionErrorKind::DifferentSize;
+/// Neither is united with the other, and neither changes.
+#[track_caller]
+fn differ<S: PersistentHasher>(filters: [&Filter<S>; 2], kind: UnionErrorKind, said: &str) {
+    let before = filters.map(bytes_of);
+    for [one, other] in [filters, [filters[1], filters[0]]] {
+        let error = one.union(other).expect_err("they differ");
+        let checked = one.check_union(other).map_err(|error| error.kind());
+        assert_eq!((error.kind(), checked), (kind, Err(kind)));
+        assert!(error.to_string().contains(said), "{error}");
+        assert!(filters.map(bytes_of) == before, "{one:?}, {other:?}");
+    }
+}
 
 /// They divide the hashes at different places. What counts is how each began, and not how it has grown.
 #[test]
 fn filters_that_began_with_different_numbers_of_shards_are_refused_and_unchanged() {
     let most = rounds(60_000, 250_000);
     for layout in layouts().iter().filter(|layout| layout.bits > 8) {
-        let sizes =
-            [[(10, 0), (10, 100), (10, most)], [(most, 100), (most, most), (2 * most, 100)]];
-        let sizes = [sizes.as_flattened(), &[(4 * most, most)]].concat();
+        let sizes = [(10, 0), (10, 100), (10, most), (most, 100), (most, most)];
+        let sizes = [&sizes[..], &[(2 * most, 100), (4 * most, most)]].concat();
         let made = |(capacity, count): (usize, usize)| {
-            let filter = growing_with(layout, capacity, 0, StableHash::with_seed(7));
+            let filter = growing(layout, capacity, 0);
             filter.put_some(&SplitMix(capacity as u64).take(count));
             filter
         };
-        let pairs = sizes.iter().flat_map(|one| sizes.iter().map(move |other| (*one, *other)));
-        for (one, other) in pairs.filter(|(one, other)| one.0 != other.0) {
-            let filters = [one, other].map(made);
-            let before = filters.each_ref().map(bytes_of);
-            let error = filters[0].union(&filters[1]).expect_err("they differ");
-            let checked = filters[0].check_union(&filters[1]).map_err(|error| error.kind());
-            assert_eq!((error.kind(), checked), (OTHER_SIZE, Err(OTHER_SIZE)));
-            assert!(error.to_string().contains("one capacity"), "{error}");
-            assert!(filters.each_ref().map(bytes_of) == before, "{layout:?}: {one:?}, {other:?}");
+        for (at, one) in sizes.iter().enumerate() {
+            for other in sizes[..at].iter().filter(|other| other.0 != one.0) {
+                let kind = UnionErrorKind::DifferentSize;
+                differ([&made(*one), &made(*other)], kind, "one capacity");
+            }
         }
         // Few items need one shard, whatever the capacity.
         let [one, other] = [10, 1_000].map(|capacity| growing(layout, capacity, 0));
@@ -167,17 +174,16 @@ fn filters_that_began_with_different_numbers_of_shards_are_refused_and_unchanged
     }
 }
 
+/// Eight bits have a window of three. The one has far more shards than the other, and each of its entries has lost bits, or
+/// is in several shards. Those that have no bits left are found after a union, and neither counted nor removed.
 #[test]
 fn entries_that_have_lost_their_bits_go_wherever_their_items_may_be() {
-    // Eight bits: a window of three. The one has far more shards than the other, and each of its
-    // entries has lost bits, or is in several shards.
     let layout = Layout { bits: 8, rate: 0.4, words: 1 };
     let [small, large] = pair(&layout, 0);
-    let of_small = SplitMix(5).take(40_000);
-    let of_large = SplitMix(6).take(rounds(750_000, 4_000_000));
-    small.put(&of_small);
-    large.put(&of_large);
-    let both = [&of_small[..], &of_large[..]].concat();
+    let both = SplitMix(5).take(40_000 + rounds(1_500_000, 4_000_000));
+    let (of_small, of_large) = both.split_at(40_000);
+    small.put(of_small);
+    large.put(of_large);
     for (one, other) in [(&large, &small), (&small, &large)] {
         let before = (one.len(), other.len());
         let added = one.union(other).expect("memory");
@@ -190,6 +196,14 @@ fn entries_that_have_lost_their_bits_go_wherever_their_items_may_be() {
         let twice = both.iter().chain(&both);
         let removed = twice.filter(|item| copy.remove(&Prehashed(**item))).count();
         assert_eq!(copy.len(), one.len() - removed);
+        // What is void stays void, also in shards that are less deep.
+        assert!(copy.is_empty() && copy.contains(&Prehashed(of_large[0])));
+        let fresh = growing(&layout, 10, 0);
+        assert_eq!((fresh.union(&copy), fresh.len()), (Ok(0), 0));
+        assert!(fresh.stats().shards < copy.stats().shards);
+        let is_kept = |item| fresh.contains(&Prehashed(item)) || !copy.contains(&Prehashed(item));
+        assert!(both.iter().all(|item| is_kept(*item)));
+        assert!(!both.iter().any(|item| fresh.remove(&Prehashed(*item))));
         copy.clear();
         assert_eq!((copy.len(), copy.found(&both)), (0, 0));
     }
@@ -236,12 +250,12 @@ fn a_few_items_of_many_shards_need_no_more_shards() {
 /// With windows of as many ticks, an hour and a day: their numbers are far apart.
 #[test]
 fn filters_that_differ_are_refused_and_unchanged() {
-    use UnionErrorKind::{DifferentHasher, DifferentLayout, DifferentWindow};
+    use UnionErrorKind::{DifferentHasher, DifferentLayout, DifferentSize, DifferentWindow};
     let builder = |key| ConcurrentCuckooFilter::builder().hasher(Fixed { key }).capacity(1_000);
     let fixed = || builder(0).false_positive_rate(0.001);
     let hours = |hours: u64| fixed().forgets_after(Duration::from_secs(3_600 * hours));
     let cases = [
-        (fixed(), fixed().capacity(2_000), OTHER_SIZE, ""),
+        (fixed(), fixed().capacity(2_000), DifferentSize, ""),
         (fixed(), fixed().false_positive_rate(0.000_01), DifferentLayout, ""),
         (fixed(), fixed().remembers(3), DifferentWindow, ""),
         (fixed(), builder(1).false_positive_rate(0.001), DifferentHasher, ""),
@@ -249,16 +263,9 @@ fn filters_that_differ_are_refused_and_unchanged() {
         (hours(1), hours(24), DifferentWindow, ".forgets_after(time)"),
     ];
     for (one, other, kind, said) in cases {
-        for builders in [[&one, &other], [&other, &one]] {
-            let [one, other] = builders.map(|it| it.clone().build().expect("a filter"));
-            one.insert("its own").expect("room");
-            other.insert("another").expect("room");
-            let error = one.union(&other).expect_err("they differ");
-            assert_eq!(error.kind(), kind);
-            assert!(error.to_string().contains(said), "{error}");
-            assert_eq!((one.len(), other.len()), (1, 1));
-            assert!(one.contains("its own") && other.contains("another"));
-        }
+        let filters = [one, other].map(|builder| builder.build().expect("a filter"));
+        filters.iter().for_each(|filter| filter.insert("its own").expect("room"));
+        differ(filters.each_ref(), kind, said);
     }
     let [one, other] = [(); 2].map(|()| hours(1).build().expect("a filter"));
     other.insert("another").expect("room");
@@ -463,76 +470,72 @@ fn filters_in_use_take_over_from_each_other() {
     });
 }
 
-/// Threads insert the items of the other filter while it is taken over, and remove others.
+/// A filter with these many items of its own takes over another one's, while threads remove some and add others, and
+/// perhaps one lets it shrink. Each item is added once, and what is removed does not come back.
+fn beside_threads(own: usize, count: usize, shrinks: bool) {
+    let layout = Layout { bits: 32, rate: 2e-8, words: 1 };
+    let [one, other] = pair(&layout, 0);
+    let items = SplitMix(42).take(own + count);
+    let (own, others) = items.split_at(own);
+    one.put(own);
+    other.put(others);
+    let (own, go) = if shrinks { own.split_at(1_000) } else { (&own[..0], own) };
+    // Of a filter that shrinks, those that the union adds go as well.
+    let (come, go_too) =
+        if shrinks { (&others[..0], &others[count / 2..]) } else { (others, &own[..0]) };
+    let (added, removed, is_done) =
+        (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+    let remove = |items: &[u64]| {
+        let gone = items.iter().filter(|item| one.remove(&Prehashed(**item))).count();
+        removed.fetch_add(gone, Relaxed);
+    };
+    // So that there are shards to join.
+    remove(if shrinks { go } else { &[] });
+    together(4, |thread| match thread {
+        0 => {
+            let _done = Raise(&is_done);
+            added.fetch_add(one.union(&other).expect("memory"), Relaxed);
+        }
+        1 => come.iter().for_each(|item| {
+            let is_new = one.insert_if_absent(&Prehashed(*item)).expect("memory");
+            added.fetch_add(usize::from(is_new), Relaxed);
+        }),
+        2 if shrinks => {
+            while !is_done.load(Relaxed) {
+                remove(go_too);
+            }
+        }
+        2 => remove(go),
+        _ => {
+            while shrinks && !is_done.load(Relaxed) {
+                one.shrink();
+            }
+        }
+    });
+    remove(go_too);
+    assert_eq!(added.into_inner(), others.len(), "not each entry was added once");
+    assert_eq!(removed.into_inner(), go.len() + go_too.len(), "an item came back, or was lost");
+    let stay = &others[..count - go_too.len()];
+    assert_eq!(one.len(), own.len() + stay.len());
+    one.take(own);
+    one.take(stay);
+    assert_eq!((one.len(), one.found(&items)), (0, 0));
+}
+
 #[test]
 fn an_item_is_added_once_by_a_thread_or_by_a_union() {
     in_time(|| {
-        let layout = Layout { bits: 32, rate: 2e-8, words: 1 };
         for (own, count) in [(0, 60_000), (90_000, 60_000), (5_000, 150_000)] {
-            let [one, other] = pair(&layout, 0);
-            let items = SplitMix(42).take(own + count);
-            let (own, others) = items.split_at(own);
-            one.put(own);
-            other.put(others);
-            let (added, removed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            together(3, |thread| match thread {
-                0 => _ = added.fetch_add(one.union(&other).expect("memory"), Relaxed),
-                1 => others.iter().for_each(|item| {
-                    let is_new = one.insert_if_absent(&Prehashed(*item)).expect("memory");
-                    added.fetch_add(usize::from(is_new), Relaxed);
-                }),
-                _ => {
-                    let gone = own.iter().filter(|item| one.remove(&Prehashed(**item))).count();
-                    removed.fetch_add(gone, Relaxed);
-                }
-            });
-            assert_eq!((added.into_inner(), removed.into_inner()), (others.len(), own.len()));
-            assert_eq!(one.len(), others.len());
-            assert!(one.has(others));
-            one.take(others);
-            assert_eq!((one.len(), one.found(&items)), (0, 0));
+            beside_threads(own, count, false);
         }
     });
 }
 
-/// This filter shrinks while it takes over the other's items, of which threads remove some.
 #[test]
 fn nothing_comes_back_or_is_lost_in_a_filter_that_shrinks_beside_a_union() {
     in_time(|| {
-        let layout = Layout { bits: 32, rate: 2e-8, words: 1 };
         for (own, count) in [(90_000, 6_000), (150_000, 60_000)] {
-            let [one, other] = pair(&layout, 0);
-            let items = SplitMix(43).take(own + count);
-            let (own, others) = items.split_at(own);
-            one.put(own);
-            other.put(others);
-            let (go, stay) = others.split_at(others.len() / 2);
-            one.take(&own[1_000..]);
-            let (added, removed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            let is_done = AtomicBool::new(false);
-            together(3, |thread| match thread {
-                0 => {
-                    let _done = Raise(&is_done);
-                    added.store(one.union(&other).expect("memory"), Relaxed);
-                }
-                1 => {
-                    while !is_done.load(Relaxed) {
-                        one.shrink();
-                    }
-                }
-                _ => {
-                    while !is_done.load(Relaxed) {
-                        let gone = go.iter().filter(|item| one.remove(&Prehashed(**item))).count();
-                        removed.fetch_add(gone, Relaxed);
-                    }
-                }
-            });
-            let (added, removed) = (added.into_inner(), removed.into_inner());
-            assert_eq!(added, others.len(), "not each entry was added once");
-            assert_eq!(one.len(), 1_000 + added - removed);
-            assert!(one.has(stay) && one.has(&own[..1_000]));
-            let left = go.iter().filter(|item| one.remove(&Prehashed(**item))).count();
-            assert_eq!(left + removed, go.len(), "an item came back, or was lost");
+            beside_threads(own, count, true);
         }
     });
 }
@@ -604,61 +607,15 @@ fn hashers_that_differ_on_some_kind_of_item_are_refused() {
     }
 
     // koel's own, with two seeds.
-    let [one, other] = [7, 8].map(|seed| {
-        let filter = growing_with(&layout, 10, 0, StableHash::with_seed(seed));
-        filter.insert("an item").expect("room");
-        filter
-    });
-    for (one, other) in [(&one, &other), (&other, &one)] {
-        let error = one.union(other).expect_err("their hashers differ");
-        assert_eq!((error.kind(), one.len()), (UnionErrorKind::DifferentHasher, 1));
-        assert_eq!(one.try_clone().expect("memory").union(one), Ok(0));
-    }
+    let filters = [7, 8].map(|seed| growing_with(&layout, 10, 0, StableHash::with_seed(seed)));
+    filters.iter().for_each(|filter| filter.insert("an item").expect("room"));
+    differ(filters.each_ref(), UnionErrorKind::DifferentHasher, "");
+    let copy = filters[0].try_clone().expect("memory");
+    assert_eq!(copy.union(&filters[0]), Ok(0));
 }
 
-/// Makes hashers until it has made enough.
-struct Exhausted(AtomicUsize);
-
-impl BuildHasher for Exhausted {
-    type Hasher = std::hash::DefaultHasher;
-
-    fn build_hasher(&self) -> Self::Hasher {
-        let left = self.0.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1));
-        left.unwrap_or_else(|_| resume_unwind(Box::new("no more hashers")));
-        Self::Hasher::new()
-    }
-}
-
-#[test]
-fn a_hasher_that_panics_while_it_is_asked_leaves_nothing_locked() {
-    in_time(|| {
-        let layout = Layout { bits: 16, rate: 0.000_4, words: 1 };
-        for ticks in [0, 3] {
-            for enough in 0.. {
-                let [one, other] = [enough, 1_000].map(|enough| {
-                    growing_with(&layout, 10, ticks, Exhausted(AtomicUsize::new(enough)))
-                });
-                other.put(&SplitMix(3).take(100));
-                let united = catch_unwind(AssertUnwindSafe(|| one.union(&other)));
-                let is_done = united.is_ok();
-                assert!(is_done || one.is_empty());
-                for filter in [&one, &other] {
-                    filter.insert(&Prehashed(1)).expect("room");
-                    if ticks > 0 {
-                        filter.tick();
-                    }
-                    filter.clear();
-                }
-                if is_done {
-                    assert_eq!(united.expect("no panic"), Ok(100));
-                    break;
-                }
-            }
-        }
-    });
-}
-
-/// A union beside a filter that shrinks adds nothing that is here already: no entry goes to the hashes of another one.
+/// A union beside a filter that shrinks adds nothing that is here already: no entry goes to the hashes of another one. And
+/// what stays in that filter is in the union, and in a copy.
 #[test]
 fn a_union_beside_shrinking_adds_nothing_that_is_here() {
     let make = || {
@@ -667,45 +624,29 @@ fn a_union_beside_shrinking_adds_nothing_that_is_here() {
     };
     let (here, other) = (make(), make());
     let items = SplitMix(51).take(rounds(500_000, 1_500_000));
+    let (stay, come_and_go) = items.split_at(10_000);
     here.put(&items);
+    other.put(stay);
     let before = here.len();
     let (done, turns) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Relaxed) {
-                other.put_some(&items);
-                for items in items.chunks(50_000) {
+                other.put_some(come_and_go);
+                for items in come_and_go.chunks(50_000) {
                     items.iter().for_each(|item| _ = other.remove(&Prehashed(*item)));
                     other.shrink();
                 }
                 turns.fetch_add(1, Relaxed);
             }
         });
+        let _done = Raise(&done);
         while turns.load(Relaxed) < 2 {
             assert_eq!(here.union(&other), Ok(0));
+            let united = make();
+            united.union(&other).expect("memory");
+            assert!(united.has(stay) && other.try_clone().expect("memory").has(stay));
         }
-        done.store(true, Relaxed);
     });
     assert_eq!(here.len(), before);
-}
-
-/// Fingerprints that have no bits left are found after a union, and neither counted nor removed, also in shards that are
-/// less deep.
-#[test]
-fn void_lanes_stay_void_in_a_union() {
-    let layout = Layout { bits: 8, rate: 0.4, words: 1 };
-    let [here, other] = pair(&layout, 0);
-    let items = SplitMix(52).take(1_500_000);
-    other.put(&items);
-    let before = other.len();
-    assert!(here.union(&other).expect("memory") <= before);
-    assert!(here.has(&items));
-    items.iter().for_each(|item| _ = other.remove(&Prehashed(*item)));
-    assert!(other.is_empty() && other.contains(&Prehashed(items[0])));
-    let fresh = growing(&layout, 10, 0);
-    assert_eq!((fresh.union(&other), fresh.len()), (Ok(0), 0));
-    assert!(fresh.stats().shards < other.stats().shards);
-    let is_kept = |item| fresh.contains(&Prehashed(item)) || !other.contains(&Prehashed(item));
-    assert!(items.iter().all(|item| is_kept(*item)));
-    assert!(!items.iter().any(|item| fresh.remove(&Prehashed(*item))));
 }

@@ -1,13 +1,11 @@
 //! Growing filters that forget: what expires leaves no trace, however often shards were split.
 
-use super::{WINDOWS, agree, steady};
+use super::{Came, Filter, WINDOWS, agree, errs_as_it_says, stream};
 use crate::common::{Fixed, Hashes, SplitMix, layouts, rounds, with_rate};
 use koel::{ConcurrentCuckooFilter, Prehashed};
 
-type Growing = ConcurrentCuckooFilter<Fixed>;
-
 /// A filter with this rate after growing by a factor of 16, or with a higher one if none can keep it.
-pub fn growing(capacity: usize, rate: f64, ticks: u32) -> Growing {
+pub fn growing(capacity: usize, rate: f64, ticks: u32) -> Filter {
     let builder = ConcurrentCuckooFilter::builder().capacity(capacity).remembers(ticks);
     let builder = builder.hasher(Fixed { key: 3 }).growing().expected_growth(16.0);
     with_rate(builder, rate).build().expect("a filter")
@@ -31,30 +29,15 @@ fn a_growing_filter_agrees_with_a_map_of_time_stamps() {
 fn every_item_is_counted_until_it_expires() {
     for layout in layouts() {
         for ticks in rounds(&WINDOWS[1..2], &[1, 2, 6, 30][..]) {
-            let filter = growing(100, layout.rate, *ticks);
-            let (mut next, mut came) = (0u64, Vec::new());
-            let most = rounds(300_000, 500_000) / (u64::from(*ticks) + 1);
-            for tick in 0..4 * u64::from(*ticks) + 8 {
-                let burst = if tick % (u64::from(*ticks) + 3) < 3 { most } else { most / 50 };
-                let begin = next;
-                for _ in 0..burst {
-                    filter.insert(&next).expect("memory for another shard");
-                    next += 1;
-                }
-                came.push(begin..next);
-                let within = &came[came.len().saturating_sub(*ticks as usize + 1)..];
-                let items: u64 = within.iter().map(|items| items.end - items.start).sum();
-                assert_eq!(filter.len() as u64, items, "{layout:?}, {ticks}, at tick {tick}");
-                let all = within.iter().cloned().flatten();
-                assert!(all.step_by(13).all(|item| filter.contains(&item)), "tick {tick}");
-                filter.tick();
-            }
-            for _ in 0..*ticks {
-                filter.tick();
-            }
+            let (filter, window) = (growing(100, layout.rate, *ticks), u64::from(*ticks) + 1);
+            let most = rounds(300_000, 500_000) / window;
+            let in_tick = |tick| if tick % (window + 2) < 3 { most } else { most / 50 };
+            let mut came = Came::new();
+            stream(&filter, *ticks, &mut came, (0..4 * window + 4).map(in_tick), 13);
+            (0..*ticks).for_each(|_| filter.tick());
             assert_eq!((filter.len(), filter.stats().items), (0, 0));
-            assert!(!(0..next).any(|item| filter.contains(&item)), "something is left");
-            assert!(filter.stats().false_positive_rate == 0.0);
+            let is_left = came.into_iter().flatten().any(|item| filter.contains(&item));
+            assert!(!is_left && filter.stats().false_positive_rate == 0.0, "something is left");
         }
     }
 }
@@ -99,78 +82,23 @@ fn a_steady_stream_stops_growing() {
     for layout in layouts().iter().filter(|layout| layout.rate > 1e-4) {
         for ticks in rounds([6, 6], [1, 14]) {
             let filter = growing(100, layout.rate, ticks);
-            let in_a_tick = 300_000 / (u64::from(ticks) + 1);
-            steady(&filter, ticks, in_a_tick, 0..2, 997);
-            let after_two = filter.size_in_bytes();
-            steady(&filter, ticks, in_a_tick, 2..rounds(8, 30), 997);
-            let bytes = filter.size_in_bytes();
+            let window = u64::from(ticks) + 1;
+            let (in_a_tick, mut came) = (300_000 / window, Came::new());
+            let mut pass = |windows| {
+                let counts = (0..windows * window).map(|_| in_a_tick);
+                stream(&filter, ticks, &mut came, counts, 997);
+                errs_as_it_says(&filter);
+                filter.size_in_bytes()
+            };
+            let [after_two, bytes] = [pass(2), pass(rounds(6, 28))];
             assert!(bytes as f64 <= 1.1 * after_two as f64, "{after_two} bytes became {bytes}");
             let stats = filter.stats();
             // No lane is as old as a split.
-            let slots = stats.slots as f64 / ((u64::from(ticks) + 1) * in_a_tick) as f64;
+            let slots = stats.slots as f64 / (window * in_a_tick) as f64;
             assert!(slots < 2.6, "{slots} slots an item of the window");
             assert!(stats.false_positive_rate <= stats.false_positive_rate_at_capacity);
         }
     }
-}
-
-#[test]
-fn a_filter_tells_what_expires_with_each_tick() {
-    for layout in layouts() {
-        for most in [10, 40_000u64] {
-            let filter = growing(100, layout.rate, 6);
-            let fixed = super::filter(200_000, layout.rate, 6);
-            let (mut next, mut came) = (0, Vec::new());
-            for tick in 0..10 {
-                for _ in 0..most >> (tick % 3) {
-                    filter.insert(&next).expect("memory for another shard");
-                    fixed.insert(&next).expect("room");
-                    next += 1;
-                }
-                came.push((most >> (tick % 3)) as usize);
-                let mut expected = vec![0; 7 - came.len().min(7)];
-                expected.extend(&came[came.len().saturating_sub(7)..]);
-                assert_eq!(filter.expiring(), expected, "{layout:?}, tick {tick}");
-                assert_eq!(fixed.expiring(), expected, "{layout:?}, tick {tick}");
-                filter.tick();
-                fixed.tick();
-            }
-        }
-    }
-    assert!(layouts()[0].filter(10).expiring().is_empty());
-}
-
-/// Also of copies, and of items that others look like.
-#[test]
-fn an_age_tells_of_which_tick_a_removal_takes_an_item() {
-    fn check(filter: &ConcurrentCuckooFilter<Fixed>, items: u64) {
-        let mut random = SplitMix(items);
-        assert_eq!(filter.age(&0), None);
-        for tick in 0..10u64 {
-            for _ in 0..items {
-                // A dozen copies of one item may be too many.
-                let _ = filter.insert(&(random.next() % (2 * items)));
-            }
-            for _ in 0..50 {
-                let item = random.next() % (3 * items);
-                let mut expected = filter.expiring().to_vec();
-                let age = filter.age(&item);
-                assert_eq!(filter.remove(&item), age.is_some(), "{item} in tick {tick}");
-                if let Some(age) = age {
-                    expected[6 - age as usize] -= 1;
-                }
-                assert_eq!(filter.expiring(), expected, "{item} in tick {tick}: {age:?}");
-            }
-            filter.tick();
-        }
-    }
-    for layout in layouts() {
-        check(&super::filter(100_000, layout.rate, 6), 1_000);
-        check(&growing(10, layout.rate, 6), 40);
-        check(&growing(10, layout.rate, 6), 1_000);
-        check(&growing(100_000, layout.rate, 6), 3_000);
-    }
-    assert_eq!(layouts()[0].filter(10).age(&0), None);
 }
 
 /// Lanes without bits are in several shards, and other items refresh them there. All the same, an item that is

@@ -3,6 +3,7 @@
 //! right has what it claims, and can be used.
 
 use crate::common::{SplitMix, bytes_of, rounds};
+use crate::damage::Way;
 use crate::damaged_files::use_it;
 use crate::file::{BLOCK_HEAD, END_WORDS, FilterFile, HEADER_WORDS, TIME, word};
 use crate::{Filter, builder, load, with_items};
@@ -65,6 +66,11 @@ struct Copies {
 }
 
 impl Copies {
+    /// Judges the next one, however large it is.
+    fn judge_this_one(&mut self) {
+        self.made = self.made.next_multiple_of(self.one_of.max(1)) + self.one_of.max(1) - 1;
+    }
+
     #[track_caller]
     fn judge(&mut self, bytes: impl FnOnce() -> Vec<u8>) {
         self.made += 1;
@@ -76,7 +82,8 @@ impl Copies {
         // Larger ones take long.
         let is_watched = bytes.len() < 10_000 || self.made.is_multiple_of(16 * self.one_of.max(1));
         if is_watched {
-            assert_eq!(load(&bytes).is_ok(), koel.is_ok(), "a file and a stream");
+            let is_refused = |way: Way| way.error(&bytes).is_some();
+            assert_eq!([Way::File, Way::Check].map(is_refused), [koel.is_err(); 2], "{koel:?}");
         }
         let koel = koel.map(|filter| {
             if is_watched {
@@ -157,6 +164,15 @@ fn judge_copies(part: &FilterFile, copies: &mut Copies, random: &mut SplitMix) {
                 copy.sealed()
             });
         }
+    }
+    // Of several shards, and of one.
+    let time = part.time_at(&part.blocks[0]);
+    for (at, change) in [(time, 1), (time, 1 << 8), (time, 1 << 9), (time + 1, 1), (time + 2, 1)] {
+        copies.judge_this_one();
+        copies.judge_changed(part, |mut copy| {
+            copy.blocks[0][at] ^= change;
+            copy.sealed()
+        });
     }
     for at in 0..part.mark.len() {
         copies.judge_changed(part, |mut copy| {

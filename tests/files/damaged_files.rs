@@ -1,7 +1,9 @@
 //! Damaged, foreign and forged files. A file that is not valid is refused with an error that says
 //! what is wrong and where. No file causes a panic, not even a forged one with valid checksums.
 
-use crate::common::{LAYOUTS, SplitMix, bytes_of, in_time, layouts, prehashed, rounds};
+use crate::common::{
+    LAYOUTS, SplitMix, bytes_of, growing_layouts, in_time, layouts, prehashed, rounds,
+};
 use crate::damage::{HEADER, Way};
 use crate::file::{BLOCK_HEAD, FilterFile, HEADER_WORDS, TIME, word};
 use crate::{Filter, HASH, fixed, grown, load, place, with_items};
@@ -33,10 +35,10 @@ fn changed(file: &FilterFile, change: impl FnOnce(&mut FilterFile)) -> FilterFil
     changed.sealed()
 }
 
+/// (`agreement.rs` has any number in the place of each.)
 #[test]
-fn the_hasher_has_to_be_the_same() {
-    let file = file_of(&fixed(50));
-    let changes: [(usize, u64); 7] = [
+fn a_number_that_no_filter_has_is_refused_where_it_is() {
+    let hasher: [(usize, u64); 7] = [
         (word::SEED, 8),           // the probes belong to another seed
         (word::SEED + 1, 1),       // more than a 64-bit seed
         (word::PROBES, 0),         // another hash of bytes
@@ -45,71 +47,54 @@ fn the_hasher_has_to_be_the_same() {
         (word::NAME + 1, 1),       // a longer name
         (word::NAME + 3, 1 << 63), // a byte after the end of the name
     ];
-    for (at, value) in changes {
-        refused(&changed(&file, |file| file.header[at] = value), WrongHasher);
+    for file in [file_of(&fixed(50)), file_of(&grown(50, 0.005))] {
+        for (at, value) in hasher {
+            refused(&changed(&file, |file| file.header[at] = value), WrongHasher);
+        }
+        for items in [0, -1, 49, 51, i64::MIN, i64::MAX] {
+            let bad = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
+            assert_eq!(refused(&bad, Damaged), HEADER as u64);
+        }
+        let other = u64::from_le_bytes(*b"SipHash\0");
+        let other = changed(&file, |file| file.header[word::NAME] = other).bytes();
+        let text = read(&other).map(drop).expect_err("another hasher").to_string();
+        assert!(text.contains("SipHash") && text.contains("XXH3-64"), "{text}");
     }
-    let error = read(
-        &changed(&file, |file| file.header[word::NAME] = u64::from_le_bytes(*b"SipHash\0")).bytes(),
-    );
-    let text = error.map(|_| ()).expect_err("another hasher").to_string();
-    assert!(text.contains("SipHash") && text.contains("XXH3-64"), "{text}");
 }
 
 #[test]
 fn an_invalid_bucket_is_refused() {
+    // One that is at `bucket` in the block of an empty filter, and of which words are these from `at` on.
+    let refuse = |file: &FilterFile, bucket: usize, at: usize, words: &[u64]| {
+        let bad = changed(file, |file| {
+            file.blocks[0][at..][..words.len()].copy_from_slice(words);
+            file.blocks[0][word::ITEMS] = 1;
+        });
+        assert_eq!(refused(&bad, Damaged), (HEADER + 8 * (bucket - BLOCK_HEAD)) as u64);
+    };
     for layout in layouts() {
-        let filter = layout.filter_with(60, HASH);
-        let file = file_of(&filter);
+        let file = file_of(&layout.filter_with(60, HASH));
         for bit in file.slots() * file.lane_bits()..64 {
-            for word in 5..5 + layout.words {
-                let bad = changed(&file, |file| file.blocks[0][word] = 1 << bit);
-                assert_eq!(refused(&bad, Damaged), HEADER as u64 + 8 * (5 - 3), "{layout:?}");
-            }
+            (5..5 + layout.words).for_each(|at| refuse(&file, 5, at, &[1 << bit]));
         }
-        if layout.words == 2 {
-            // A tail without a head.
-            for bit in (0..file.slots()).map(|lane| lane * file.lane_bits()) {
-                let words = [0, 1 << bit];
-                let bad = changed(&file, |file| file.blocks[0][5..7].copy_from_slice(&words));
-                assert_eq!(refused(&bad, Damaged), HEADER as u64 + 8 * (5 - 3), "{layout:?}");
-            }
-        }
+        // A tail without a head.
+        let lanes = (0..file.slots()).filter(|_| layout.words == 2);
+        lanes.for_each(|lane| refuse(&file, 5, 5, &[0, 1 << (lane * file.lane_bits())]));
     }
     let file = file_of(&grown(0, 4e-9));
     assert_eq!(file.words(), 2);
     for bit in (0..file.slots()).map(|lane| lane * file.lane_bits()) {
         // A head without a tail, and the other way round.
-        for words in [[1 << bit, 0], [0, 1 << bit]] {
-            let bad = changed(&file, |file| {
-                file.blocks[0][1_001..1_003].copy_from_slice(&words);
-                file.blocks[0][word::ITEMS] = 1;
-            });
-            assert_eq!(refused(&bad, Damaged), HEADER as u64 + 8 * (1_001 - 3));
-        }
+        [[1 << bit, 0], [0, 1 << bit]].iter().for_each(|words| refuse(&file, 1_001, 1_001, words));
     }
     let file = file_of(&grown(0, 0.005));
     let window = file.window();
     for lane in 0..file.slots() {
         for fingerprint in [1, 1 << (file.bits() - window - 1)] {
-            let bad = changed(&file, |file| {
-                file.blocks[0][1_000] = fingerprint << window << (lane * file.bits());
-                file.blocks[0][word::ITEMS] = 1;
-            });
-            assert_eq!(refused(&bad, Damaged), HEADER as u64 + 8 * (1_000 - 3));
+            refuse(&file, 1_000, 1_000, &[fingerprint << window << (lane * file.bits())]);
         }
     }
-    let bad = changed(&file, |file| file.blocks[0][70] = 1 << 60);
-    assert_eq!(refused(&bad, Damaged), HEADER as u64 + 8 * (70 - 3));
-}
-
-#[test]
-fn the_item_count_of_a_block_has_to_match_its_lanes() {
-    for file in [file_of(&fixed(50)), file_of(&grown(50, 0.005))] {
-        for items in [0, -1, 49, 51, i64::MIN, i64::MAX] {
-            let bad = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
-            assert_eq!(refused(&bad, Damaged), HEADER as u64);
-        }
-    }
+    refuse(&file, 70, 70, &[1 << 60]);
 }
 
 #[test]
@@ -196,28 +181,15 @@ fn blocks_belong_to_one_file(filter: &Filter) {
             refused(&mixed, Damaged);
         }
     }
-    // Fewer shards than there are, as a header of a fixed filter may say.
-    let mut fewer = first.clone();
-    fewer.header[word::SHARDS] = 1;
-    let fewer = fewer.with_sums().bytes();
-    assert!(read(&fewer).is_err() && load(&fewer).is_err());
     let mut mixed = first.clone();
     mixed.header[word::CAPACITY] += 1;
     mixed.header = mixed.clone().sealed().header;
-    refused(&mixed, Damaged);
-
     let mut swapped = first.clone();
     swapped.blocks.swap(0, 1);
-    // Their checksums are in the index.
-    refused(&swapped, Damaged);
     let mut doubled = first.clone();
     doubled.blocks[1] = first.blocks[0].clone();
-    refused(&doubled, Damaged);
-    for index in 0..first.blocks.len() {
-        let mut without = first.clone();
-        without.blocks.remove(index);
-        assert!(read(&without.bytes()).is_err() && load(&without.bytes()).is_err());
-    }
+    // Their checksums are in the index.
+    [mixed, swapped, doubled].iter().for_each(|file| _ = refused(file, Damaged));
     // With the checksums fixed, swapped blocks are a forgery: a different but valid filter.
     let forged = changed(&first, |file| file.blocks.swap(0, 1));
     assert!(read(&forged.bytes()).is_ok() || first.grows());
@@ -305,11 +277,7 @@ fn a_forged_fixed_filter_does_no_harm() {
 #[test]
 fn a_forged_growing_filter_does_no_harm() {
     in_time(|| {
-        let rates = [0.005, 1.2e-4, 0.13, 0.06, 0.025, 2.5e-4, 2.3e-5, 6e-6, 1.3e-6, 4e-9, 2e-9];
-        // A short run has one layout of one word and one of two.
-        for &rate in &rates[..rounds(2, rates.len())] {
-            whatever_the_lanes(&file_of(&grown(0, rate)));
-        }
+        growing_layouts().iter().for_each(|it| whatever_the_lanes(&file_of(&grown(0, it.rate))));
     });
 }
 

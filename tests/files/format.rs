@@ -2,31 +2,11 @@
 //! alone gives the same answers as the filters.
 
 use crate::Filter;
-use crate::common::{Hashes, SplitMix, bytes_of, layouts, rounds};
+use crate::common::{Hashes, Layout, SplitMix, bytes_of, growing_layouts, layouts, rounds};
 use crate::file::{FilterFile, mix, word};
 use koel::{ConcurrentCuckooFilter, Prehashed, StableHash};
 
 const HASH: StableHash = StableHash::with_seed(0x0123_4567_89AB_CDEF);
-
-/// Returns rates: a short run has one of a narrow layout and one of a wide one.
-fn growing_rates() -> &'static [(u32, f64)] {
-    rounds(&[GROWING_RATES[3], GROWING_RATES[5]], &GROWING_RATES)
-}
-
-/// The layouts, and for each a false-positive rate that selects it for a growing filter.
-const GROWING_RATES: [(u32, f64); 11] = [
-    (8, 0.13),
-    (9, 0.06),
-    (10, 0.025),
-    (12, 0.005),
-    (16, 2.5e-4),
-    (18, 1.2e-4),
-    (20, 2.3e-5),
-    (21, 6e-6),
-    (24, 1.3e-6),
-    (32, 4e-9),
-    (32, 2e-9),
-];
 
 fn growing(rate: f64, capacity: usize) -> Filter {
     let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(HASH);
@@ -86,7 +66,7 @@ fn fixed_filters_of_all_layouts_and_sizes_match_the_specification() {
 
 #[test]
 fn a_filter_that_grew_evenly_matches_the_specification() {
-    for &(bits, rate) in growing_rates() {
+    for &Layout { bits, rate, .. } in growing_layouts() {
         let (many, most) = rounds((30_000, 100_000), (200_000, 600_000));
         for (capacity, items) in [(1, 0), (1, 40), (1_000, many), (300_000, most)] {
             let filter = growing(rate, capacity);
@@ -114,7 +94,7 @@ fn crowded(items: usize) -> Vec<u64> {
 
 #[test]
 fn a_filter_that_grew_in_one_part_matches_the_specification() {
-    for &(bits, rate) in growing_rates() {
+    for &Layout { bits, rate, .. } in growing_layouts() {
         for &capacity in rounds(&[1][..], &[1, 200_000]) {
             let filter = growing(rate, capacity);
             // Such hashes use up small windows without making room, so some are refused. And some cannot be told

@@ -1,13 +1,13 @@
 //! Lookups in a file give the answers of the loaded filter, or an error.
 
 use crate::common::{bytes_of, layouts, rounds, together};
-use crate::damage::{HEADER, forgetful};
-use crate::file::{ENTRY_WORDS, FilterFile, TIME, word};
+use crate::damage::HEADER;
+use crate::file::FilterFile;
 #[cfg(target_os = "linux")]
 use crate::process::{again, task};
 use crate::{Filter, HASH, builder, grown, place, with_items};
 use koel::SnapshotErrorKind::{Damaged, Incomplete, NotFound};
-use koel::{Prehashed, SnapshotFile, SnapshotInfo, StableHash};
+use koel::{Prehashed, SnapshotFile, StableHash};
 use std::fs::{self, File};
 use std::hash::BuildHasher;
 use std::path::Path;
@@ -20,14 +20,8 @@ const MAPS: bool = cfg!(all(unix, target_pointer_width = "64"));
 
 fn agrees(filter: &Filter, path: &Path) {
     filter.save(path).expect("a file");
-    agrees_opened(filter, &Opened::open(path).expect("a file"));
     let file = Opened::open(path).expect("a file");
     assert_eq!(file.contains_at_once(&0u64), None);
-    file.check().expect("an undamaged file");
-    assert_eq!(file.contains_at_once(&0u64), Some(filter.contains(&0u64)));
-}
-
-fn agrees_opened(filter: &Filter, file: &Opened) {
     let mut hashes: Vec<Prehashed> =
         (0..rounds(20_000, 40_000u64)).map(|item| filter.hash_of(&item)).collect();
     // The first and the last shard too.
@@ -49,6 +43,8 @@ fn agrees_opened(filter: &Filter, file: &Opened) {
     // Of one shard that has grown, it is exact.
     let off = if filter.grows() && filter.shards() == 1 { 1e-9 } else { 0.3 };
     assert!((rate - now).abs() <= off * now, "told {rate:e}, is {now:e}");
+    file.check().expect("an undamaged file");
+    assert_eq!(file.contains_at_once(&0u64), Some(filter.contains(&0u64)));
 }
 
 #[test]
@@ -110,79 +106,6 @@ fn a_lookup_reads_only_the_shard_that_it_needs() {
     assert_eq!(spared, all.len(), "each item is in one shard");
 }
 
-/// A file of which these items are found absent would be believed. It is refused when it is opened.
-fn is_not_believed(bytes: &[u8], items: &[u64], what: &str) {
-    let place = place();
-    fs::write(&place.path, bytes).expect("a file");
-    match Opened::open(&place.path) {
-        Err(error) => assert_eq!(error.kind(), Damaged, "{what}: {error}"),
-        Ok(file) => {
-            let absent = items.iter().filter(|item| matches!(file.contains(*item), Ok(false)));
-            panic!("{what} is believed: {} items are absent", absent.count());
-        }
-    }
-}
-
-/// The time of the last block decides about the items of all others, which have no error of their own.
-#[test]
-fn no_flipped_bit_of_a_time_makes_an_item_absent() {
-    let place = place();
-    let path = &place.path;
-    for filter in forgetful() {
-        let whole = bytes_of(&filter);
-        let all: Vec<u64> = (0..60_000).filter(|item| filter.contains(item)).collect();
-        let cut = FilterFile::cut(&whole);
-        let end = cut.entry_at(cut.blocks.len() - 1) + 8 * ENTRY_WORDS;
-        for bit in (0..8 * 8 * TIME).step_by(rounds(5, 1)) {
-            let mut bytes = whole.clone();
-            bytes[end - 8 * TIME + bit / 8] ^= 1 << (bit % 8);
-            is_not_believed(&bytes, &all, &format!("bit {bit} of the time"));
-            fs::write(path, &bytes).expect("a file");
-            let told = SnapshotInfo::read(path).map(|info| info.present_tick);
-            assert_eq!(told.expect_err("a damaged tick").kind(), Damaged, "bit {bit}");
-        }
-    }
-}
-
-/// Blocks whose depths are exchanged cover all hashes as well.
-#[test]
-fn depths_that_fit_each_other_are_not_believed_for_that() {
-    let filter = builder(30_000).growing().build().expect("a filter");
-    let items = (0u64..).take_while(|item| {
-        filter.insert(item).expect("memory");
-        filter.stats().splits < 1
-    });
-    let items: Vec<u64> = items.collect();
-    let mut file = FilterFile::cut(&bytes_of(&filter));
-    let depths: Vec<u64> = file.depths().map(u64::from).collect();
-    let mut reversed = depths.clone();
-    reversed.reverse();
-    assert!(depths.len() == 3 && depths != reversed, "{depths:?}");
-    file.blocks.iter_mut().zip(reversed).for_each(|(block, depth)| block[word::DEPTH] = depth);
-    is_not_believed(&file.bytes(), &items, "that depths are exchanged");
-}
-
-/// Only the index can tell, which was read when the file was opened.
-#[test]
-fn a_shard_of_another_file_is_refused() {
-    let place = place();
-    let path = &place.path;
-    let (filter, other) = (grown(10_000, 1e-3), grown(9_000, 1e-3));
-    let (bytes, others) = (bytes_of(&filter), bytes_of(&other));
-    assert_eq!(bytes.len(), others.len());
-    fs::write(path, &bytes).expect("a file");
-    let opened = SnapshotFile::open(path).expect("a file");
-    let index = FilterFile::cut(&bytes).index_at();
-    let mixed = [&bytes[..HEADER], &others[HEADER..index], &bytes[index..]].concat();
-    fs::write(path, mixed).expect("the same file with other contents");
-    let again = SnapshotFile::open(path).expect("an index that is whole");
-    for file in [opened.contains(&1u64), again.contains(&1u64)] {
-        assert_eq!(file.expect_err("another shard").kind(), Damaged);
-    }
-    fs::write(path, &bytes[..9_000]).expect("the same file, cut off");
-    assert_eq!(opened.contains(&1u64).expect_err("a short file").kind(), Incomplete);
-}
-
 #[test]
 fn a_file_that_was_replaced_or_removed_answers_as_it_was() {
     let place = place();
@@ -202,22 +125,28 @@ fn a_file_that_was_replaced_or_removed_answers_as_it_was() {
     assert_eq!(Opened::open(path).expect_err("no file").kind(), NotFound);
 }
 
-/// A shard is read as a whole and validated when a lookup first leads to it, and not again.
+/// A shard is read as a whole and validated when a lookup first leads to it, and not again. Only the index can tell that
+/// it is of another file, which was read when the file was opened.
 #[test]
 fn a_shard_is_checked_once() {
     let place = place();
     let path = &place.path;
-    let bytes = bytes_of(&grown(3_000, 1e-3));
-    let cut = FilterFile::cut(&bytes);
-    let mut other = bytes.clone();
-    (0..cut.blocks.len()).for_each(|it| other[cut.shard_at(it) + 16] ^= 1);
-    fs::write(path, &bytes).expect("a file");
-    let file = Opened::open(path).expect("a file");
-    assert!(file.contains(&7u64).expect("an answer"));
-    fs::write(path, &other).expect("the same file with other contents");
-    assert!(file.contains(&7u64).expect("an answer"));
-    let again = Opened::open(path).expect("an index that is whole");
-    assert_eq!(again.contains(&7u64).expect_err("other contents").kind(), Damaged);
+    let (bytes, others) = (bytes_of(&grown(10_000, 1e-3)), bytes_of(&grown(9_000, 1e-3)));
+    assert_eq!(bytes.len(), others.len());
+    let index = FilterFile::cut(&bytes).index_at();
+    let mixed = [&bytes[..HEADER], &others[HEADER..index], &bytes[index..]].concat();
+    let open = |contents: &[u8]| {
+        fs::write(path, contents).expect("a file");
+        Opened::open(path).expect("an index that is whole")
+    };
+    let kind = |file: &Opened| file.contains(&1u64).expect_err("other contents").kind();
+    let [asked, fresh, cut] = [(); 3].map(|()| open(&bytes));
+    assert!(asked.contains(&1u64).expect("an answer"));
+    let again = open(&mixed);
+    assert!(asked.contains(&1u64).expect("an answer"));
+    assert_eq!([&fresh, &again].map(kind), [Damaged; 2]);
+    fs::write(path, &bytes[..9_000]).expect("the same file, cut off");
+    assert_eq!(kind(&cut), Incomplete);
 }
 
 /// What is said of `cp` and of a shell's `>`.

@@ -10,7 +10,6 @@ mod kind;
 mod process;
 
 mod agreement;
-mod crashes;
 mod damage;
 mod damaged_files;
 mod forgetting;

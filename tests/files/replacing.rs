@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -305,52 +305,30 @@ fn save_until(path: &Path, items: u64, mut enough: impl FnMut(u32, u32) -> bool)
     (saved, busy)
 }
 
-/// Loads the file all the time while others save to it, and checks that it is always complete.
-fn look_while(others: impl FnOnce(&Path)) {
+/// It is always complete while both save to it.
+#[test]
+fn one_of_two_processes_that_save_to_one_file_is_told_to_wait() {
     let place = place();
-    filter(10).save(&place.path).expect("a file");
+    let path = &place.path;
+    filter(10).save(path).expect("a file");
+    let words = ["both", path.to_str().expect("UTF-8")];
+    let mut other =
+        again("replacing::in_a_process", &words).stdout(Stdio::null()).spawn().expect("itself");
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Relaxed) {
-                assert!([10, 20].contains(&items(&place.path)), "a file that no save has written");
+                assert!([10, 20].contains(&items(path)), "a file that no save has written");
             }
         });
         let _done = Raise(&done);
-        others(&place.path);
-    });
-    assert_eq!(place.names(), ["seen"]);
-}
-
-#[test]
-fn one_of_two_threads_that_save_to_one_file_is_told_to_wait() {
-    look_while(|path| {
-        let waiting = AtomicU32::new(0);
-        let enough = |saved, busy| {
-            waiting.fetch_max(busy, Relaxed);
-            saved >= 20 && waiting.load(Relaxed) > 0
-        };
-        thread::scope(|scope| {
-            let other = scope.spawn(|| save_until(path, 20, enough));
-            let one = save_until(path, 10, enough);
-            let other = other.join().expect("no other error");
-            println!("(saved, busy): {one:?} and {other:?}");
-        });
-    });
-}
-
-#[test]
-fn one_of_two_processes_that_save_to_one_file_is_told_to_wait() {
-    look_while(|path| {
-        let words = ["both", path.to_str().expect("UTF-8")];
-        let mut other =
-            again("replacing::in_a_process", &words).stdout(Stdio::null()).spawn().expect("itself");
         // The other process continues until it was refused as busy.
         let mut ended = || other.try_wait().expect("a child").is_some();
         let one = save_until(path, 10, |saved, _| ended() && saved >= 20);
         println!("(saved, busy): {one:?} in this process");
         assert!(other.wait().expect("it has ended").success());
     });
+    assert_eq!(place.names(), ["seen"]);
 }
 
 // As a user who is not the superuser.

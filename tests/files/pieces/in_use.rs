@@ -1,11 +1,9 @@
 //! Pieces of a filter that other threads change between two of them.
 
-use crate::common::{alone, bytes_of, rounds, together};
+use crate::common::{bytes_of, rounds};
 use crate::file::{FilterFile, word};
 use crate::pieces::{cut, growing, loaded, pieces_of};
 use crate::{Filter, builder, dump, place};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 #[test]
 fn nothing_is_lost_when_shards_are_split_between_two_pieces() {
@@ -32,50 +30,6 @@ fn nothing_is_lost_when_shards_are_split_between_two_pieces() {
             assert!((10 * items..11 * items).all(|item| again.contains(&item)));
         }
     }
-}
-
-#[test]
-fn nothing_is_lost_while_two_threads_insert_and_remove() {
-    let _alone = alone();
-    let mut grew = 0;
-    for round in 0..rounds(2, 10) {
-        let filter = growing(if round % 2 == 0 { 1 } else { 100_000 }, 1e-5);
-        let kept = 50_000u64;
-        (0..kept).for_each(|item| filter.insert(&item).expect("memory"));
-        let (ended, dumps) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let most = rounds(60_000, 400_000);
-        together(3, |thread| {
-            if thread == 2 {
-                for size in [0, 1 << 20].into_iter().cycle() {
-                    let splits = filter.stats().splits;
-                    let pieces = dump(&filter, size, |_| std::thread::yield_now());
-                    let grown = filter.stats().splits - splits;
-                    dumps.lock().expect("no panic").push((pieces, grown));
-                    if ended.load(Relaxed) == 2 {
-                        return;
-                    }
-                }
-            }
-            let own = (1 + thread as u64) << 40;
-            for item in 0..most {
-                filter.insert(&(own + item)).expect("memory");
-                if item % 3 == 0 {
-                    assert!(filter.remove(&(own + item)));
-                }
-            }
-            ended.fetch_add(1, Relaxed);
-        });
-        for (pieces, grown) in dumps.into_inner().expect("no panic") {
-            grew += grown;
-            FilterFile::joined(&cut(&pieces)).check();
-            let again = loaded(&pieces);
-            let lost = (0..kept).filter(|item| !again.contains(item)).count();
-            assert_eq!(lost, 0, "round {round}");
-            let twice = (0..kept).filter(|item| again.count(item) > 1).count();
-            assert!(twice < kept as usize / 500, "{twice} items are in twice");
-        }
-    }
-    assert!(grew > 0, "no shard was split during any dump");
 }
 
 #[test]

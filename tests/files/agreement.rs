@@ -165,12 +165,20 @@ fn judge_copies(part: &FilterFile, copies: &mut Copies, random: &mut SplitMix) {
             });
         }
     }
-    // Of several shards, and of one.
-    let time = part.time_at(&part.blocks[0]);
-    for (at, change) in [(time, 1), (time, 1 << 8), (time, 1 << 9), (time + 1, 1), (time + 2, 1)] {
+    // One time with another stamp, without a number or with a flag that is none, and later than the next one.
+    type Change = fn(u64) -> u64;
+    let changes: [(_, Change); 5] = [
+        (0, |stamp| stamp ^ 1),
+        (0, |stamp| stamp ^ 1 << 8),
+        (0, |stamp| stamp ^ 1 << 9),
+        (1, |elapsed| elapsed.wrapping_add(1)),
+        (2, |number| number ^ 1),
+    ];
+    for (word, change) in changes {
         copies.judge_this_one();
         copies.judge_changed(part, |mut copy| {
-            copy.blocks[0][at] ^= change;
+            let at = copy.time_at(&copy.blocks[0]) + word;
+            copy.blocks[0][at] = change(copy.blocks[0][at]);
             copy.sealed()
         });
     }

@@ -137,7 +137,7 @@ fn no_lane_is_void_within_the_expected_growth() {
             let filter = builder.build().expect("a filter");
             let mut random = SplitMix(8);
             // One more shard would be more than the growth.
-            while filter.stats().growth < growth {
+            while (filter.shards() as f64) < growth {
                 (0..50).for_each(|_| _ = filter.insert(&Prehashed(random.next())));
             }
             let file = file_of(&filter);

@@ -211,7 +211,8 @@ impl<'a, L: Lease<'a>> Shard<L> {
         true
     }
 
-    /// Returns the age in ticks of the lane that [`remove`](Self::remove) would empty, or `None` if there is none.
+    /// Returns the age in ticks of the oldest copy, or `None` if there is none. [`remove`](Self::remove) empties the lane
+    /// that has lost the fewest bits, and leaves the ages of the others.
     pub(crate) fn age(self, place: Place) -> Result<Option<u64>, L::Lapsed> {
         if !self.contains(place)? {
             return Ok(None);
@@ -219,19 +220,12 @@ impl<'a, L: Lease<'a>> Shard<L> {
         let locked = self.lock(place)?;
         let now = self.sweep_own(&locked, place);
         let (first, second) = self.read_both(&locked, place);
-        let both = [first, second].map(|words| {
-            let (rank, lane) = self.first_to_go(words, self.matching(words, place.fp), now);
-            (rank, words, lane)
+        let ages = [first, second].into_iter().flat_map(|words| {
+            let copies = self.matching(words, place.fp);
+            let copies = copies.filter(move |lane| !self.is_void(self.lost(words, *lane)));
+            copies.map(move |lane| self.lanes().age(words, lane, now))
         });
-        let Some((_, words, lane)) = both
-            .into_iter()
-            .min_by_key(|(rank, ..)| *rank)
-            .filter(|(rank, ..)| *rank != Rank::NONE)
-        else {
-            return Ok(None);
-        };
-        let is_void = self.is_void(self.lost(words, lane));
-        Ok((!is_void).then(|| self.lanes().age(words, lane, now)))
+        Ok(ages.max())
     }
 
     /// Returns, of these lanes that match one item, the one that is removed first, and its rank.

@@ -1,6 +1,5 @@
 //! Errors, in words for the user of the command.
 
-use serde::{Serialize, Serializer};
 use signal_hook::consts::{SIGHUP, SIGINT};
 use std::fmt::Display;
 use std::path::Path;
@@ -73,12 +72,6 @@ impl End {
             End::BrokenPipe | End::Failed(_) => 3,
         };
         rank(self) > rank(other)
-    }
-}
-
-impl Serialize for End {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
     }
 }
 

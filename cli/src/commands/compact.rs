@@ -1,28 +1,15 @@
 //! `koel compact`: gives back the memory that states do not need any more.
 
 use crate::arguments::tools::Compact;
-use crate::commands::report::{DONE, Ending, FAILED, holds, seconds, took};
+use crate::commands::report::{DONE, Ending, FAILED, holds, seconds};
 use crate::failure::Failure;
-use crate::run::screen::Screen;
+use crate::run::screen::{Report, Screen};
 use crate::state::keeper::{load, open};
 use crate::unsaved;
 use indicatif::BinaryBytes;
-use serde::Serialize;
-use std::fmt::{self, Display};
+use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
-
-/// The field names are those of the JSON.
-#[derive(Serialize)]
-struct Report {
-    known: usize,
-    rate: f64,
-    memory_bytes: usize,
-    memory_bytes_before: usize,
-    state: String,
-    unchanged: bool,
-    seconds: f64,
-}
 
 pub fn compact(options: &Compact) -> Result<Ending, Failure> {
     let screen = Screen::new(options.quiet, options.json);
@@ -54,25 +41,22 @@ fn compact_one(state: &Path, options: &Compact, screen: &Screen) -> Result<Repor
     if !unchanged {
         keeper.save(&seen)?;
     }
-    Ok(Report {
-        known,
-        rate: seen.false_positive_rate(),
-        memory_bytes: bytes,
-        memory_bytes_before: if unchanged { bytes } else { before.size_in_bytes },
-        state: state.display().to_string(),
-        unchanged,
-        seconds: seconds(began.elapsed()),
-    })
-}
-
-impl Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [now, before] =
-            [self.memory_bytes, self.memory_bytes_before].map(|bytes| BinaryBytes(bytes as u64));
-        write!(f, "{}; {now} of memory", holds(&self.state, self.known, self.unchanged))?;
-        if self.memory_bytes != self.memory_bytes_before {
-            write!(f, ", {before} before")?;
-        }
-        write!(f, "; {}", took(self.seconds))
+    let bytes_before = if unchanged { bytes } else { before.size_in_bytes };
+    let memory = |bytes: usize| BinaryBytes(bytes as u64);
+    let mut text = format!("{}; {} of memory", holds(state, known, unchanged), memory(bytes));
+    if bytes != bytes_before {
+        text += &format!(", {} before", memory(bytes_before));
     }
+    let seconds = seconds(began);
+    text += &format!("; {seconds:.1} s");
+    let fields = vec![
+        ("known", json!(known)),
+        ("rate", json!(seen.false_positive_rate())),
+        ("memory_bytes", json!(bytes)),
+        ("memory_bytes_before", json!(bytes_before)),
+        ("state", json!(state.display().to_string())),
+        ("unchanged", json!(unchanged)),
+        ("seconds", json!(seconds)),
+    ];
+    Ok(Report { text, fields })
 }

@@ -3,7 +3,7 @@
 
 use crate::arguments::dedup::Dedup;
 use crate::arguments::membership::{Add, Forget, Query};
-use crate::commands::report::{DONE, Ending, FAILED, NONE, Report};
+use crate::commands::report::{DONE, Ending, FAILED, NONE, of_lines};
 use crate::failure::{End, Failure};
 use crate::lines::aside::AT_ONCE;
 use crate::lines::folder::Folder;
@@ -188,7 +188,7 @@ fn sum_up(plan: &Plan, outcome: &Outcome) -> Result<Ending, Failure> {
             _ => "no line has that --json-field, so whole lines were compared",
         });
     }
-    let report = Report::new(plan, outcome, plan.making.as_ref().map(|_| exceeded.is_some()));
+    let report = of_lines(plan, outcome, plan.making.as_ref().map(|_| exceeded.is_some()));
     if !matches!(outcome.end, End::BrokenPipe) || screen.is_json {
         screen.sum_up(&report)?;
     }

@@ -3,181 +3,133 @@
 use crate::arguments::tools::Info;
 use crate::commands::report::{self, Ending};
 use crate::failure::Failure;
+use crate::run::screen::Report;
 use crate::state::comparison::LineHash;
 use crate::state::keeper::{cannot_use, open};
 use crate::state::seen::{Seen, duration};
 use crate::unsaved;
 use indicatif::{HumanBytes, HumanCount};
-use koel::Window;
-use koel::{PersistentHasher, Stats};
-use serde::Serialize;
-use std::fmt::{self, Display};
-use std::path::PathBuf;
-
-/// The field names are those of the JSON.
-#[derive(Serialize)]
-struct Report {
-    state: String,
-    file_bytes: u64,
-    items: usize,
-    memory_bytes: usize,
-    /// The fraction of slots that are filled.
-    load: f64,
-    fingerprint_bits: u32,
-    /// The false-positive rate now.
-    rate: f64,
-    /// The false-positive rate when the filter is full, or has grown as much as expected.
-    rate_expected: f64,
-    hasher: &'static str,
-    compares: Option<String>,
-    /// The number of items that the filter was built for.
-    capacity: usize,
-    grows: bool,
-    /// The size of the filter relative to its first size.
-    growth: f64,
-    expected_growth: f64,
-    splits: usize,
-    forgets: Option<Ages>,
-    /// Number of bytes of newer changes, which the state does not have.
-    unsaved_bytes: u64,
-    #[serde(skip)]
-    unsaved: Option<PathBuf>,
-}
+use koel::{PersistentHasher, Window};
+use serde_json::{Value, json};
 
 pub fn info(options: &Info) -> Result<Ending, Failure> {
     let path = &options.state;
     let file = open(path)?;
-    let info = file.info();
+    let in_file = &file.info().stats;
     // Of what is in the file, some may be forgotten by now.
-    let (stats, ages) = match info.remembers {
-        None => (info.stats.clone(), None),
-        Some(_) => ages_of(&file.load().map_err(|error| cannot_use(path, &error))?),
+    let forgets = file.info().remembers.is_some();
+    let seen =
+        forgets.then(|| file.load().map_err(|error| cannot_use(path, &error))).transpose()?;
+    let stats = match &seen {
+        None => in_file.clone(),
+        Some(seen) => {
+            seen.keep_up();
+            seen.stats()
+        }
     };
-    let (unsaved, bytes) = unsaved::waiting(path).unzip();
-    let report = Report {
-        state: path.display().to_string(),
-        file_bytes: info.stats.size_in_bytes as u64,
-        items: stats.items,
-        memory_bytes: info.stats.size_in_bytes,
-        load: stats.items as f64 / info.stats.slots as f64,
-        fingerprint_bits: stats.fingerprint_bits,
-        rate: stats.false_positive_rate,
-        rate_expected: stats.false_positive_rate_at_capacity,
-        hasher: LineHash::NAME,
-        compares: stats.grows.then(|| file.hasher().comparison().to_string()),
-        capacity: stats.capacity,
-        grows: stats.grows,
-        growth: info.stats.growth,
-        expected_growth: stats.expected_growth,
-        splits: info.stats.splits,
-        forgets: ages,
-        unsaved_bytes: bytes.unwrap_or(0),
-        unsaved,
-    };
-    report::print(&report, options.json)
-}
+    let unsaved = unsaved::waiting(path);
+    let load = stats.items as f64 / in_file.slots as f64;
+    let (rate, expected) = (stats.false_positive_rate, stats.false_positive_rate_at_capacity);
+    let compares = stats.grows.then(|| file.hasher().comparison().to_string());
+    let size = in_file.size_in_bytes as u64;
 
-impl Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |number: usize| HumanCount(number as u64);
-        let bits = 8.0 * self.file_bytes as f64 / self.items.max(1) as f64;
+    let count = |number: usize| HumanCount(number as u64);
+    let bits = match load {
         // For a nearly empty state, this number would be meaningless.
-        let bits =
-            if self.load > 0.1 { format!(", {bits:.1} bits per item") } else { String::new() };
-        let (memory, full) = (HumanBytes(self.memory_bytes as u64), 100.0 * self.load);
-        let now = if self.rate == 0.0 { "0".into() } else { format!("{:.1e}", self.rate) };
-        let then = if self.grows { "after the expected growth" } else { "when full" };
-        let mut rows = vec![
-            ("items", count(self.items).to_string()),
-            ("file", format!("{}{bits}", HumanBytes(self.file_bytes))),
-            ("memory", format!("{memory}, {full:.0} % full")),
-            ("stores", format!("{} bits per item", self.fingerprint_bits)),
-            ("rate", format!("{now} now, {:.1e} {then}", self.rate_expected)),
-            ("hasher", self.hasher.into()),
-        ];
-        rows.extend(self.compares.clone().map(|compares| ("compares", compares)));
-        rows.extend(self.forgets.iter().flat_map(Ages::rows));
-        if let Some(file) = &self.unsaved {
-            let bytes = HumanBytes(self.unsaved_bytes);
-            rows.push(("besides", format!("{bytes} of newer changes, in {}", file.display())));
-        }
-        let (capacity, growth) = (count(self.capacity), HumanCount(self.expected_growth as u64));
-        rows.push(match self.grows {
-            false => ("built for", format!("{capacity} items")),
-            true => ("built for", format!("{capacity} items, growing up to {growth} times")),
-        });
-        if self.grows {
-            let (growth, splits) = (self.growth, count(self.splits));
-            rows.push(("grown", format!("{growth:.1} times, by {splits} splits")));
-        }
-        writeln!(f, "{}", self.state)?;
-        rows.into_iter().try_for_each(|(name, value)| writeln!(f, "  {name:9}  {value}"))
+        ..=0.1 => String::new(),
+        _ => format!(", {:.1} bits per item", 8.0 * size as f64 / stats.items.max(1) as f64),
+    };
+    let now = if rate == 0.0 { "0".into() } else { format!("{rate:.1e}") };
+    let then = if stats.grows { "after the expected growth" } else { "when full" };
+    let mut rows = vec![
+        ("items", count(stats.items).to_string()),
+        ("file", format!("{}{bits}", HumanBytes(size))),
+        ("memory", format!("{}, {:.0} % full", HumanBytes(size), 100.0 * load)),
+        ("stores", format!("{} bits per item", stats.fingerprint_bits)),
+        ("rate", format!("{now} now, {expected:.1e} {then}")),
+        ("hasher", LineHash::NAME.into()),
+    ];
+    rows.extend(compares.clone().map(|compares| ("compares", compares)));
+    rows.extend(seen.iter().flat_map(ages_in_words));
+    if let Some((file, bytes)) = &unsaved {
+        let bytes = HumanBytes(*bytes);
+        rows.push(("besides", format!("{bytes} of newer changes, in {}", file.display())));
     }
-}
-
-/// The window of a state that forgets, and what it will forget when. The field names are those of the JSON.
-#[derive(Serialize)]
-struct Ages {
-    /// The ticks for which an item is remembered at least.
-    ticks: u32,
-    /// The same in seconds, and the length of a tick. Not known if another program counts the ticks.
-    seconds: Option<u64>,
-    tick_seconds: Option<u64>,
-    /// The items that go with each of the next ticks.
-    expiring: Vec<Expiring>,
-    #[serde(skip)]
-    window: Option<Window>,
-}
-
-#[derive(Serialize)]
-struct Expiring {
-    items: usize,
-    /// When they go, in seconds from now.
-    in_seconds: Option<u64>,
-}
-
-/// Lets the ticks pass that are due, and returns the filter's figures and its ages, if it forgets.
-fn ages_of(filter: &Seen) -> (Stats, Option<Ages>) {
-    filter.keep_up();
-    let window = filter.window();
-    let (now, tick) = (Window::now(), filter.present_tick());
-    let ages = filter.remembers().map(|ticks| Ages {
-        ticks,
-        seconds: window.map(Window::seconds),
-        tick_seconds: window.map(Window::tick_seconds),
-        expiring: (1..)
-            .zip(filter.expiring())
-            .map(|(after, items)| Expiring {
-                items,
-                in_seconds: window
-                    .zip(tick)
-                    .map(|(window, tick)| window.began(tick + after).saturating_sub(now)),
-            })
-            .collect(),
-        window,
-    });
-    (filter.stats(), ages)
-}
-
-impl Ages {
-    /// Returns what is said of them, by names.
-    fn rows(&self) -> Vec<(&'static str, String)> {
-        let mut rows = vec![match self.window {
-            Some(window) => {
-                let later = duration(window.tick_seconds());
-                ("forgets", format!("lines after {window}, or up to {later} later"))
-            }
-            None => ("forgets", format!("items after {} ticks of another program", self.ticks)),
-        }];
-        let some = (1..).zip(&self.expiring).filter(|(_, expiring)| expiring.items > 0);
-        for (tick, Expiring { items, in_seconds }) in some {
-            let name = if rows.len() == 1 { "will go" } else { "" };
-            let when = match in_seconds {
-                Some(seconds) => format!("in {}", duration(*seconds)),
-                None => format!("with tick {tick} from now"),
-            };
-            rows.push((name, format!("{} {when}", HumanCount(*items as u64))));
-        }
-        rows
+    let built = format!("{} items", count(stats.capacity));
+    if stats.grows {
+        let most = HumanCount(stats.expected_growth as u64);
+        let (growth, splits) = (in_file.growth, count(in_file.splits));
+        rows.push(("built for", format!("{built}, growing up to {most} times")));
+        rows.push(("grown", format!("{growth:.1} times, by {splits} splits")));
+    } else {
+        rows.push(("built for", built));
     }
+    let text = report::table(path.display(), rows);
+    let fields = vec![
+        ("state", json!(path.display().to_string())),
+        ("file_bytes", json!(size)),
+        ("items", json!(stats.items)),
+        ("memory_bytes", json!(size)),
+        // The fraction of slots that are filled.
+        ("load", json!(load)),
+        ("fingerprint_bits", json!(stats.fingerprint_bits)),
+        ("rate", json!(rate)),
+        // When the filter is full, or has grown as much as expected.
+        ("rate_expected", json!(expected)),
+        ("hasher", json!(LineHash::NAME)),
+        ("compares", json!(compares)),
+        // The number of items that the filter was built for.
+        ("capacity", json!(stats.capacity)),
+        ("grows", json!(stats.grows)),
+        // The size of the filter relative to its first size.
+        ("growth", json!(in_file.growth)),
+        ("expected_growth", json!(stats.expected_growth)),
+        ("splits", json!(in_file.splits)),
+        ("forgets", json!(seen.as_ref().map(ages))),
+        ("unsaved_bytes", json!(unsaved.map_or(0, |(_, bytes)| bytes))),
+    ];
+    report::print(&Report { text, fields }, options.json)
+}
+
+/// Returns the window of a state that forgets, and the items that go with each of the next ticks. Seconds are not known
+/// if another program counts the ticks.
+fn ages(seen: &Seen) -> Value {
+    let window = seen.window();
+    let expiring = (1..)
+        .zip(seen.expiring())
+        .map(|(tick, items)| json!({ "items": items, "in_seconds": seconds_until(seen, tick) }));
+    json!({
+        "ticks": seen.remembers(),
+        "seconds": window.map(Window::seconds),
+        "tick_seconds": window.map(Window::tick_seconds),
+        "expiring": expiring.collect::<Vec<_>>(),
+    })
+}
+
+/// Returns in how many seconds that many ticks have passed.
+fn seconds_until(seen: &Seen, ticks: u64) -> Option<u64> {
+    let began = seen.window()?.began(seen.present_tick()? + ticks);
+    Some(began.saturating_sub(Window::now()))
+}
+
+fn ages_in_words(seen: &Seen) -> Vec<(&'static str, String)> {
+    let mut rows = vec![match seen.window() {
+        Some(window) => {
+            let later = duration(window.tick_seconds());
+            ("forgets", format!("lines after {window}, or up to {later} later"))
+        }
+        None => {
+            let ticks = seen.remembers().unwrap_or(0);
+            ("forgets", format!("items after {ticks} ticks of another program"))
+        }
+    }];
+    for (tick, items) in (1..).zip(seen.expiring()).filter(|(_, items)| *items > 0) {
+        let name = if rows.len() == 1 { "will go" } else { "" };
+        let when = match seconds_until(seen, tick) {
+            Some(seconds) => format!("in {}", duration(seconds)),
+            None => format!("with tick {tick} from now"),
+        };
+        rows.push((name, format!("{} {when}", HumanCount(items as u64))));
+    }
+    rows
 }

@@ -1,35 +1,18 @@
 //! `koel merge`: puts the lines of several states into one.
 
 use crate::arguments::membership::Merge;
-use crate::commands::report::{DONE, Ending, holds, seconds, took};
+use crate::commands::report::{DONE, Ending, holds, seconds};
 use crate::failure::{Failure, without_numbers};
-use crate::run::screen::Screen;
+use crate::run::screen::{Report, Screen};
 use crate::state::keeper::load;
 use crate::state::seen::{Seen, limit_memory};
 use crate::unsaved;
 use indicatif::HumanCount;
 use koel::Window;
 use koel::{FullKind, UnionError, UnionErrorKind};
-use serde::Serialize;
-use std::fmt::{self, Display};
+use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
-
-/// The field names are those of the JSON.
-#[derive(Serialize)]
-struct Report {
-    /// The states that were merged into this one.
-    states: usize,
-    added: usize,
-    known: usize,
-    rate: f64,
-    /// Whether that is more than the states were planned for.
-    rate_exceeded: bool,
-    memory_bytes: usize,
-    state: String,
-    unchanged: bool,
-    seconds: f64,
-}
 
 pub fn merge(options: &Merge) -> Result<Ending, Failure> {
     let began = Instant::now();
@@ -62,24 +45,33 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
     }
     let stats = merged.stats();
     let (now, planned) = (stats.false_positive_rate, stats.false_positive_rate_at_capacity);
-    let report = Report {
-        states: states.len(),
-        added,
-        known: merged.len(),
-        rate: now,
-        rate_exceeded: now > planned,
-        memory_bytes: merged.size_in_bytes(),
-        state: state.display().to_string(),
-        unchanged,
-        seconds: seconds(began.elapsed()),
-    };
-    if report.rate_exceeded {
+    let is_exceeded = now > planned;
+    if is_exceeded {
         screen.note(format_args!(
             "the rate is {now:.1e} now, higher than the {planned:.1e} that the states are planned for; make \
              them with a lower --rate"
         ));
     }
-    screen.sum_up(&report)?;
+    let (known, count, seconds) = (merged.len(), states.len(), seconds(began));
+    let text = format!(
+        "{count} state{}, {} lines added; {}; {seconds:.1} s",
+        if count == 1 { "" } else { "s" },
+        HumanCount(added as u64),
+        holds(state, known, unchanged)
+    );
+    let fields = vec![
+        // Those that were merged into this one.
+        ("states", json!(count)),
+        ("added", json!(added)),
+        ("known", json!(known)),
+        ("rate", json!(now)),
+        ("rate_exceeded", json!(is_exceeded)),
+        ("memory_bytes", json!(merged.size_in_bytes())),
+        ("state", json!(state.display().to_string())),
+        ("unchanged", json!(unchanged)),
+        ("seconds", json!(seconds)),
+    ];
+    screen.sum_up(&Report { text, fields })?;
     Ok(DONE)
 }
 
@@ -128,16 +120,4 @@ fn refused(error: &UnionError, state: &Seen, others: &Seen) -> String {
         _ => return format!("cannot be merged: {}", without_numbers(error)),
     };
     format!("{what}; states that are to be merged have to be made with {option}")
-}
-
-impl Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.states {
-            1 => f.write_str("1 state")?,
-            states => write!(f, "{states} states")?,
-        }
-        write!(f, ", {} lines added; ", HumanCount(self.added as u64))?;
-        write!(f, "{}; ", holds(&self.state, self.known, self.unchanged))?;
-        write!(f, "{}", took(self.seconds))
-    }
 }

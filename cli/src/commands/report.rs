@@ -6,12 +6,13 @@ use crate::lines::output::Sink;
 use crate::lines::rules::{Field, Rules};
 use crate::run::Outcome;
 use crate::run::plan::{Plan, Verb};
-use crate::run::screen::lines;
+use crate::run::screen::{self, Report};
 use crate::state::comparison::Comparison;
 use indicatif::HumanCount;
-use serde::Serialize;
-use std::fmt::{self, Display};
-use std::time::Duration;
+use serde_json::{Value, json};
+use std::fmt::Display;
+use std::path::Path;
+use std::time::Instant;
 
 /// How the process ends.
 pub enum Ending {
@@ -24,124 +25,135 @@ pub const NONE: Ending = Ending::Code(1);
 pub const FAILED: Ending = Ending::Code(2);
 
 /// Prints what a command was asked for to standard output.
-pub fn print(what: &(impl Display + Serialize), as_json: bool) -> Result<Ending, Failure> {
+pub fn print(report: &Report, as_json: bool) -> Result<Ending, Failure> {
     let text = match as_json {
-        true => serde_json::to_string_pretty(what).map_err(Failure::new)? + "\n",
-        false => what.to_string(),
+        true => serde_json::to_string_pretty(report).map_err(Failure::new)? + "\n",
+        false => report.text.clone(),
     };
     Sink::standard(&[], None)?.print(text.as_bytes())?;
     Ok(DONE)
 }
 
-/// The summary of a command that reads lines. The field names are those of the JSON.
-#[derive(Serialize)]
-pub struct Report {
-    pub lines: u64,
-    #[serde(flatten)]
-    pub answer: Answer,
-    /// Bytes of the lines, after decompression.
-    bytes: u64,
-    /// Lines that should be URLs and are not, if lines are compared as URLs.
-    not_urls: Option<u64>,
-    /// Lines that do not have the field by which lines are compared, if there is one.
-    without_field: Option<u64>,
-    /// Inputs that could not be read completely.
-    unreadable: u64,
-    /// Lines that were left out, because they are too long.
-    too_long: u64,
-    /// Records of which paragraphs were compared, and how many of them were left out. Their paragraphs are the lines.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    records: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    emptied: Option<u64>,
-    /// The false-positive rate at the end of the run.
-    rate: f64,
-    /// Whether that is more than `--rate`, because there are far more lines than `--capacity`.
-    rate_exceeded: Option<bool>,
-    /// Lines in the state, including those of earlier runs, or else in the filter.
-    known: usize,
-    /// Memory of the filter.
-    memory_bytes: usize,
-    state: Option<String>,
-    /// Whether the state was left as it was, because no line changed it.
-    unchanged: bool,
-    seconds: f64,
-    end: End,
+/// Returns a text of a title and rows, each a name and a value.
+pub fn table(
+    title: impl Display,
+    rows: impl IntoIterator<Item = (&'static str, String)>,
+) -> String {
+    let rows = rows.into_iter().map(|(name, value)| format!("  {name:9}  {value}\n"));
+    format!("{title}\n{}", rows.collect::<String>())
 }
 
-/// What became of the lines.
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    Added(u64),
-    Seen(u64),
-    Forgotten(u64),
-    #[serde(untagged)]
-    Deduplicated {
-        new: u64,
-        repeated: u64,
-        /// The expected number of new lines that were dropped by mistake.
-        expected_drops: f64,
-        /// Lines dropped by mistake that `--lossless` wrote in the second pass.
-        recovered: Option<u64>,
-        /// What made two lines equal.
-        compared: String,
-        /// Whether the lines were saved to the state. --count and --repeated only read it.
-        saved: bool,
-    },
-}
-
-impl Report {
-    /// Sums up a run.
-    pub fn new(plan: &Plan, outcome: &Outcome, rate_exceeded: Option<bool>) -> Self {
-        let Outcome { tally, stats, saved, .. } = outcome;
-        let Counts { lines, bytes, not_urls, without_field, unreadable, too_long, .. } =
-            tally.counts;
-        let of_paragraphs =
-            |count| matches!(plan.rules.field, Some(Field::Paragraphs(_))).then_some(count);
-        Report {
-            lines,
-            answer: Answer::of(plan, outcome),
-            bytes,
-            not_urls: outcome.hash.comparison().expects_urls().then_some(not_urls),
-            without_field: plan.rules.field.map(|_| without_field),
-            unreadable,
-            too_long,
-            records: of_paragraphs(tally.counts.records),
-            emptied: of_paragraphs(tally.counts.emptied),
-            rate: stats.false_positive_rate,
-            rate_exceeded,
-            known: saved.as_ref().map_or(stats.items, |saved| saved.known),
-            memory_bytes: stats.size_in_bytes,
-            state: plan.state.as_ref().map(|path| path.display().to_string()),
-            unchanged: saved.as_ref().is_some_and(|saved| saved.is_unchanged),
-            seconds: seconds(plan.began.elapsed()),
-            end: outcome.end.clone(),
+/// Returns the summary of a command that reads lines.
+pub fn of_lines(plan: &Plan, outcome: &Outcome, rate_exceeded: Option<bool>) -> Report {
+    let Outcome { tally, stats, saved, end, .. } = outcome;
+    let Counts { lines, yes, not_urls, without_field, emptied, too_long, .. } = tally.counts;
+    let of_paragraphs = matches!(plan.rules.field, Some(Field::Paragraphs(_)));
+    let not_urls = outcome.hash.comparison().expects_urls().then_some(not_urls);
+    let without_field = plan.rules.field.map(|_| without_field);
+    let mut fields = vec![("lines", json!(lines))];
+    let mut text = match of_paragraphs {
+        false => screen::lines(lines),
+        true => {
+            let records = HumanCount(tally.counts.records);
+            format!("{} paragraphs in {records} records", HumanCount(lines))
+        }
+    };
+    let mut is_saved = !matches!(end, End::Failed(_));
+    let mut answered = |answer: &'static str, yes, no: &str| {
+        fields.push((answer, json!(yes)));
+        text += &format!(", {} {answer}", HumanCount(yes));
+        if !no.is_empty() {
+            text += &format!(", {} {no}", HumanCount(lines - yes));
+        }
+    };
+    match plan.verb {
+        Verb::Add => answered("added", yes, ""),
+        Verb::Query => answered("seen", yes, "not seen"),
+        Verb::Forget => answered("forgotten", yes, "not found"),
+        Verb::Dedup => {
+            answered("new", yes + outcome.recovered.unwrap_or(0), "repeated");
+            // --count and --repeated only read a state.
+            is_saved &= saved.is_some();
+            add_drops(plan, outcome, &mut text, &mut fields);
+            fields.push(("saved", json!(is_saved)));
         }
     }
-}
-
-impl Answer {
-    fn of(plan: &Plan, outcome: &Outcome) -> Self {
-        let Outcome { tally, recovered, .. } = outcome;
-        let Counts { lines, yes, .. } = tally.counts;
-        match plan.verb {
-            Verb::Add => return Answer::Added(yes),
-            Verb::Query => return Answer::Seen(yes),
-            Verb::Forget => return Answer::Forgotten(yes),
-            Verb::Dedup => {}
-        }
-        let new = yes + recovered.unwrap_or(0);
-        let repeated = lines - new;
-        Answer::Deduplicated {
-            new,
-            repeated,
-            expected_drops: recovered.map_or_else(|| tally.doubt.expected(repeated), |_| 0.0),
-            recovered: *recovered,
-            compared: compared(outcome.hash.comparison(), plan.rules),
-            saved: outcome.saved.is_some() && !matches!(outcome.end, End::Failed(_)),
+    for (number, one, more) in [
+        (not_urls.unwrap_or(0), "is not a URL", "are not URLs"),
+        (without_field.unwrap_or(0), "does not have the field", "do not have the field"),
+        (emptied, "record has none left", "records have none left"),
+        (too_long, "more was too long", "more were too long"),
+    ] {
+        match number {
+            0 => {}
+            1 => text += &format!("; 1 {one}"),
+            lines => text += &format!("; {} {more}", HumanCount(lines)),
         }
     }
+    let known = saved.as_ref().map_or(stats.items, |saved| saved.known);
+    let unchanged = saved.as_ref().is_some_and(|saved| saved.is_unchanged);
+    if let Some(state) = plan.state.as_ref().filter(|_| is_saved) {
+        text += &format!("; {}", holds(state, known, unchanged));
+    }
+    let seconds = seconds(plan.began);
+    text += &format!("; {seconds:.1} s");
+    text += &match end {
+        End::Signal(_) => format!("; ended by {}", end.name()),
+        End::Enough => "; ended by --limit".into(),
+        End::Failed(_) => "; failed".into(),
+        End::Reached | End::BrokenPipe => String::new(),
+    };
+    fields.extend([
+        ("bytes", json!(tally.counts.bytes)),
+        ("not_urls", json!(not_urls)),
+        ("without_field", json!(without_field)),
+        ("unreadable", json!(tally.counts.unreadable)),
+        ("too_long", json!(too_long)),
+    ]);
+    if of_paragraphs {
+        fields.extend([("records", json!(tally.counts.records)), ("emptied", json!(emptied))]);
+    }
+    fields.extend([
+        ("rate", json!(stats.false_positive_rate)),
+        ("rate_exceeded", json!(rate_exceeded)),
+        ("known", json!(known)),
+        ("memory_bytes", json!(stats.size_in_bytes)),
+        ("state", json!(plan.state.as_ref().map(|path| path.display().to_string()))),
+        ("unchanged", json!(unchanged)),
+        ("seconds", json!(seconds)),
+        ("end", json!(end.name())),
+    ]);
+    Report { text, fields }
+}
+
+/// Adds what a summary says of the repeated lines, and of those among them that are new.
+fn add_drops(
+    plan: &Plan,
+    outcome: &Outcome,
+    text: &mut String,
+    fields: &mut Vec<(&'static str, Value)>,
+) {
+    let Outcome { tally, recovered, .. } = outcome;
+    let repeated = tally.counts.lines - tally.counts.yes - recovered.unwrap_or(0);
+    let compared = compared(outcome.hash.comparison(), plan.rules);
+    let expected = match recovered {
+        None => tally.doubt.expected(repeated),
+        Some(_) => 0.0,
+    };
+    // "None dropped" is only true for this meaning of equal, so the summary says which it is.
+    *text += &match recovered {
+        None => format!("; {}", drops(expected)),
+        Some(0) => format!("; none dropped by mistake; compared {compared}"),
+        Some(some) => {
+            format!("; {} recovered in the second pass; compared {compared}", HumanCount(*some))
+        }
+    };
+    fields.extend([
+        ("repeated", json!(repeated)),
+        ("expected_drops", json!(expected)),
+        ("recovered", json!(recovered)),
+        ("compared", json!(compared)),
+    ]);
 }
 
 /// Returns what makes two lines equal, in words: what a run without loss promises depends on it.
@@ -161,84 +173,15 @@ fn compared(comparison: Comparison, rules: Rules) -> String {
     format!("{part}{how}{end}")
 }
 
-/// Rounds to milliseconds.
-pub fn seconds(took: Duration) -> f64 {
-    (took.as_secs_f64() * 1e3).round() / 1e3
-}
-
-impl Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = match self.records {
-            None => lines(self.lines),
-            Some(records) => {
-                format!("{} paragraphs in {} records", HumanCount(self.lines), HumanCount(records))
-            }
-        };
-        write!(f, "{all}, ")?;
-        let others = |lines| HumanCount(self.lines - lines);
-        let mut is_saved = !matches!(self.end, End::Failed(_));
-        match self.answer {
-            Answer::Added(added) => write!(f, "{} added", HumanCount(added))?,
-            Answer::Seen(seen) => {
-                write!(f, "{} seen, {} not seen", HumanCount(seen), others(seen))?;
-            }
-            Answer::Forgotten(gone) => {
-                write!(f, "{} forgotten, {} not found", HumanCount(gone), others(gone))?;
-            }
-            Answer::Deduplicated {
-                new,
-                repeated,
-                expected_drops,
-                recovered,
-                ref compared,
-                saved,
-            } => {
-                write!(f, "{} new, {} repeated; ", HumanCount(new), HumanCount(repeated))?;
-                match recovered {
-                    None => f.write_str(&drops(expected_drops))?,
-                    Some(0) => f.write_str("none dropped by mistake")?,
-                    Some(some) => write!(f, "{} recovered in the second pass", HumanCount(some))?,
-                }
-                // "None dropped" is only true for this meaning of equal, so the summary says which it is.
-                if recovered.is_some() {
-                    write!(f, "; compared {compared}")?;
-                }
-                is_saved = saved;
-            }
-        }
-        let counts = [
-            (self.not_urls, "is not a URL", "are not URLs"),
-            (self.without_field, "does not have the field", "do not have the field"),
-            (self.emptied, "record has none left", "records have none left"),
-            (Some(self.too_long), "more was too long", "more were too long"),
-        ];
-        for (number, one, more) in counts {
-            match number {
-                None | Some(0) => {}
-                Some(1) => write!(f, "; 1 {one}")?,
-                Some(lines) => write!(f, "; {} {more}", HumanCount(lines))?,
-            }
-        }
-        if let Some(state) = self.state.as_ref().filter(|_| is_saved) {
-            write!(f, "; {}", holds(state, self.known, self.unchanged))?;
-        }
-        write!(f, "; {}", took(self.seconds))?;
-        match self.end {
-            End::Signal(_) => write!(f, "; ended by {}", self.end.name()),
-            End::Enough => f.write_str("; ended by --limit"),
-            End::Failed(_) => f.write_str("; failed"),
-            End::Reached | End::BrokenPipe => Ok(()),
-        }
-    }
+/// Returns the seconds since then, rounded to milliseconds.
+pub fn seconds(began: Instant) -> f64 {
+    (began.elapsed().as_secs_f64() * 1e3).round() / 1e3
 }
 
 /// Returns the name of a state and the number of its lines, and whether it was left as it was.
-pub fn holds(state: &str, known: usize, unchanged: bool) -> String {
-    format!("{state} {}has {}", if unchanged { "still " } else { "" }, lines(known as u64))
-}
-
-pub fn took(seconds: f64) -> String {
-    format!("{seconds:.1} s")
+pub fn holds(state: &Path, known: usize, unchanged: bool) -> String {
+    let still = if unchanged { "still " } else { "" };
+    format!("{} {still}has {}", state.display(), screen::lines(known as u64))
 }
 
 /// Returns the expected number of lines dropped by mistake, in words.

@@ -4,13 +4,26 @@ use crate::failure::Failure;
 use indicatif::{
     BinaryBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 /// Returns a number of lines in words.
 pub fn lines(number: u64) -> String {
     if number == 1 { "1 line".into() } else { format!("{} lines", HumanCount(number)) }
+}
+
+/// What a command reports: in words, and as the fields of a JSON object.
+pub struct Report {
+    pub text: String,
+    pub fields: Vec<(&'static str, Value)>,
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.fields.iter().map(|(name, value)| (name, value)))
+    }
 }
 
 pub struct Screen {
@@ -44,11 +57,11 @@ impl Screen {
     }
 
     /// Prints a summary: as JSON if that is asked for, or else to a terminal, unless the user asks for quiet.
-    pub fn sum_up(&self, report: &(impl Display + Serialize)) -> Result<(), Failure> {
+    pub fn sum_up(&self, report: &Report) -> Result<(), Failure> {
         if self.is_json {
             self.say_plainly(serde_json::to_string(report).map_err(Failure::new)?);
         } else if !self.is_quiet && io::stderr().is_terminal() {
-            self.say(report);
+            self.say(&report.text);
         }
         Ok(())
     }

@@ -364,7 +364,7 @@ impl Note {
         let mut cutter = Cutter::new(input, self.rules.terminator);
         let mut keys = Keys::new(self.rules, *seen.hasher());
         let (mut chunk, mut lines) = (Chunk::default(), 0);
-        let (mut end, mut length) = (self.length, self.length);
+        let (mut length, mut incomplete) = (self.length, 0);
         // The state may have been saved with a lower limit.
         seen.set_max_bytes(self.max_bytes);
         loop {
@@ -373,8 +373,10 @@ impl Note {
                 Cut::TooLong => return Err(io::Error::other("it has a line that is too long")),
                 Cut::End => break,
             }
-            let complete = chunk.lines() - usize::from(chunk.is_completed);
-            let complete: Vec<&[u8]> = chunk.iter().take(complete).collect();
+            let mut complete: Vec<&[u8]> = chunk.iter().collect();
+            if chunk.is_completed {
+                incomplete = complete.pop().map_or(0, |line| line.len() as u64 - 1);
+            }
             let hashes: Vec<_> = complete.iter().flat_map(|line| keys.hashes(line)).collect();
             let adds = || seen.insert_if_absent_many(&hashes).iter().all(Result::is_ok);
             if !adds() {
@@ -385,12 +387,11 @@ impl Note {
                 }
             }
             lines += complete.len() as u64;
-            end += complete.iter().map(|line| line.len() as u64).sum::<u64>();
             length += chunk.bytes();
         }
         seen.set_max_bytes(self.max_bytes);
-        if end < length {
-            self.cut_off(&output, end, length)?;
+        if incomplete > 0 {
+            self.cut_off(&output, length - incomplete, length)?;
         }
         output.sync_all()?;
         sync_folder_of(&self.path());

@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, symlink};
-use std::process::Command;
 
 /// Returns the lines of a file that has one member or one frame, if it is compressed.
 pub fn unpacked(packed: &[u8]) -> Vec<u8> {
@@ -233,26 +232,4 @@ fn a_failure_leaves_the_files_that_are_in_place_and_no_other() {
     assert_same(&place.known("seen.koel", &second), &first, "what is known");
     place.ok(words, "");
     assert_same(&place.read("out/b"), &second[first.len()..], "b");
-}
-
-#[test]
-fn a_signal_leaves_the_files_that_are_in_place_and_no_other() {
-    for (signal, state) in [(Signal::INT, "--state seen.koel"), (Signal::TERM, "")] {
-        let place = Place::new();
-        place.make_state("seen.koel");
-        place.write("a.gz", packed("a.gz", b"a\nb\n"));
-        assert!(Command::new("mkfifo").arg(place.path("b")).status().unwrap().success());
-        let going = place.start(&format!("dedup {state} --json --output-dir out a.gz b"));
-        let mut fifo = fs::OpenOptions::new().write(true).open(place.path("b")).unwrap();
-        std::io::Write::write_all(&mut fifo, b"b\nc\nd\n").unwrap();
-        wait_until("that b is begun", || place.path("out/.b.koel-writing").exists());
-        going.is_idle();
-        let said = going.end_by(signal);
-        assert!(said.contains("\"new\":2,"), "{said}");
-        assert_eq!(unpacked(&place.read("out/a.gz")), b"a\nb\n");
-        assert_eq!(fs::read_dir(place.path("out")).unwrap().count(), 1);
-        assert_eq!(place.names(), ["a.gz", "b", "out", "seen.koel"]);
-        let known = if state.is_empty() { &b""[..] } else { b"a\nb\n" };
-        assert_eq!(place.known("seen.koel", b"a\nb\nc\nd\n"), known);
-    }
 }

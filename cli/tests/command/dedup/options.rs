@@ -195,26 +195,6 @@ fn drops_are_as_many_as_are_reported() {
 }
 
 #[test]
-fn a_higher_rate_takes_less_memory_and_a_capacity_is_room_that_is_there() {
-    let place = Place::new();
-    let memory = |options: &str, lines: u32| {
-        let json = place.json(&format!("dedup --count {options}"), numbered(0..lines));
-        assert!(json["new"].as_u64().unwrap() >= u64::from(lines) - 1);
-        json["memory_bytes"].as_u64().unwrap()
-    };
-    let [low, middle, high] = ["1e-6", "1e-4", "0.01"]
-        .map(|rate| memory(&format!("--capacity 1_000_000 --rate {rate}"), 1));
-    assert!(high < middle && middle < low);
-    assert_eq!(memory("--capacity 300_000", 1), memory("--capacity 300000", 290_000));
-    // More lines are accepted.
-    assert!(memory("--capacity 1K", 100_000) > memory("--capacity 1000", 1));
-    place.assert_refused(&[
-        ("dedup --rate={0,1,2,-0.1,x,1e-9,NaN}", ""),
-        ("dedup --capacity 99999999999999999", ""),
-    ]);
-}
-
-#[test]
 fn a_rate_that_is_exceeded_is_reported() {
     let place = Place::new();
     let lines = numbered(0..400_000);

@@ -1,13 +1,31 @@
 //! Killed runs: a run that is killed at any moments, any number of times, and repeated until it completes leaves what
-//! a run leaves that nobody disturbed.
+//! a run leaves that nobody disturbed. Each scene is killed at random times, and at each of its system calls.
 
 use crate::common::*;
 use crate::dedup::folders::{new_in_each, packed, unpacked};
+use crate::ends::system_calls::killed_at;
 use std::fs;
 use std::io::pipe;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// A run that appends lines to files and remembers them in a state.
+struct Scene {
+    place: Place,
+    words: String,
+    /// The state, and what else is there when the run begins.
+    begin: Vec<(String, Vec<u8>)>,
+    /// The files, and the lines that the run adds to each.
+    files: Vec<(String, Vec<u8>)>,
+    /// The lines that each file has when the run begins. The state does not have them.
+    before: &'static [u8],
+    /// Whether a file is there as a whole or not at all.
+    is_whole: bool,
+}
+
+const NOTE: &str = ".seen.koel.koel-output";
 
 /// Lines of 64 bytes, many of which are repeated soon.
 fn input(lines: u32) -> Vec<u8> {
@@ -15,161 +33,273 @@ fn input(lines: u32) -> Vec<u8> {
     (0..lines).flat_map(|at| format!("{:063}\n", number(at)).into_bytes()).collect()
 }
 
-/// Writes the input, and what a run makes of it that nobody disturbs. Returns that, and how long it took.
-fn undisturbed(place: &Place, lines: u32) -> (Vec<u8>, Duration) {
-    place.write("lines", input(lines));
-    place.make_state("undisturbed.koel");
-    let start = Instant::now();
-    place.ok("dedup -s undisturbed.koel -o undisturbed lines", "");
-    let took = start.elapsed();
+fn empty_state(place: &Place) -> (String, Vec<u8>) {
     place.make_state("seen.koel");
-    (place.read("undisturbed"), took)
+    ("seen.koel".into(), place.read("seen.koel"))
 }
 
-/// Checks what is left in the end.
-#[track_caller]
-fn assert_done(place: &Place, expected: &[u8]) {
-    assert_same(&place.known("seen.koel", expected), expected, "what is known");
-    let is_left = |name: &String| name.contains("koel-output") || name.contains("claim");
-    assert!(!place.names().iter().any(is_left), "{:?}", place.names());
+impl Scene {
+    /// A run into one file.
+    fn of_output(lines: u32, options: &str) -> Scene {
+        let place = Place::new();
+        let input = input(lines);
+        place.write("lines", &input);
+        let new = new_in_each(&[&input]).remove(0);
+        let words = format!("dedup -s seen.koel -o out lines {options}");
+        let (begin, files) = (vec![empty_state(&place)], vec![("out".into(), new)]);
+        Scene { begin, place, words, files, before: b"", is_whole: false }
+    }
+
+    /// A run into a folder, in which each file may have a line already.
+    fn of_folder(lines: u32, before: &'static [u8]) -> Scene {
+        let place = Place::new();
+        fs::create_dir(place.path("in")).unwrap();
+        let names = ["a", "b.gz", "c.zst", "d", "e.gz"];
+        let texts: Vec<Vec<u8>> =
+            (0..5).map(|at| padded(at * lines / 2..(at + 2) * lines / 2).repeat(2)).collect();
+        let news = new_in_each(&texts.iter().map(|text| &text[..]).collect::<Vec<_>>());
+        let (mut begin, mut files) = (vec![empty_state(&place)], Vec::new());
+        for ((name, text), new) in names.iter().zip(texts).zip(news) {
+            place.write(&format!("in/{name}"), packed(name, &text));
+            let name = format!("out/{name}");
+            if !before.is_empty() {
+                begin.push((name.clone(), packed(&name, before)));
+            }
+            files.push((name, new));
+        }
+        let inputs = names.map(|name| format!("in/{name}")).join(" ");
+        let words = format!("dedup -s seen.koel --output-dir out {inputs}");
+        Scene { place, words, begin, files, before, is_whole: true }
+    }
+
+    /// Leaves what is there when the run begins.
+    fn reset(&self) {
+        for name in ["seen.koel", NOTE, "out"] {
+            if self.begin.iter().all(|(there, _)| there != name) {
+                let path = self.place.path(name);
+                let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+            }
+        }
+        for (name, bytes) in &self.begin {
+            fs::create_dir_all(self.place.path(name).parent().unwrap()).unwrap();
+            self.place.write(name, bytes);
+        }
+    }
+
+    /// All lines that the run adds.
+    fn all(&self) -> Vec<u8> {
+        self.files.iter().flat_map(|(_, new)| new.clone()).collect()
+    }
+
+    fn known(&self) -> Vec<u8> {
+        let has_state = self.place.path("seen.koel").exists();
+        if has_state { self.place.known("seen.koel", &self.all()) } else { Vec::new() }
+    }
+
+    /// Checks that the files have nothing else than what the run writes, and the state no line that they do not have.
+    /// Returns the lines that they have.
+    #[track_caller]
+    fn written(&self) -> Vec<u8> {
+        let mut written = Vec::new();
+        for (name, new) in &self.files {
+            let Ok(file) = fs::read(self.place.path(name)) else { continue };
+            let lines = unpacked(&file);
+            let is = lines.strip_prefix(self.before).expect("what was there");
+            let may_be_less = !self.is_whole || is.is_empty();
+            assert_same(is, if may_be_less { &new[..is.len().min(new.len())] } else { new }, name);
+            written.extend_from_slice(is);
+        }
+        assert!(is_subset(&self.known(), &written), "{}: a line is not written", self.words);
+        written
+    }
+
+    /// Checks what is left by the run that completes.
+    #[track_caller]
+    fn is_done(&self, what: &str) {
+        assert_same(&self.written(), &self.all(), what);
+        assert_same(&self.known(), &self.all(), what);
+        // Lines of others are not taken in.
+        assert!(self.place.known("seen.koel", self.before).is_empty());
+        self.has_nothing_unfinished();
+        let folder = fs::read_dir(self.place.path("out"));
+        assert!(folder.is_ok_and(|folder| folder.count() == self.files.len()) == self.is_whole);
+    }
+
+    /// Checks that there is nothing but inputs, files that are in place, and the state.
+    #[track_caller]
+    fn has_nothing_unfinished(&self) {
+        let names = self.place.names();
+        let known = ["in", "lines", "log", "out", "seen.koel"];
+        assert!(names.iter().all(|name| known.contains(&&**name)), "{names:?}");
+        for file in fs::read_dir(self.place.path("out")).into_iter().flatten() {
+            let name = file.unwrap().file_name();
+            assert!(!name.as_encoded_bytes().starts_with(b"."), "{name:?}");
+        }
+    }
+
+    /// Sends runs a signal at random times. After one that can be caught, exactly what is written is known.
+    fn is_ended_at_random(&self, signal: Signal, rounds: usize, at_most: usize) {
+        self.reset();
+        let start = Instant::now();
+        self.place.ok(&self.words, "");
+        let took = start.elapsed();
+        self.is_done("nobody disturbed it");
+        let mut kills = 0;
+        for round in 0..rounds {
+            self.reset();
+            let start = |threads| self.place.start(&format!("{} --threads {threads}", self.words));
+            let seed = self.words.len() + round;
+            kills += ended_until_done(signal, took, at_most, seed, start, || {
+                let written = self.written();
+                if signal != Signal::KILL {
+                    assert_same(&self.known(), &written, "what is known");
+                    self.has_nothing_unfinished();
+                }
+            });
+            self.is_done(&format!("round {round}"));
+        }
+        println!("{}: {kills} times {signal:?}", self.words);
+    }
+
+    /// Kills commands at their calls of these numbers. After every second kill, another command takes in what is left,
+    /// before the run is repeated.
+    fn is_killed_at_calls(&self, killed: &str, calls: &[(&str, &[u32])]) {
+        let mut kills = 0;
+        for (call, numbers) in calls {
+            for number in *numbers {
+                self.reset();
+                let Some(is_killed) = killed_at(&self.place, call, *number, killed) else { return };
+                if !is_killed {
+                    break;
+                }
+                kills += 1;
+                let what = format!("{killed}: {call} {number}");
+                let written = self.written();
+                if kills % 2 == 0 && self.place.path("seen.koel").exists() {
+                    let ran = self.place.ok("add seen.koel -", "");
+                    assert!(!ran.stderr.contains("not the file any more"), "{}", ran.stderr);
+                    let whole =
+                        written.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+                    assert_same(&self.known(), &written[..whole], &what);
+                }
+                self.place.ok(&self.words, "");
+                self.is_done(&what);
+            }
+        }
+        println!("{killed}: {kills} kills");
+        assert!(kills > 5);
+    }
 }
 
-/// Repeats a run until it completes. The first runs, at most `kills_at_most`, are killed after a random time. Returns
-/// the number of kills.
-fn killed_until_done(
+/// Repeats a run until it completes. The first runs, at most so many, get a signal after a random time. Returns the
+/// number of those that it has ended.
+fn ended_until_done(
+    signal: Signal,
     took: Duration,
-    kills_at_most: usize,
+    at_most: usize,
     seed: usize,
-    mut start: impl FnMut(usize) -> Going,
-    mut check: impl FnMut(),
+    start: impl Fn(usize) -> Going,
+    check: impl Fn(),
 ) -> usize {
     let mut random = Random(seed as u64);
     for round in 0.. {
-        let mut going = start([1, 2, 8][round % 3]);
-        if round < kills_at_most {
-            let most = took.as_micros() as usize / 3;
+        let going = start([1, 2, 8][round % 3]);
+        if round < at_most {
+            let most = took.as_micros() as usize / 2;
             thread::sleep(Duration::from_micros(random.below(most) as u64));
-            let _ = going.child.kill();
+            going.signal(signal);
         }
         let (status, stderr) = going.wait();
         check();
         if status.code() == Some(0) {
             return round;
         }
-        assert_eq!(status.code(), None, "{stderr}");
-        assert!(round < kills_at_most, "{stderr}");
+        assert_eq!(status.signal(), Some(signal.as_raw()), "{stderr}");
+        assert!(round < at_most, "{stderr}");
     }
     unreachable!()
 }
 
 #[test]
 fn an_output_is_that_of_a_run_that_nobody_disturbed() {
+    let lines = rounds(300_000, 1_500_000);
+    for (options, signal) in
+        [("", Signal::KILL), ("--checkpoint 0.01", Signal::KILL), ("--json", Signal::INT)]
+    {
+        Scene::of_output(lines, options).is_ended_at_random(signal, 1, rounds(6, 50));
+    }
     // In a state that forgets, with this seed, no two of so many lines share a fingerprint.
     let forgetting = "--seed 7 --forget-after 30d --refresh --checkpoint 0.02";
-    let lines = rounds(300_000, 1_500_000);
-    for (options, lines) in [("", lines), ("--checkpoint 0.01", lines), (forgetting, 300_000)] {
-        let place = Place::new();
-        let (expected, took) = undisturbed(&place, lines);
-        if options == forgetting {
-            fs::remove_file(place.path("seen.koel")).unwrap();
-        }
-        let words = format!("dedup -s seen.koel -o out {options} lines --threads");
-        let start = |threads| place.start(&format!("{words} {threads}"));
-        let check = || {
-            let out = fs::read(place.path("out")).unwrap_or_default();
-            assert_same(&out, &expected[..out.len().min(expected.len())], options);
-            let has_state = place.path("seen.koel").exists();
-            assert!(
-                !has_state || is_subset(&place.known("seen.koel", &expected), &out),
-                "{options}"
-            );
-        };
-        let kills = killed_until_done(took, rounds(6, 50), 8 + options.len(), start, check);
-        println!("{options}: {kills} kills");
-        assert_same(&place.read("out"), &expected, "the output");
-        assert_done(&place, &expected);
+    let scene = Scene { begin: Vec::new(), ..Scene::of_output(300_000, forgetting) };
+    scene.is_ended_at_random(Signal::KILL, 1, rounds(6, 50));
+}
+
+#[test]
+fn files_in_a_folder_are_those_of_a_run_that_nobody_disturbed() {
+    for before in [&b""[..], b"before\n"] {
+        let scene = Scene::of_folder(rounds(40_000, 200_000), before);
+        scene.is_ended_at_random(Signal::KILL, rounds(2, 12), rounds(6, 20));
+        scene.is_ended_at_random(Signal::TERM, rounds(1, 12), rounds(6, 20));
     }
+}
+
+const CALLS: [&str; 6] = ["rename", "unlink", "fsync", "fdatasync", "openat", "write"];
+
+#[test]
+fn a_kill_at_any_call_of_a_run_takes_nothing() {
+    let numbers = rounds(&[1, 3][..], &[1, 2, 3, 4, 5, 6, 7, 8, 12, 16]);
+    for options in ["--checkpoint 0.01", ""] {
+        let scene = Scene::of_output(rounds(100_000, 300_000), options);
+        scene.is_killed_at_calls(&scene.words, &CALLS.map(|call| (call, numbers)));
+    }
+}
+
+#[test]
+fn a_kill_at_any_call_of_a_run_into_a_folder_takes_nothing() {
+    let scene = Scene::of_folder(rounds(10_000, 40_000), b"");
+    let numbers: Vec<u32> = (1..rounds(12, 60)).collect();
+    let killed = format!("{} --threads 1", scene.words);
+    scene.is_killed_at_calls(&killed, &CALLS.map(|call| (call, &numbers[..])));
+}
+
+#[test]
+fn a_kill_at_any_call_of_taking_in_takes_nothing() {
+    let mut scene = Scene::of_output(100_000, "");
+    scene.reset();
+    let Some(_) = killed_at(&scene.place, "write", 7, &scene.words) else { return };
+    scene.begin =
+        ["seen.koel", NOTE, "out"].map(|name| (name.into(), scene.place.read(name))).into();
+    // A part of what was written last is there.
+    let out = &mut scene.begin[2].1;
+    out.truncate(out.len().next_multiple_of(1 << 20) - (1 << 20) + 1_000);
+    let numbers: Vec<u32> = (1..200).collect();
+    let opens: Vec<u32> = numbers.iter().map(|number| number * rounds(11, 1)).collect();
+    let calls = CALLS.map(|call| (call, if call == "openat" { &opens[..] } else { &numbers }));
+    scene.is_killed_at_calls("add seen.koel -", &[&calls[..], &[("ftruncate", &numbers)]].concat());
 }
 
 #[test]
 fn of_what_goes_into_a_pipe_no_line_is_lost() {
     for options in ["", "--checkpoint 0.01"] {
-        let place = Place::new();
-        let (expected, took) = undisturbed(&place, rounds(300_000, 1_500_000));
+        let scene = Scene::of_output(rounds(300_000, 1_500_000), "");
+        let start = Instant::now();
+        scene.place.ok("dedup lines", "");
+        let took = start.elapsed();
         let (reader, writer) = pipe().unwrap();
         let reader = collect(reader);
         let start = |threads| {
             let words = format!("dedup -s seen.koel {options} --threads {threads} lines");
-            let mut command = place.command(&words.split_whitespace().collect::<Vec<_>>());
+            let mut command = scene.place.command(&words.split_whitespace().collect::<Vec<_>>());
             command.stdin(Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(Stdio::piped());
             Going::start_as_it_is(&mut command)
         };
-        let kills = killed_until_done(took, rounds(6, 40), 3 + options.len(), start, || ());
+        let kills =
+            ended_until_done(Signal::KILL, took, rounds(6, 40), 3 + options.len(), start, || ());
         println!("{options}: {kills} kills");
         drop(writer);
-        assert!(set(&reader.join().unwrap()) == set(&expected), "a line is missing");
-        assert_done(&place, &expected);
-    }
-}
-
-/// Of files in a folder, each is there as a whole, or not at all.
-#[test]
-fn files_in_a_folder_are_those_of_a_run_that_nobody_disturbed() {
-    let most = rounds(40_000, 200_000);
-    let names = ["a", "b.gz", "c.zst", "d", "e.gz"];
-    let texts: Vec<Vec<u8>> =
-        (0..5).map(|at| padded(at * most / 2..(at + 2) * most / 2).repeat(2)).collect();
-    let all = texts.concat();
-    let expected = new_in_each(&texts.iter().map(|text| &text[..]).collect::<Vec<_>>());
-    for before in ["", "before\n"] {
-        let place = Place::new();
-        fs::create_dir(place.path("in")).unwrap();
-        let reset = || {
-            place.make_state("seen.koel");
-            let _ = fs::remove_dir_all(place.path("out"));
-            fs::create_dir(place.path("out")).unwrap();
-            for name in names.iter().filter(|_| !before.is_empty()) {
-                place.write(&format!("out/{name}"), packed(name, before.as_bytes()));
-            }
-        };
-        for (name, text) in names.iter().zip(&texts) {
-            place.write(&format!("in/{name}"), packed(name, text));
-        }
-        let inputs = names.map(|name| format!("in/{name}")).join(" ");
-        let words = format!("dedup -s seen.koel --output-dir out {inputs} --threads");
-        reset();
-        let start = Instant::now();
-        place.ok(&format!("{words} 2"), "");
-        let took = start.elapsed();
-        let mut kills = 0;
-        for round in 0..rounds(3, 12) {
-            reset();
-            let start = |threads| place.start(&format!("{words} {threads}"));
-            let check = || {
-                let mut written = Vec::new();
-                for (name, expected) in names.iter().zip(&expected) {
-                    let Ok(file) = fs::read(place.path(&format!("out/{name}"))) else { continue };
-                    let lines = unpacked(&file);
-                    let new = lines.strip_prefix(before.as_bytes()).expect("what was there");
-                    if !new.is_empty() {
-                        assert_same(new, expected, name);
-                    }
-                    written.extend_from_slice(new);
-                }
-                assert!(is_subset(&place.known("seen.koel", &all), &written));
-            };
-            kills += killed_until_done(took * 3, rounds(6, 20), 90 + round, start, check);
-            for (name, expected) in names.iter().zip(&expected) {
-                let lines = unpacked(&place.read(&format!("out/{name}")));
-                assert_same(&lines, &[before.as_bytes(), expected].concat(), name);
-            }
-            assert_same(&place.known("seen.koel", &all), &all, "what is known");
-            // Lines of others are not taken in.
-            assert_eq!(place.known("seen.koel", b"before\n"), b"");
-            assert_eq!(place.names(), ["in", "out", "seen.koel"]);
-            assert_eq!(fs::read_dir(place.path("out")).unwrap().count(), names.len());
-        }
-        println!("{kills} kills");
+        assert!(set(&reader.join().unwrap()) == set(&scene.all()), "a line is missing");
+        assert_same(&scene.known(), &scene.all(), "what is known");
+        assert_eq!(scene.place.names(), ["lines", "seen.koel"]);
     }
 }
 

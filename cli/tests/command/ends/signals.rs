@@ -32,36 +32,6 @@ fn a_signal_saves_what_was_printed() {
     }
 }
 
-#[test]
-fn a_signal_in_the_middle_saves_what_is_in_the_output() {
-    let all = numbered(0..rounds(300_000, 600_000));
-    let place = Place::new();
-    place.write("lines", &all);
-    let (most, rounds) = rounds((4_000_000, 2), (8_000_000, 8));
-    for round in 0..rounds {
-        place.make_state("seen.koel");
-        place.write("out", b"");
-        let threads = [1, 2, 8][round % 3];
-        let going =
-            place.start(&format!("dedup -s seen.koel -o out --threads {threads} --json lines"));
-        going.is_watchful();
-        wait_until("some output", || {
-            place.path("out").metadata().unwrap().len() > most / rounds as u64 * round as u64
-        });
-        going.signal(Signal::INT);
-        let (status, stderr) = going.wait();
-        let written = place.read("out");
-        // The run may have ended before the signal.
-        if status.signal() == Some(Signal::INT.as_raw()) {
-            assert!(stderr.contains(r#""end":"SIGINT""#), "{stderr}");
-        } else {
-            assert_eq!(status.code(), Some(0), "{stderr}");
-        }
-        assert!(all.starts_with(&written));
-        assert_same(&place.known("seen.koel", &all), &written, "what is saved");
-    }
-}
-
 /// The number of bytes read from a stalled run: more than a chunk, so that one has been written.
 const READ: usize = 1_200_000;
 

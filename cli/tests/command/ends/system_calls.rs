@@ -1,11 +1,10 @@
-//! Failing system calls, the order of system calls, and kills at each of them: an output is noted before it is written,
+//! Failing system calls, and the order of system calls: an output is noted before it is written,
 //! the output is synced before a state is saved, and a state that cannot be saved is unchanged.
 //!
 //! `strace` injects the failures and logs the calls. Without it, these tests are skipped with a
 //! message, or fail if `KOEL_STRACE=required`.
 
 use crate::common::*;
-use crate::dedup::folders::{new_in_each, packed, unpacked};
 use std::env;
 use std::fs;
 use std::process::Command;
@@ -100,8 +99,8 @@ fn an_output_is_noted_then_written_then_synced_then_the_state_is_saved_and_lines
     assert_same(&place.read("out"), &numbered(0..100 * blocks), "the output");
 }
 
-/// Kills a run at one of its calls. Returns `false` if it had no such call.
-fn killed_at(place: &Place, call: &str, number: u32, words: &str) -> Option<bool> {
+/// Kills a run at one of its calls. Returns `false` if it had no such call, or `None` if there is no strace.
+pub fn killed_at(place: &Place, call: &str, number: u32, words: &str) -> Option<bool> {
     let inject = format!("inject={call}:signal=KILL:when={number}");
     let trace = format!("trace={call}");
     let ran = straced(place, &["-e", &trace, "-e", &inject], words)?;
@@ -109,128 +108,7 @@ fn killed_at(place: &Place, call: &str, number: u32, words: &str) -> Option<bool
     Some(ran.code.is_none())
 }
 
-/// Kills commands at their calls, and repeats the run after each kill. Returns the number of kills, or `None` if there
-/// is no strace.
-fn kills(
-    place: &Place,
-    all: &[u8],
-    killed: &str,
-    calls: &[(&str, &[u32])],
-    prepare: impl Fn(),
-) -> Option<u32> {
-    let mut kills = 0;
-    for (call, numbers) in calls {
-        for number in *numbers {
-            prepare();
-            if !killed_at(place, call, *number, killed)? {
-                break;
-            }
-            kills += 1;
-            let out = fs::read(place.path("out")).unwrap_or_default();
-            assert!(all.starts_with(&out), "{call} {number}");
-            place.ok(RUN, "");
-            assert_same(&place.read("out"), all, &format!("{call} {number}"));
-            assert_same(&place.known("seen.koel", all), all, "what is known");
-            assert_eq!(place.names(), ["lines", "log", "out", "seen.koel"], "{call} {number}");
-        }
-    }
-    println!("{kills} kills");
-    Some(kills)
-}
-
 const RUN: &str = "dedup --state seen.koel --output out lines";
-
-#[test]
-fn a_kill_at_any_call_of_a_run_takes_nothing() {
-    let place = Place::new();
-    let all = padded(0..rounds(100_000, 300_000));
-    place.write("lines", &all);
-    for options in ["--checkpoint 0.01", ""] {
-        let numbers = rounds(&[1, 3][..], &[1, 2, 3, 4, 5, 6, 7, 8, 12, 16]);
-        let calls = ["rename", "unlink", "fsync", "fdatasync", "openat", "write"];
-        let calls = calls.map(|call| (call, numbers));
-        let prepare = || {
-            place.make_state("seen.koel");
-            let _ = fs::remove_file(place.path("out"));
-        };
-        kills(&place, &all, &format!("{RUN} {options}"), &calls, prepare);
-    }
-}
-
-#[test]
-fn a_kill_at_any_call_of_taking_in_takes_nothing() {
-    let place = Place::new();
-    let all = padded(0..60_000);
-    place.write("lines", &all);
-    place.make_state("seen.koel");
-    let Some(_) = killed_at(&place, "write", 7, RUN) else { return };
-    // A part of what was written last is there.
-    let out = place.read("out");
-    let out = &out[..out.len().next_multiple_of(1 << 20) - (1 << 20) + 1_000];
-    let left = ["seen.koel", ".seen.koel.koel-output"].map(|name| (name, place.read(name)));
-    let prepare = || {
-        left.iter().for_each(|(name, bytes)| place.write(name, bytes));
-        place.write("out", out);
-    };
-    let numbers: Vec<u32> = (1..200).collect();
-    let opens: Vec<u32> = numbers.iter().map(|number| number * rounds(11, 1)).collect();
-    let calls = ["ftruncate", "rename", "unlink", "fsync", "fdatasync", "write"];
-    let mut calls = calls.map(|call| (call, &numbers[..])).to_vec();
-    calls.push(("openat", &opens));
-    let kills = kills(&place, &all, "add seen.koel -", &calls, prepare);
-    assert!(kills.is_none_or(|kills| kills > 10), "{kills:?}");
-}
-
-/// After each kill, whatever command changes the state next takes the files in that are in place.
-#[test]
-fn a_kill_at_any_call_of_a_run_into_a_folder_takes_nothing() {
-    let place = Place::new();
-    fs::create_dir(place.path("in")).unwrap();
-    let texts = [
-        ("a.gz", padded(0..40_000)),
-        ("b", padded(20_000..60_000)),
-        ("c.zst", padded(50_000..80_000)),
-    ];
-    for (name, text) in &texts {
-        place.write(&format!("in/{name}"), packed(name, text));
-    }
-    let expected = new_in_each(&texts.each_ref().map(|(_, text)| &text[..]));
-    let all = padded(0..80_000);
-    let words = "dedup --state seen.koel --output-dir out in/a.gz in/b in/c.zst --threads 1";
-    let mut kills = 0;
-    for call in ["rename", "unlink", "fsync", "fdatasync", "openat", "write"] {
-        for number in 1..rounds(12, 60) {
-            place.make_state("seen.koel");
-            let _ = fs::remove_dir_all(place.path("out"));
-            let Some(is_killed) = killed_at(&place, call, number, words) else { return };
-            if !is_killed {
-                break;
-            }
-            kills += 1;
-            let files = || {
-                texts.each_ref().map(|(name, _)| fs::read(place.path(&format!("out/{name}"))).ok())
-            };
-            let left = files();
-            let ran = place.ok("add seen.koel -", "");
-            assert!(!ran.stderr.contains("not the file any more"), "{}", ran.stderr);
-            let in_place = left.iter().zip(&expected).filter(|(left, _)| left.is_some());
-            let in_place: Vec<u8> = in_place.flat_map(|(_, lines)| lines.clone()).collect();
-            assert_same(&place.known("seen.koel", &all), &in_place, &format!("{call} {number}"));
-            let ran = place.ok(words, "");
-            assert!(ran.stderr.is_empty(), "{}", ran.stderr);
-            for ((left, is), lines) in left.into_iter().zip(files()).zip(&expected) {
-                let is = is.expect("a file");
-                assert!(left.is_none_or(|left| left == is), "{call} {number}");
-                assert_same(&unpacked(&is), lines, &format!("{call} {number}"));
-            }
-            assert_same(&place.known("seen.koel", &all), &all, "what is known");
-            assert_eq!(place.names(), ["in", "log", "out", "seen.koel"], "{call} {number}");
-            assert_eq!(fs::read_dir(place.path("out")).unwrap().count(), 3, "{call} {number}");
-        }
-    }
-    println!("{kills} kills");
-    assert!(kills > 20);
-}
 
 #[test]
 fn of_a_limited_run_that_is_killed_only_the_written_lines_count() {

@@ -87,34 +87,39 @@ fn a_state_is_not_written_if_nothing_changes() {
 }
 
 #[test]
-fn what_an_existing_state_decides_is_said() {
-    let place = Place::new();
-    place.row("dedup --state seen.koel --rate 1e-6 --capacity 10", "a\n", 0, "a\n", "");
-    let said = "seen.koel: --rate and --capacity are for new states, and this one keeps those that it was made with\n";
-    let words = "{dedup --state,add} seen.koel {--rate 0.01,--capacity 1e6}";
-    place.row(words, "a\n", 0, "", said);
-    place.row(&format!("{words} --quiet"), "a\n", 0, "", "");
+fn options_of_a_state_that_is_there_are_kept_ignored_with_a_note_or_refused() {
+    let ignored = "s.koel: --rate and --capacity are for new states, and this one keeps those that it was made with\n";
+    let rates = ["2e-8", "0.9", "1e-6", "1e-7", "1e-4", "0.01", "0.3"];
+    for rate in &rates[..rounds(1, 7)] {
+        for capacity in ["", "--capacity 1", "--capacity 100_000", "--capacity 3_000_000"] {
+            assert_next(
+                &format!("--rate {rate} {capacity}"),
+                &[(&format!("--rate {rate} {capacity}"), 0, "")],
+            );
+        }
+    }
+    let lowered = "s.koel: it was made for a higher rate, which cannot be lowered; omit --rate, or use another state\n";
+    // What is the default may be given as well.
+    assert_next("", &[("--rate 1e-6", 0, ""), ("--rate 2.1e-8", 2, lowered)]);
+    assert_next(
+        "--rate 1e-4 --capacity 5000",
+        &[("--rate 1e-4 --capacity 5000", 0, ""), ("", 0, "")],
+    );
+    assert_next("--rate 1e-5 --forget-after 1d", &[("--rate 1e-5 --forget-after 1d", 0, "")]);
+    assert_next(
+        "--rate 0.001",
+        &[("--rate 0.001", 0, ""), ("--rate 0.1", 0, ignored), ("--rate 1e-6", 2, lowered)],
+    );
+    let rows = [("--capacity 1e6", 0, ignored), ("--capacity 1e6 --rate 0.01 --quiet", 0, "")];
+    assert_next("--rate 1e-6 --capacity 10", &rows);
 }
 
-#[test]
-fn a_repeated_command_is_told_nothing_and_a_refusal_has_no_figures_that_nobody_gave() {
+/// Makes a state with some options, and gives others to commands that change it.
+#[track_caller]
+fn assert_next(first: &str, rows: &[(&str, i32, &str)]) {
     let place = Place::new();
-    for options in [
-        "",
-        "--rate 1e-6",
-        "--rate 0.01",
-        "--rate 1e-4 --capacity 5000",
-        "--rate 1e-5 --forget-after 1d",
-    ] {
-        let words = format!("dedup --state {}.koel {options}", options.replace([' ', '-'], ""));
-        place.row(&words, "a\n", 0, "a\n", "");
-        place.row(&words, "a\n", 0, "", "");
+    place.ok(&format!("dedup --state s.koel {first}"), "a\n");
+    for (options, code, said) in rows {
+        place.row(&format!("{{dedup --state,add}} s.koel {options}"), "a\n", *code, "", said);
     }
-    // What is the default may be given as well.
-    place.row("dedup --state .koel --rate 1e-6", "a\n", 0, "", "");
-    let said = ".koel: it was made for a higher rate, which cannot be lowered; omit --rate, or use another state\n";
-    place.assert_refused(&[
-        ("dedup --state .koel --rate 2.1e-8", said),
-        ("{dedup --state,add} rate0.01.koel --rate 1e-3", said),
-    ]);
 }

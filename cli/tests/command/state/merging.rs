@@ -86,16 +86,6 @@ fn a_rate_that_is_higher_than_planned_is_told() {
     has(&place.json("merge all.koel 0.koel", ""), json!({ "rate_exceeded": true }));
 }
 
-#[test]
-fn a_line_stays_as_long_as_where_it_was_seen_last() {
-    let place = Place::new();
-    place.make_aged_state("a.koel", [(9, "one"), (9, "two")]);
-    place.make_aged_state("b.koel", [(3, "two"), (3, "three")]);
-    place.row("merge -q a.koel b.koel", "", 0, "", "");
-    let items = place.expiring("a.koel");
-    assert_eq!((items[5], items[11]), (1, 2), "{items:?}");
-}
-
 /// The chunks of a filter with these lines, and what the server says of it at their end.
 fn dumped(count: u32, capacity: usize) -> Vec<Vec<u8>> {
     let builder = ConcurrentCuckooFilter::builder().capacity(capacity).false_positive_rate(1e-4);

@@ -56,30 +56,21 @@ fn files_that_are_no_whole_state_are_refused_and_left_alone() {
     let place = Place::new();
     place.koel_on("add seen.koel", &numbered(0..1_000));
     let state = place.read("seen.koel");
-    place.write("text.txt", b"https://a.example/\nhttps://b.example/\n");
-    assert_refused(&place, "text.txt", "", ALL);
-    for length in [100, state.len() / 2, state.len() - 1] {
-        place.write("cut", &state[..length]);
-        assert_refused(&place, "cut", "or move it away and make a new one", ALL);
+    let mut damaged = state.clone();
+    damaged[5_000] ^= 4;
+    let mut later = state.clone();
+    later[8] = 9;
+    let sum = StableHash::with_seed(0).hash_bytes(&later[..248]);
+    later[248..256].copy_from_slice(&sum.to_le_bytes());
+    for (bytes, why) in [
+        (&b"https://a.example/\nhttps://b.example/\n"[..], "use a state saved by dedup or add"),
+        (&state[..state.len() / 2], "or move it away and make a new one"),
+        (&damaged, "or move it away and make a new one"),
+        (&later, "version"),
+    ] {
+        place.write("other", bytes);
+        assert_refused(&place, "other", why, ALL);
     }
-    for at in [20, 100, 5_000, state.len() / 2, state.len() - 1] {
-        let mut damaged = state.clone();
-        damaged[at] ^= 4;
-        place.write("damaged", damaged);
-        assert_refused(&place, "damaged", "or move it away and make a new one", ALL);
-    }
-}
-
-#[test]
-fn a_state_of_a_later_version_is_refused_as_that() {
-    let place = Place::new();
-    place.koel_on("add seen.koel", b"a\n");
-    let mut state = place.read("seen.koel");
-    state[8] = 9;
-    let sum = StableHash::with_seed(0).hash_bytes(&state[..248]);
-    state[248..256].copy_from_slice(&sum.to_le_bytes());
-    place.write("later.koel", state);
-    assert_refused(&place, "later.koel", "version", ALL);
 }
 
 #[test]
@@ -130,29 +121,4 @@ fn a_read_only_state_is_not_replaced() {
     // It can be queried.
     place.row("query seen.koel", "a\n", 0, "a\n", "");
     place.ok("info seen.koel", "");
-}
-
-#[test]
-fn the_rate_of_a_state_cannot_be_lowered() {
-    let place = Place::new();
-    place.koel_on("dedup --rate 0.001 --state seen.koel", b"a\n");
-    assert_refused(&place, "seen.koel", "cannot be lowered", "dedup --rate 1e-6 --state");
-    assert_refused(&place, "seen.koel", "omit --rate", "add --rate 1e-6");
-    place.row("dedup --state seen.koel", "a\n", 0, "", "");
-    place.row("dedup --state seen.koel --rate 0.001", "a\n", 0, "", "");
-    let said = "--rate and --capacity are for new states";
-    place.row("dedup --state seen.koel --rate 0.1", "a\n", 0, "", said);
-}
-
-#[test]
-fn the_same_options_can_be_given_in_the_next_run() {
-    let rates = ["2e-8", "0.9", "1e-6", "1e-7", "1e-4", "0.01", "0.3"];
-    for rate in &rates[..rounds(1, 7)] {
-        for capacity in ["", "--capacity 1", "--capacity 100_000", "--capacity 3_000_000"] {
-            let place = Place::new();
-            let words = format!("dedup --rate {rate} {capacity} --state seen.koel");
-            place.ok(&words, "a\n");
-            place.ok(&words, "a\n");
-        }
-    }
 }

@@ -56,21 +56,6 @@ fn json_of_all_commands_has_every_field() {
 }
 
 #[test]
-fn query_keeps_the_order_with_all_threads() {
-    let place = Place::new();
-    place.make_state("seen.koel");
-    let [even, odd] = [0, 1].map(|rest| -> Vec<u8> {
-        (0..30_000).flat_map(|half| numbered(2 * half + rest..2 * half + rest + 1)).collect()
-    });
-    place.ok("add seen.koel", &even);
-    for threads in &[8, 1, 2][..rounds(1, 3)] {
-        let words = format!("query --threads {threads} seen.koel");
-        place.row(&words, numbered(0..60_000), 0, &even, "");
-        place.row(&(words + " --invert"), numbered(0..60_000), 0, &odd, "");
-    }
-}
-
-#[test]
 fn what_is_added_is_seen_and_what_is_forgotten_is_new_again() {
     let place = Place::new();
     place.ok("add added.koel", "a\nb\na\n");
@@ -160,72 +145,23 @@ fn counting_or_writing_what_is_repeated_leaves_a_state_as_it_is() {
     place.row("dedup --state seen.koel", "b\nc\n", 0, "c\n", "");
 }
 
-/// The bytes of the header, and of a shard: its buckets have two words.
-const HEADER: usize = 256;
-const SHARD: usize = 8 * 2 * 8_192;
-
-/// A state that is not loaded at once.
-fn place_with_a_large_state() -> Place {
+#[test]
+fn a_large_state_is_asked_in_its_file_and_damage_is_told_where_an_answer_depends_on_it() {
     let place = Place::new();
     place.ok("add --rate 1e-7 large.koel", numbered(0..600_000));
-    assert!(place.read("large.koel").len() > 16 * SHARD);
-    place
-}
-
-#[test]
-fn few_lines_and_many_have_the_same_answers() {
-    let place = place_with_a_large_state();
     let (before, new) = (numbered(0..100_000), numbered(1_000_000..1_100_000));
     place.row("query large.koel", numbered(7..9), 0, numbered(7..9), "");
     place.row("query large.koel", numbered(1_000_000..1_000_001), 1, "", "");
-    place.row("query large.koel", &before, 0, &before, "");
     let mixed = [new, before.clone()].concat();
     // One of the new lines may be taken for a seen one.
     let seen = place.koel_on("query large.koel", &mixed).stdout;
     assert!(seen.ends_with(&before) && seen.len() < before.len() + 5 * b"1000000\n".len());
-}
-
-#[test]
-fn damage_is_told_where_an_answer_would_depend_on_it() {
-    let place = place_with_a_large_state();
-    let whole = place.read("large.koel");
-    let count = (whole.len() - HEADER) / SHARD;
-    let mut damaged = whole.clone();
-    for number in (0..count).filter(|number| number % 2 == 0) {
-        damaged[HEADER + number * SHARD + SHARD / 2] ^= 1;
-    }
+    let mut damaged = place.read("large.koel");
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
     place.write("damaged.koel", damaged);
-    let (mut answered, mut refused) = (0, 0);
-    for number in 0..30 {
-        let line = numbered(number..number + 1);
-        let ran = place.koel_on("query damaged.koel", &line);
-        match ran.code {
-            Some(0) => {
-                answered += 1;
-                assert_eq!(ran.stdout, line);
-            }
-            code => {
-                refused += 1;
-                assert_eq!((code, &ran.stdout[..]), (Some(2), &b""[..]), "{}", ran.stderr);
-                ran.has("damaged.koel: it is damaged at byte");
-            }
-        }
-    }
-    assert!(answered > 3 && refused > 3, "{answered} answered, {refused} refused");
-    place.row("query damaged.koel", numbered(0..100_000), 2, "", "it is damaged at byte");
-}
-
-#[test]
-fn a_state_that_is_replaced_meanwhile_answers_as_it_was() {
-    let place = place_with_a_large_state();
-    place.koel_on("add --rate 1e-7 other.koel", &numbered(0..10));
-    // A line at a time: each is answered before the next is there.
-    let mut going = place.start("query --quiet large.koel");
-    let rest = numbered(100..60_000);
-    going.passes(&numbered(0..1));
-    fs::rename(place.path("other.koel"), place.path("large.koel")).unwrap();
-    let answers = collect(going.stdout.take().unwrap());
-    going.feed(&rest);
-    going.end();
-    assert!(answers.join().unwrap() == rest);
+    place.row("query damaged.koel", before, 2, "", "damaged.koel: it is damaged at byte");
+    let codes =
+        (0..30).map(|line| place.koel_on("query damaged.koel", &numbered(line..line + 1)).code);
+    assert!(codes.filter(|code| *code == Some(0)).count() > 3);
 }

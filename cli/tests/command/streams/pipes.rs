@@ -28,44 +28,6 @@ fn a_reader_that_goes_early_ends_the_run_in_peace() {
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
 }
 
-#[test]
-fn the_summary_counts_the_batches_that_were_written_before_the_reader_went() {
-    let place = Place::new();
-    // Each line comes twice, so as many are repeated as are new.
-    let lines = lines_of(&numbered(0..LINES))
-        .into_iter()
-        .flat_map(|line| line.repeat(2))
-        .collect::<Vec<u8>>();
-    place.write("lines", &lines);
-    place.make_state("all.koel");
-    place.ok("add all.koel lines", "");
-    for words in each("{dedup,dedup -d,dedup -s s.koel,query all.koel,query -v s.koel} lines") {
-        let ran = run_and_leave(&place, &format!("{words} --json --threads 1"), 100_000);
-        assert_eq!(ran.code, Some(0), "{words}: {}", ran.stderr);
-        let json = json(&ran);
-        let count = |name: &str| json[name].as_u64().expect("a number");
-        assert!(count("lines") < 2 * u64::from(LINES), "{words}: {json}");
-        assert!(count("bytes") >= 14 * count("lines"), "{words}: {json}");
-        if words.starts_with("dedup") {
-            assert_eq!(count("new") + count("repeated"), count("lines"), "{words}: {json}");
-        }
-    }
-}
-
-#[test]
-fn lines_and_bytes_before_the_reader_went_fit_together() {
-    let place = Place::new();
-    let all = numbered(0..LINES);
-    place.write("lines", &all);
-    for options in ["", "--state seen.koel"] {
-        let ran = run_and_leave(&place, &format!("dedup --json {options} lines"), 30_000);
-        let json = json(&ran);
-        let lines = json["lines"].as_u64().expect("a number") as usize;
-        let bytes: usize = lines_of(&all)[..lines].iter().map(|line| line.len()).sum();
-        has(&json, json!({ "new": lines, "repeated": 0, "bytes": bytes, "end": "broken pipe" }));
-    }
-}
-
 /// A batch ends where the input has no more for now, so each of these is one.
 #[test]
 fn a_batch_that_a_reader_refused_is_new_again_and_those_before_it_are_not() {
@@ -85,20 +47,30 @@ fn a_batch_that_a_reader_refused_is_new_again_and_those_before_it_are_not() {
     assert_same(&place.known("seen.koel", b"a\nb\nc\nd\n"), b"a\nb\n", "what is known");
 }
 
-/// Whole batches are saved as seen, and what the pipe took of the last one is not.
+/// Whole batches are counted and saved as seen, and what the pipe took of the last one is not.
 #[test]
 fn a_batch_that_a_pipe_took_in_part_is_new_again_as_a_whole() {
     let place = Place::new();
     let all = numbered(0..LINES);
     place.write("lines", &all);
-    for options in ["", "--threads 1", "--threads 8", "--checkpoint 0.01"] {
+    for words in each(
+        "dedup --json {,--state seen.koel,--state seen.koel --threads 8,--state seen.koel --checkpoint 0.01}",
+    ) {
         place.make_state("seen.koel");
-        let words = format!("dedup --json --state seen.koel {options} lines");
-        let ran = run_and_leave(&place, &words, 100_001);
-        let known = place.known("seen.koel", &all);
-        assert!(all.starts_with(&known) && known.len() < all.len(), "{options}");
-        let new = lines_of(&known).len();
-        has(&json(&ran), json!({ "new": new, "known": new, "bytes": known.len() }));
+        let ran = run_and_leave(&place, &format!("{words} lines"), 100_001);
+        assert_eq!(ran.code, Some(0), "{words}: {}", ran.stderr);
+        let json = json(&ran);
+        let lines = json["lines"].as_u64().expect("a number") as usize;
+        let written = lines_of(&all)[..lines].concat();
+        assert!(written.len() < all.len(), "{words}");
+        has(
+            &json,
+            json!({ "new": lines, "repeated": 0, "bytes": written.len(), "end": "broken pipe" }),
+        );
+        if words.contains("seen.koel") {
+            has(&json, json!({ "known": lines }));
+            assert_same(&place.known("seen.koel", &all), &written, &words);
+        }
     }
 }
 

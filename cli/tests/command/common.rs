@@ -177,6 +177,16 @@ impl Place {
         }
     }
 
+    /// Runs a row with `--json`, which succeeds: words, standard input, all of standard output, and fields of the summary.
+    #[track_caller]
+    pub fn tells(&self, words: &str, input: impl AsRef<[u8]>, output: &str, fields: Value) {
+        for words in each(words) {
+            let ran = self.ok(&format!("{words} --json"), &input);
+            assert_same(&ran.stdout, output.as_bytes(), &words);
+            has(&json(&ran), fields.clone());
+        }
+    }
+
     /// Runs rows one after the other: words, standard input, and what they write to standard output. All succeed.
     #[track_caller]
     pub fn assert_outputs(&self, rows: &[(&str, &[u8], &[u8])]) {

@@ -1,19 +1,7 @@
 //! Files whose names end in .gz or .zst are decompressed, up to where they are damaged.
 
 use crate::common::*;
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use std::io::Write;
-
-fn gz(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn zst(bytes: &[u8]) -> Vec<u8> {
-    zstd::encode_all(bytes, 3).unwrap()
-}
+use crate::dedup::folders::packed;
 
 /// Lines that compress badly, so that damage in the middle of the file is in the middle of the
 /// lines.
@@ -30,11 +18,14 @@ fn all_members_and_frames_are_read() {
     let all = lines(0, 20_000);
     let (first, second) = all.split_at(all.len() / 2 + 3);
     for (name, packed) in [
-        ("a.gz", [gz(first), gz(b""), gz(second)].concat()),
+        ("a.gz", [packed(".gz", first), packed(".gz", b""), packed(".gz", second)].concat()),
         // Padded to blocks, as by a tape.
-        ("padded.gz", [gz(first), vec![0; 7], gz(second), vec![0; 300_000]].concat()),
-        ("a.zst", [zst(first), zst(b""), zst(second)].concat()),
-        ("A.GZ", gz(&all)),
+        (
+            "padded.gz",
+            [packed(".gz", first), vec![0; 7], packed(".gz", second), vec![0; 300_000]].concat(),
+        ),
+        ("a.zst", [packed(".zst", first), packed(".zst", b""), packed(".zst", second)].concat()),
+        ("A.GZ", packed(".gz", &all)),
     ] {
         place.write(name, packed);
         place.make_state("seen.koel");
@@ -49,7 +40,8 @@ fn whole_lines_before_the_damage_are_processed() {
     let place = Place::new();
     let all = lines(0, 40_000);
     place.write("other", b"other\n");
-    for (name, packed) in [("cut.gz", gz(&all)), ("cut.zst", zst(&all))] {
+    for name in ["cut.gz", "cut.zst"] {
+        let packed = packed(name, &all);
         place.make_state("seen.koel");
         place.write(name, &packed[..packed.len() * 2 / 3]);
         let ran = place.koel(&format!("dedup --json --state seen.koel {name} other"));
@@ -77,8 +69,8 @@ fn the_name_or_the_first_bytes_decide_what_is_decompressed() {
     place.assert_refused(&[("dedup --output out.{gz,zst,GZ}", "compress")]);
     let once = || b"a\nb\n".to_vec();
     for (input, output, said) in [
-        (gz(b"a\nb\na\n"), once(), ""),
-        (zst(b"a\nb\na\n"), once(), ""),
+        (packed(".gz", b"a\nb\na\n"), once(), ""),
+        (packed(".zst", b"a\nb\na\n"), once(), ""),
         (b"BZh91AY&SY and more".to_vec(), vec![], "koel does not read; use: bzip2 -dc"),
         (b"\xFD7zXZ\0 and more".to_vec(), vec![], "koel does not read; use: xz -dc"),
         (b"\x04\x22\x4D\x18 and more".to_vec(), vec![], "koel does not read; use: lz4 -dc"),

@@ -7,6 +7,7 @@
 use crate::common::*;
 use std::env;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -32,6 +33,22 @@ fn strace(place: &Place, options: &[&str], words: &str) -> Option<Command> {
 /// Runs the command under strace to its end.
 pub fn straced(place: &Place, options: &[&str], words: &str) -> Option<Ran> {
     strace(place, options, words).map(|mut command| Going::start(&mut command).run(b""))
+}
+
+/// Runs the command under strace to its end while a call fails, or is ended by a signal: all of its kind, or as
+/// `how` says. Of a path, only the calls on that file.
+pub fn injected(
+    place: &Place,
+    path: Option<&Path>,
+    call: &str,
+    how: &str,
+    words: &str,
+) -> Option<Ran> {
+    let (trace, inject) = (format!("trace={call}"), format!("inject={call}:{how}"));
+    let path = path.map(|path| ["-P", path.to_str().unwrap()]);
+    let options =
+        [path.as_ref().map_or(&[][..], |path| path), &["-e", &trace, "-e", &inject]].concat();
+    straced(place, &options, words)
 }
 
 /// What a log of strace has of a run with checkpoints.
@@ -101,9 +118,7 @@ fn an_output_is_noted_then_written_then_synced_then_the_state_is_saved_and_lines
 
 /// Kills a run at one of its calls. Returns `false` if it had no such call, or `None` if there is no strace.
 pub fn killed_at(place: &Place, call: &str, number: u32, words: &str) -> Option<bool> {
-    let inject = format!("inject={call}:signal=KILL:when={number}");
-    let trace = format!("trace={call}");
-    let ran = straced(place, &["-e", &trace, "-e", &inject], words)?;
+    let ran = injected(place, None, call, &format!("signal=KILL:when={number}"), words)?;
     assert!(ran.code == Some(0) || ran.code.is_none(), "{call} {number}: {}", ran.stderr);
     Some(ran.code.is_none())
 }
@@ -131,10 +146,8 @@ fn an_output_that_cannot_be_noted_is_not_written() {
     // Each thread counts its calls. The one that writes looks for a note before it creates one.
     for (call, when) in [("openat", "2"), ("write", "1+"), ("fsync", "1+")] {
         place.make_state("seen.koel");
-        let inject = format!("inject={call}:error=ENOSPC:when={when}");
-        let options =
-            ["-P", note.to_str().unwrap(), "-e", "trace=openat,write,fsync", "-e", &inject];
-        let Some(ran) = straced(&place, &options, RUN) else { return };
+        let how = format!("error=ENOSPC:when={when}");
+        let Some(ran) = injected(&place, Some(&note), call, &how, RUN) else { return };
         assert_eq!((ran.code, place.read("out").len()), (Some(2), 0), "{call}: {}", ran.stderr);
         ran.has(".seen.koel.koel-output: cannot note what is written: No space left on device\n");
         assert_eq!(place.names(), ["lines", "log", "out", "seen.koel"], "{call}");
@@ -150,14 +163,13 @@ fn a_state_that_cannot_be_saved_stays_as_it_was_and_the_output_has_the_rest() {
     let before = place.read("seen.koel");
     let output = "dedup --json --state seen.koel --output out lines";
     for call in ["fdatasync", "rename,renameat,renameat2"] {
-        let inject = format!("inject={call}:error=ENOSPC");
         for (words, said) in [
             ("add --json seen.koel lines", "; 2 lines could not be added\n"),
             ("forget --json seen.koel lines", "; 1 line could not be forgotten\n"),
             ("dedup --json --state seen.koel lines", "; 2 lines could not be saved as seen"),
             (output, "; the next run takes in the new lines that "),
         ] {
-            let Some(ran) = straced(&place, &["-e", &inject], words) else { return };
+            let Some(ran) = injected(&place, None, call, "error=ENOSPC", words) else { return };
             if !place.read("log").windows(10).any(|some| some == b"(INJECTED)") {
                 // Only an output is synced by this call.
                 assert!(call == "fdatasync" && words != output, "{words}: {call}");
@@ -184,8 +196,8 @@ fn a_state_that_cannot_be_saved_stays_as_it_was_and_the_output_has_the_rest() {
 fn a_new_state_that_cannot_be_saved_is_reported_before_anything_is_written() {
     let place = Place::new();
     place.write("lines", b"a\nb\n");
-    let inject = "inject=rename,renameat,renameat2,link,linkat:error=EACCES";
-    let Some(ran) = straced(&place, &["-e", inject], RUN) else { return };
+    let calls = "rename,renameat,renameat2,link,linkat";
+    let Some(ran) = injected(&place, None, calls, "error=EACCES", RUN) else { return };
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("koel: seen.koel: "), "{}", ran.stderr);
     assert_eq!(place.names(), ["lines", "log"]);
@@ -212,10 +224,9 @@ fn what_an_output_has_no_room_for_is_not_saved_as_seen() {
         place.make_state("seen.koel");
         let _ = fs::remove_file(place.path("out"));
         let out = place.path("out");
-        let inject = format!("inject=write:error=ENOSPC:when={when}+");
-        let options = ["-P", out.to_str().unwrap(), "-e", "trace=write", "-e", &inject];
-        let words = format!("{RUN} --threads {threads}");
-        let Some(ran) = straced(&place, &options, &words) else { return };
+        let (how, words) =
+            (format!("error=ENOSPC:when={when}+"), format!("{RUN} --threads {threads}"));
+        let Some(ran) = injected(&place, Some(&out), "write", &how, &words) else { return };
         ran.has("koel: out: No space left on device\n");
         assert_eq!(place.read("out").is_empty(), when == 1);
         assert_goes_on(&place, &ran, &all, &words);

@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use crate::ends::kills::that_has_written;
-use crate::ends::system_calls::straced;
+use crate::ends::system_calls::{injected, straced};
 use koel::{ConcurrentCuckooFilter, DurableFilter, StableHash};
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -31,6 +31,10 @@ impl Left {
         place.make_state("seen.koel");
         place.write("out", before);
         that_has_written(&place, WORDS, &BATCHES).end_by(Signal::KILL);
+        Left::of(place)
+    }
+
+    fn of(place: Place) -> Left {
         let [state, out, note] = ["seen.koel", "out", NOTE].map(|name| place.read(name));
         Left { place, state, out, note }
     }
@@ -367,9 +371,9 @@ fn what_the_library_has_lost_is_told() {
             false => place.koel(words),
             true => {
                 let path = place.path("").canonicalize().unwrap().join("seen.koel.journal.1");
-                let inject = "inject=unlink,unlinkat:error=EPERM";
-                let options = ["-P", path.to_str().unwrap(), "-e", inject];
-                let Some(ran) = straced(&place, &options, words) else { return };
+                let calls = "unlink,unlinkat";
+                let ran = injected(&place, Some(&path), calls, "error=EPERM", words);
+                let Some(ran) = ran else { return };
                 ran
             }
         };
@@ -389,25 +393,23 @@ fn lines_are_taken_in_whatever_the_limit_of_the_state() {
     for (first, then) in [("256K", "1G"), ("256K", "256M"), ("1G", "1G")] {
         let place = Place::new();
         place.ok(&format!("{WORDS} --max-memory {first}"), "");
-        that_has_written(&place, &format!("{WORDS} --max-memory {then}"), &[&lines])
-            .end_by(Signal::KILL);
-        let left = [place.read("seen.koel"), place.read(NOTE)];
-        for words in ["add seen.koel", &format!("{WORDS} --max-memory {then}"), "forget seen.koel"]
-        {
-            place.write("seen.koel", &left[0]);
-            place.write(NOTE, &left[1]);
-            let ran = place.koel_on(words, b"");
+        let words = format!("{WORDS} --max-memory {then}");
+        that_has_written(&place, &words, &[&lines]).end_by(Signal::KILL);
+        let left = Left::of(place);
+        for words in ["add seen.koel", &words, "forget seen.koel"] {
+            left.again(&lines);
+            let ran = left.place.koel_on(words, b"");
             assert!(matches!(ran.code, Some(0 | 1)), "{words}: {}", ran.stderr);
             assert!(
                 ran.stderr.ends_with(" 100,000 lines of a run that was killed\n"),
                 "{}",
                 ran.stderr
             );
-            assert_same(&place.known("seen.koel", &lines), &lines, words);
+            assert_same(&left.place.known("seen.koel", &lines), &lines, words);
         }
         // The limit of this command is another matter.
         let said = "memory; raise --max-memory";
-        place.assert_refused(&[("{dedup -s,add} seen.koel --max-memory 256K", said)]);
+        left.place.assert_refused(&[("{dedup -s,add} seen.koel --max-memory 256K", said)]);
     }
 }
 

@@ -54,12 +54,6 @@ fn a_state_that_has_lost_most_of_its_lines_becomes_small() {
     place.shows("compact empty.koel seen.koel", "", 0, "koel: empty.koel still has 0 lines; ");
     assert!(["seen.koel", "empty.koel"].map(|name| identity(&place, name)) == before);
 
-    // It goes on as any other state, and grows again.
-    place.row("add -q seen.koel", numbered(0..ALL), 0, "", "");
-    assert_eq!(place.known("seen.koel", &numbered(0..ALL)), numbered(0..ALL));
-    place.ok("forget -q seen.koel", numbered(LEFT..ALL));
-    place.shows("compact seen.koel", "", 0, " of memory, ");
-
     // To forget the last lines has made it small already. It stays a table, if a small one.
     place.ok("forget -q seen.koel", numbered(0..LEFT));
     has(&place.json("compact seen.koel", ""), json!({ "unchanged": true, "known": 0 }));

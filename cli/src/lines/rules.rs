@@ -58,18 +58,6 @@ impl Rules {
             _ => line,
         }
     }
-
-    /// Returns the part of a line that is compared, and `false` if that is the whole line because it
-    /// does not have the field. The part may be in `scratch`, which is reused from line to line.
-    #[inline]
-    pub fn compared<'a>(self, line: &'a [u8], scratch: &'a mut Vec<u8>) -> (&'a [u8], bool) {
-        let bare = self.bare(line);
-        let Some(field) = self.field else { return (bare, true) };
-        match field.of(bare, scratch) {
-            Some(part) => (part, true),
-            None => (bare, false),
-        }
-    }
 }
 
 /// Finds what lines are compared by, in buffers that are reused from line to line.
@@ -97,7 +85,13 @@ impl Keys {
 
     #[inline(always)] // once a line; the compiler does not by itself
     pub fn key<'a>(&'a mut self, line: &'a [u8]) -> Key<'a> {
-        let (part, has_field) = self.rules.compared(line, &mut self.field);
+        let bare = self.rules.bare(line);
+        let part = match self.rules.field {
+            None => Some(bare),
+            Some(field) => field.of(bare, &mut self.field),
+        };
+        // A line that does not have the field is compared as a whole.
+        let (part, has_field) = (part.unwrap_or(bare), part.is_some());
         let (bytes, is_expected) = self.hash.comparison().key(part, &mut self.scratch);
         Key { bytes, hash: self.hash.of_key(bytes), is_expected, has_field }
     }

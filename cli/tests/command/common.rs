@@ -1,8 +1,7 @@
 //! Helpers of all tests: a temporary folder to run the command in, runs that are waited for or
 //! stopped, generated lines, and a state in which none of these lines share a fingerprint.
 
-use koel::Window;
-use koel::{ConcurrentCuckooFilter, StableHash};
+use koel::{Builder, ConcurrentCuckooFilter, StableHash, Window};
 pub use rustix::process::Signal;
 pub use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -223,9 +222,7 @@ impl Place {
     /// Creates a state with a fixed seed. No two lines of these tests share a fingerprint in it, so
     /// the tests do not depend on chance.
     pub fn make_state(&self, name: &str) {
-        let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
-        let builder = builder.hasher(StableHash::with_seed(7)).growing().expected_growth(8_192.0);
-        builder.build().expect("a filter").save(self.path(name)).expect("a state");
+        builder_of_states().build().expect("a filter").save(self.path(name)).expect("a state");
     }
 
     /// Makes a state with that seed of lines that are forgotten after 28 days, each with its age in ticks of two days,
@@ -236,9 +233,8 @@ impl Place {
         lines: impl IntoIterator<Item = (i64, impl AsRef<str>)>,
     ) {
         let window = Window::of_seconds(28 * 86_400);
-        let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
-        let builder = builder.hasher(StableHash::with_seed(7)).remembers(window.ticks());
-        let filter = builder.growing().expected_growth(128.0).build().expect("a filter");
+        let builder = builder_of_states().remembers(window.ticks()).expected_growth(128.0);
+        let filter = builder.build().expect("a filter");
         for (age, line) in lines {
             filter.tick_to(window.number_now().wrapping_add_signed(-age));
             filter.insert(line.as_ref()).expect("memory");
@@ -265,6 +261,12 @@ impl Place {
         assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
         ran.stdout
     }
+}
+
+/// Builds filters as [`Place::make_state`] does.
+pub fn builder_of_states() -> Builder<StableHash> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
+    builder.hasher(StableHash::with_seed(7)).growing().expected_growth(8_192.0)
 }
 
 /// Returns words with each of the alternatives that they have, as a shell does: `{add,forget} STATE`. The first braces

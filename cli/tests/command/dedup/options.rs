@@ -112,23 +112,23 @@ fn where_nobody_looks_there_is_no_summary_but_errors_and_warnings() {
 fn an_estimate_is_about_what_a_run_takes_and_needs_no_input() {
     let place = Place::new();
     for (lines, options) in [
-        (1, ""),
         (20_000, "--rate 1e-4"),
         (300_000, "--capacity 1M --rate 0.01"),
         (300_000, "--forget-after 1h"),
-        (rounds(2_500_000, 12_000_000), ""),
-        (2_700_000, "--capacity 2700000 --rate 1e-4"),
+        (rounds(300_000, 12_000_000), ""),
     ] {
         let words = format!("dedup --json --estimate {lines} {options}");
         let estimate: Value = serde_json::from_slice(&place.ok(&words, "").stdout).expect("JSON");
         place.ok(&format!("add {options} seen.koel"), numbered(0..lines));
         let is = place.info("seen.koel");
-        for field in ["memory_bytes", "file_bytes"] {
+        for (field, within) in [
+            ("memory_bytes", 0.05),
+            ("file_bytes", 0.05),
+            ("fingerprint_bits", 0.0),
+            ("rate_expected", 0.0),
+        ] {
             let [about, is] = [&estimate, &is].map(|of| of[field].as_f64().expect("a number"));
-            assert!((about / is - 1.0).abs() < 0.05, "{words}: {field} is {is}, not {about}");
-        }
-        for field in ["fingerprint_bits", "rate_expected"] {
-            assert_eq!(estimate[field], is[field], "{words}");
+            assert!((about / is - 1.0).abs() <= within, "{words}: {field} is {is}, not {about}");
         }
         fs::remove_file(place.path("seen.koel")).unwrap();
     }

@@ -12,10 +12,6 @@ const WORDS: &str = "dedup -s seen.koel -o out";
 const NOTE: &str = ".seen.koel.koel-output";
 const BATCHES: [&[u8]; 3] = [b"a\nb\nc\n", b"dddddddd\n", b"e\nf\ng\n"];
 
-fn builder() -> koel::Builder<StableHash> {
-    ConcurrentCuckooFilter::builder().capacity(10_000).hasher(StableHash::with_seed(7)).growing()
-}
-
 /// What a killed run has left.
 struct Left {
     place: Place,
@@ -204,52 +200,67 @@ fn lines_are_taken_in_by_the_options_of_the_run_that_was_killed() {
     }
 }
 
-#[test]
-fn every_command_that_changes_a_state_takes_in_what_is_left() {
-    let kept = b"a\nb\nc\ndddddddd\ne\nf\n";
-    for (words, more) in [
-        ("add seen.koel", "x\n"),
-        ("forget seen.koel", ""),
-        ("compact seen.koel", ""),
-        ("merge seen.koel other.koel", "y\n"),
-        ("dedup -s seen.koel", "x\n"),
-    ] {
-        let left = Left::new("");
-        // Of the last line, there is only a part.
-        left.place.write("out", &left.out[..left.out.len() - 1]);
-        left.place.make_state("other.koel");
-        left.place.koel_on("add other.koel", b"y\n");
-        let ran = left.place.koel_on(words, b"x\n");
-        assert!(matches!(ran.code, Some(0 | 1)), "{words}: {}", ran.stderr);
-        let asked = [&left.out[..], b"x\ny\n"].concat();
-        let known = [&kept[..], more.as_bytes()].concat();
-        assert_same(&left.place.known("seen.koel", &asked), &known, words);
-        assert_eq!(left.place.read("out"), kept, "{words}");
-        assert_eq!(left.place.names(), ["other.koel", "out", "seen.koel"], "{words}");
+/// Kills a run, and cuts its last line off in the middle.
+fn leave_an_output(place: &Place) {
+    place.make_state("seen.koel");
+    that_has_written(place, WORDS, &[b"one\ntwo\nthree\n"]).end_by(Signal::KILL);
+    place.write("out", "one\ntwo\nthre");
+}
+
+/// Ends a program that has not closed its filter.
+fn leave_a_journal(place: &Place) {
+    let filter = DurableFilter::open(place.path("seen.koel"), builder_of_states()).unwrap();
+    for line in ["one", "two"] {
+        filter.insert(line.as_bytes()).unwrap();
     }
 }
 
 #[test]
-fn commands_that_only_read_say_that_there_is_more() {
-    let left = Left::new("old\n");
-    let place = &left.place;
-    for words in each("{query,dedup --count -s} seen.koel") {
-        let ran = place.koel_on(&words, b"a\n");
-        ran.has("seen.koel: newer changes, 21 B of them, are in ");
-        ran.has(
-            "/out, and not read here: another run is using the state, or was killed or not closed;",
-        );
-        place.koel_on(&format!("{words} --quiet"), b"a\n").has("");
+fn commands_that_change_a_state_take_in_what_is_left_and_others_say_that_there_is_more() {
+    for (leave, bytes, file) in [
+        (leave_an_output as fn(&Place), "12 B", "/out"),
+        (leave_a_journal, "12.00 KiB", "seen.koel.journal.1"),
+    ] {
+        let place = Place::new();
+        leave(&place);
+        let before = place.all();
+        for words in each("{query,dedup --count -s} seen.koel") {
+            let ran = place.koel_on(&words, b"a\n");
+            ran.has(&format!("seen.koel: newer changes, {bytes} of them, are in "));
+            ran.has(&format!(
+                "{file}, and not read here: another run is using the state, or was killed or"
+            ));
+            place.koel_on(&format!("{words} --quiet"), b"a\n").has("");
+        }
+        // A union without them would lack lines, and nobody would know.
+        let said = "has left: koel add seen.koel < /dev/null";
+        place.assert_refused(&[("merge new.koel seen.koel", said)]);
+        let info = place.ok("info seen.koel", "");
+        let said = format!("  besides    {bytes} of newer changes, in ");
+        assert!(info.text().contains(&said), "{}", info.text());
+        assert!(place.info("seen.koel")["unsaved_bytes"].as_u64() > Some(0));
+        assert!(place.all() == before);
+        for (words, known) in [
+            ("add seen.koel", "one\ntwo\nx\n"),
+            ("forget seen.koel", "one\ntwo\n"),
+            ("compact seen.koel", "one\ntwo\n"),
+            ("merge seen.koel other.koel", "one\ntwo\ny\n"),
+            ("dedup -s seen.koel", "one\ntwo\nx\n"),
+        ] {
+            let place = Place::new();
+            leave(&place);
+            place.make_state("other.koel");
+            place.ok("add other.koel", b"y\n");
+            let ran = place.koel_on(words, b"x\n");
+            assert!(matches!(ran.code, Some(0 | 1)), "{words}: {}", ran.stderr);
+            let is = place.known("seen.koel", b"one\ntwo\nthree\nthre\nx\ny\n");
+            assert_same(&is, known.as_bytes(), words);
+            let mut left = place.names();
+            left.retain(|name| name != "out" || place.read(name) != b"one\ntwo\n");
+            assert_eq!(left, ["other.koel", "seen.koel"], "{words}");
+            assert!(DurableFilter::open(place.path("seen.koel"), builder_of_states()).is_ok());
+        }
     }
-    // A union without them would lack lines, and nobody would know.
-    place.assert_refused(&[
-        ("merge new.koel seen.koel", "seen.koel: newer changes are in"),
-        ("merge new.koel seen.koel", "koel add seen.koel < /dev/null"),
-    ]);
-    let info = place.ok("info seen.koel", "");
-    assert!(info.text().contains("  besides    21 B of newer changes, in "), "{}", info.text());
-    has(&place.info("seen.koel"), json!({ "unsaved_bytes": 21 }));
-    assert!(place.read("seen.koel") == left.state && place.read(NOTE) == left.note);
 }
 
 #[test]
@@ -286,44 +297,20 @@ fn a_cut_is_on_the_disk_before_its_note_is_gone() {
     assert!(steps.is_sorted(), "{log}");
 }
 
+/// Its state is gone.
 #[test]
-fn the_command_takes_in_what_the_library_has_left() {
-    let all = b"one\ntwo\nthree\n";
-    for words in ["dedup -s seen.koel", "add seen.koel", "forget seen.koel"] {
-        let place = Place::new();
-        {
-            let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
-            for line in ["one", "two"] {
-                filter.insert(line.as_bytes()).unwrap();
-            }
-        }
-        for words in ["query seen.koel", "dedup --count -s seen.koel"] {
-            let ran = place.koel_on(words, all);
-            ran.has("seen.koel: newer changes, 12.00 KiB of them, are in ");
-            ran.has("seen.koel.journal.1, and not read here");
-            ran.has("another run is using the state, or was killed or not closed");
-        }
-        place.make_state("other.koel");
-        let said = "take in what one that was killed or not closed has left: koel add seen.koel";
-        place.row("merge other.koel seen.koel", "", 2, "", said);
-        fs::remove_file(place.path("other.koel")).unwrap();
-        let ran = place.koel_on(words, b"three\n");
-        assert!(matches!(ran.code, Some(0 | 1)), "{words}: {}", ran.stderr);
-        let known = if words.starts_with("forget") { &b"one\ntwo\n"[..] } else { all };
-        assert_same(&place.known("seen.koel", all), known, words);
-        assert_eq!(place.names(), ["seen.koel"], "{words}");
-        let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
-        assert!(filter.contains(&b"two"[..]));
-        drop(filter);
-        // The state is gone, and a journal without changes is left, which is in nobody's way.
-        fs::remove_file(place.path("seen.koel")).unwrap();
-        place.ok("add seen.koel", b"x\n");
-        assert_eq!(place.names().len(), 2);
-        let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
-        assert!(filter.contains(&b"x"[..]) && !filter.contains(&b"two"[..]));
-        filter.close().unwrap();
-        assert_eq!(place.names(), ["seen.koel"]);
-    }
+fn a_journal_without_changes_is_in_nobodys_way() {
+    let place = Place::new();
+    let open = || DurableFilter::open(place.path("seen.koel"), builder_of_states()).unwrap();
+    open().insert(&b"two"[..]).unwrap();
+    open();
+    fs::remove_file(place.path("seen.koel")).unwrap();
+    place.ok("add seen.koel", b"x\n");
+    assert_eq!(place.names().len(), 2);
+    let filter = open();
+    assert!(filter.contains(&b"x"[..]) && !filter.contains(&b"two"[..]));
+    filter.close().unwrap();
+    assert_eq!(place.names(), ["seen.koel"]);
 }
 
 #[test]
@@ -334,7 +321,7 @@ fn a_state_is_not_replaced_while_only_a_journal_has_its_changes() {
     wait_until("that it is saved", || place.known("seen.koel", b"first\n") == b"first\n");
     // As a program does that takes no notice of the claim.
     fs::remove_file(place.path(".seen.koel.koel-claim")).unwrap();
-    let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
+    let filter = DurableFilter::open(place.path("seen.koel"), builder_of_states()).unwrap();
     filter.insert(&b"other"[..]).unwrap();
     let before = place.read("seen.koel");
     run.passes(b"second\n");
@@ -357,7 +344,7 @@ fn what_the_library_has_lost_is_told() {
     let stays = ": cannot remove its old journal";
     for fails in [false, true] {
         let place = Place::new();
-        let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
+        let filter = DurableFilter::open(place.path("seen.koel"), builder_of_states()).unwrap();
         filter.insert(&b"one"[..]).unwrap();
         drop(filter);
         let mut journal = place.read("seen.koel.journal.1");

@@ -128,7 +128,8 @@ fn run(mut plan: Plan, filter: Filter, keeper: Option<Keeper>) -> Result<Ending,
     let (mut outcome, watch) = run::run(&plan, filter, keeper)?;
     if outcome.end.is_whole() {
         if plan.is_lossless {
-            let unfinished = replacement.as_ref().and_then(Replacement::unfinished);
+            let target = replacement.as_ref().map(Replacement::target);
+            let unfinished = target.and_then(Replacement::unfinished_beside);
             watch.end_at_once(IN_THE_SECOND_PASS, unfinished);
         }
         if let Err(end) = write_the_rest(&plan, select, &sink, &mut outcome) {

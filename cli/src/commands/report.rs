@@ -59,24 +59,21 @@ pub fn of_lines(plan: &Plan, outcome: &Outcome, rate_exceeded: Option<bool>) -> 
         }
     };
     let mut is_saved = !matches!(end, End::Failed(_));
-    let mut answered = |answer: &'static str, yes, no: &str| {
-        fields.push((answer, json!(yes)));
-        text += &format!(", {} {answer}", HumanCount(yes));
-        if !no.is_empty() {
-            text += &format!(", {} {no}", HumanCount(lines - yes));
-        }
+    let (answer, yes) = (plan.verb.done(), yes + outcome.recovered.unwrap_or(0));
+    fields.push((answer, json!(yes)));
+    text += &format!(", {} {answer}", HumanCount(yes));
+    let others = HumanCount(lines - yes);
+    text += &match plan.verb {
+        Verb::Dedup => format!(", {others} repeated"),
+        Verb::Add => String::new(),
+        Verb::Query => format!(", {others} not seen"),
+        Verb::Forget => format!(", {others} not found"),
     };
-    match plan.verb {
-        Verb::Add => answered("added", yes, ""),
-        Verb::Query => answered("seen", yes, "not seen"),
-        Verb::Forget => answered("forgotten", yes, "not found"),
-        Verb::Dedup => {
-            answered("new", yes + outcome.recovered.unwrap_or(0), "repeated");
-            // --count and --repeated only read a state.
-            is_saved &= saved.is_some();
-            add_drops(plan, outcome, &mut text, &mut fields);
-            fields.push(("saved", json!(is_saved)));
-        }
+    if plan.verb == Verb::Dedup {
+        // --count and --repeated only read a state.
+        is_saved &= saved.is_some();
+        add_drops(plan, outcome, &mut text, &mut fields);
+        fields.push(("saved", json!(is_saved)));
     }
     for (number, one, more) in [
         (not_urls.unwrap_or(0), "is not a URL", "are not URLs"),

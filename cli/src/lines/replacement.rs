@@ -45,11 +45,6 @@ impl Replacement {
         self.new.file.try_clone()
     }
 
-    /// The path of that file, until it takes the other one's place.
-    pub fn unfinished(&self) -> Option<PathBuf> {
-        Self::unfinished_beside(&self.path)
-    }
-
     /// The path of the file that is to take the place of this one.
     pub fn unfinished_beside(path: &Path) -> Option<PathBuf> {
         beside(path, SUFFIX)

@@ -40,8 +40,15 @@ impl Making {
         if let Some(rate) = self.rate {
             builder = builder.false_positive_rate(rate);
         }
-        if let Some(seconds) = self.forgetting.period()? {
-            builder = builder.forgets_after(Duration::from_secs(seconds));
+        match &self.forgetting {
+            Forgetting { forget_after: Some(seconds), .. } => {
+                builder = builder.forgets_after(Duration::from_secs(*seconds));
+            }
+            Forgetting { refresh: true, .. } => {
+                let what = "--refresh is for lines that are forgotten; use it with --forget-after";
+                return Err(Failure::new(what));
+            }
+            _ => {}
         }
         if let Some(lines) = self.capacity {
             builder = builder.capacity(usize::try_from(lines).unwrap_or(usize::MAX));
@@ -119,18 +126,6 @@ impl Making {
             return Ok(seen);
         };
         Err(Failure::about(path, format_args!("{why}, or use another state")))
-    }
-}
-
-impl Forgetting {
-    /// Returns for how many seconds a new filter is to remember lines, if not for ever.
-    fn period(&self) -> Result<Option<u64>, Failure> {
-        match self.forget_after {
-            None if self.refresh => Err(Failure::new(
-                "--refresh is for lines that are forgotten; use it with --forget-after",
-            )),
-            period => Ok(period),
-        }
     }
 }
 

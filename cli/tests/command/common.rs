@@ -122,13 +122,14 @@ impl Place {
             .collect()
     }
 
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    /// The command with these words.
+    pub fn command(&self, words: &str) -> Command {
         let koel = env!("CARGO_BIN_EXE_koel");
         let mut command = Command::new(if inherits_ignored_signals() { "env" } else { koel });
         if inherits_ignored_signals() {
             command.args(["--default-signal=HUP,INT,TERM", koel]);
         }
-        command.args(arguments).current_dir(self.0.path());
+        command.args(words.split_whitespace()).current_dir(self.0.path());
         command
     }
 
@@ -139,8 +140,7 @@ impl Place {
 
     /// Runs the command with these words and this standard input.
     pub fn koel_on(&self, words: &str, input: &[u8]) -> Ran {
-        let words: Vec<&str> = words.split_whitespace().collect();
-        Going::start(&mut self.command(&words)).run(input)
+        self.start(words).run(input)
     }
 
     /// Runs the command, which succeeds.
@@ -215,8 +215,7 @@ impl Place {
 
     /// Starts the command with these words, without waiting for it.
     pub fn start(&self, words: &str) -> Going {
-        let words: Vec<&str> = words.split_whitespace().collect();
-        Going::start(&mut self.command(&words))
+        Going::start(&mut self.command(words))
     }
 
     /// Creates a state with a fixed seed. No two lines of these tests share a fingerprint in it, so

@@ -44,7 +44,7 @@ fn help_lists_commands_examples_and_exit_codes_and_no_options_of_other_commands(
     // A reader may go before the end.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let output = place.command(&["--help"]).stdout(writer).output().unwrap();
+    let output = place.command("--help").stdout(writer).output().unwrap();
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
     assert_eq!(said(&place, "--version"), concat!("koel ", env!("CARGO_PKG_VERSION"), "\n"));
 }
@@ -109,7 +109,7 @@ fn manual_pages_and_completions_name_every_command_and_option() {
 fn help_fits_80_columns_and_narrower_terminals() {
     let place = Place::new();
     for option in ["-h", "--help"] {
-        let ran = Going::start(place.command(&[option]).env("COLUMNS", "80")).run(b"");
+        let ran = Going::start(place.command(option).env("COLUMNS", "80")).run(b"");
         let listed = ran.text().split_once("Commands:\n").expect("commands").1;
         // Each is on one line.
         let names = listed.lines().map_while(|line| line.split_whitespace().next());
@@ -117,7 +117,7 @@ fn help_fits_80_columns_and_narrower_terminals() {
     }
     for (columns, range) in [("no number", 51..=80), ("200", 51..=80), ("60", 41..=60)] {
         for command in &COMMANDS[..7] {
-            let mut koel = place.command(&[command, "--help"]);
+            let mut koel = place.command(&format!("{command} --help"));
             let ran = Going::start(koel.env("COLUMNS", columns)).run(b"");
             let widest = ran.text().lines().map(|line| line.chars().count()).max().unwrap();
             assert!(range.contains(&widest), "{command}, {columns}: {widest}");

@@ -105,8 +105,7 @@ impl Place {
 
     /// The same, on this terminal.
     pub fn start_shown_on(&self, terminal: &Terminal, words: &str, is_output: bool) -> Going {
-        let words: Vec<&str> = words.split_whitespace().collect();
-        let mut command = self.command(&words);
+        let mut command = self.command(words);
         command.env("TERM", "xterm").env_remove("NO_COLOR").stdin(Stdio::piped());
         command.stdout(if is_output { terminal.end() } else { Stdio::piped() });
         Going::start_as_it_is(command.stderr(terminal.end()))

@@ -125,7 +125,7 @@ fn a_temporary_folder_is_named_if_it_is_missing_and_empty_afterwards() {
         ("dedup --lossless --state seen.koel", "--lossless"),
         ("dedup --lossless --state seen.koel", "--state"),
     ]);
-    let mut command = place.command(&["dedup", "--lossless"]);
+    let mut command = place.command("dedup --lossless");
     let ran = Going::start(command.env("TMPDIR", "/nonexistent")).run(b"a\na\n");
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("TMPDIR") && ran.stderr.contains("/nonexistent"), "{}", ran.stderr);

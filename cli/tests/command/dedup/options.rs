@@ -157,14 +157,9 @@ fn json_has_the_figures_of_the_run() {
     let json = place.json("dedup --state seen.koel - missing", "a\nb\r\na\n");
     has(&json, json!({ "lines": 3, "new": 2, "bytes": 7, "unreadable": 1, "known": 2 }));
     // Two lines in one shard.
-    for (name, range) in [
-        ("rate", 1e-300..1e-12),
-        ("expected_drops", 1e-300..1e-11),
-        ("memory_bytes", 131_072.0..135_000.0),
-        ("seconds", 0.0..60.0),
-    ] {
-        assert!(range.contains(&json[name].as_f64().expect(name)), "{name}: {json}");
-    }
+    let range = 131_072.0..135_000.0;
+    assert!(range.contains(&json["memory_bytes"].as_f64().expect("bytes")), "{json}");
+    assert!(json["rate"].as_f64() > Some(0.0) && json["rate"].as_f64() < Some(1e-12), "{json}");
     // A newline that the input does not have is no byte of it.
     for (options, bytes) in [("", 5), ("--limit 2", 4), ("--limit 3", 5)] {
         has(&place.json(&format!("dedup {options}"), "a\nb\nc"), json!({ "bytes": bytes }));

@@ -289,7 +289,7 @@ fn of_what_goes_into_a_pipe_no_line_is_lost() {
         let reader = collect(reader);
         let start = |threads| {
             let words = format!("dedup -s seen.koel {options} --threads {threads} lines");
-            let mut command = scene.place.command(&words.split_whitespace().collect::<Vec<_>>());
+            let mut command = scene.place.command(&words);
             command.stdin(Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(Stdio::piped());
             Going::start_as_it_is(&mut command)
         };

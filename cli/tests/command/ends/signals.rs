@@ -134,7 +134,7 @@ fn with_a_state_in_a_folder(place: &Place, options: &str) -> Going {
     fs::create_dir(place.path("folder")).unwrap();
     place.make_state("folder/seen.koel");
     let words = format!("dedup --state folder/seen.koel {options}");
-    let mut command = place.command(&words.split_whitespace().collect::<Vec<_>>());
+    let mut command = place.command(&words);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command.stderr(fs::File::create(place.path("log")).unwrap());
     let mut going = Going::start_as_it_is(&mut command);
@@ -239,8 +239,7 @@ fn a_state_is_saved_although_an_error_cannot_be_printed() {
     while errors.write(&[b'x'; 512]).is_ok() {}
     while errors.write(b"x").is_ok() {}
     rustix::io::ioctl_fionbio(&errors, false).unwrap();
-    let words = ["dedup", "-q", "--checkpoint", "0.1", "--state", "seen.koel", "lines", "missing"];
-    let mut command = place.command(&words);
+    let mut command = place.command("dedup -q --checkpoint 0.1 --state seen.koel lines missing");
     let mut going = Going::start_as_it_is(command.stdout(Stdio::piped()).stderr(errors));
     assert_eq!(going.next(4), b"a\nb\n");
     // Longer than the time to a checkpoint, which must not block either.
@@ -271,7 +270,7 @@ fn a_signal_in_the_second_pass_says_so_and_leaves_the_output_as_it_was() {
     place.write("out", "before\n");
     let temporary = place.path("temporary");
     fs::create_dir(&temporary).unwrap();
-    let mut command = place.command(&["dedup", "--lossless", "lines", "-o", "out"]);
+    let mut command = place.command("dedup --lossless lines -o out");
     let going = Going::start(command.env("TMPDIR", &temporary));
     // Its two files are joined by those of the parts.
     let files = format!("/proc/{}/fd", going.child.id());

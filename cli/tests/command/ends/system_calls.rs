@@ -21,8 +21,7 @@ fn strace(place: &Place, options: &[&str], words: &str) -> Option<Command> {
         println!("SKIPPED: there is no strace that works, so NOTHING WAS TESTED here; install it");
         return None;
     }
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let koel = place.command(&words);
+    let koel = place.command(words);
     let mut strace = Command::new("strace");
     strace.args(["-f", "-y", "-s", "300", "-o"]).arg(place.path("log")).args(options);
     strace.arg(koel.get_program()).args(koel.get_args());

@@ -116,21 +116,15 @@ fn what_is_not_a_whole_dump_is_refused_and_leaves_nothing() {
     let place = Place::new();
     let chunks = dumped(100_000, 10);
     let whole = chunks.concat();
-    let mut damaged = whole.clone();
-    damaged[200_000] ^= 1;
     let builder =
         ConcurrentCuckooFilter::builder().capacity(1_000_000).hasher(StableHash::with_seed(7));
     // The first of several chunks says enough.
     let fixed = builder.build().unwrap().piece_at(0, 0).unwrap().as_bytes().to_vec();
-    let swapped = [&chunks[1][..], &chunks[0], &chunks[2]].concat();
     for (what, bytes, why) in [
         ("nothing", vec![], "chunks: it is empty"),
         ("some chunks", chunks[0].clone(), "it ends before the filter is complete"),
         ("half a chunk", whole[..chunks[0].len() / 2].to_vec(), "a dump has the chunks"),
-        ("half a front", whole[..100].to_vec(), "a dump has the chunks"),
         ("text", b"hello\n".to_vec(), "use a state saved by dedup or add"),
-        ("swapped", swapped, "a dump has the chunks"),
-        ("damaged", damaged, "a dump has the chunks"),
         ("a fixed size", fixed, "fixed size"),
     ] {
         place.write("chunks", &bytes);

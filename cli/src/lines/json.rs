@@ -14,34 +14,36 @@ use std::ops::Range;
 /// The value of a string is its text, decoded; that of anything else is as it stands in the line. A `null` is no value.
 #[inline]
 pub fn find<'a>(line: &'a [u8], path: &[String], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
-    let value = &line[value_in(line, path, scratch)?];
-    match value {
-        [b'"', text @ .., _] => decode(text, scratch),
-        [b'n', ..] => None,
-        _ => Some(value),
+    let mut scan = Scan::of(line);
+    for name in path {
+        scan.enter(name.as_bytes(), scratch)?;
     }
+    let first = scan.peek()?;
+    let value = match first {
+        b'"' => scan.string()?,
+        b'n' => return None,
+        _ => scan.value()?,
+    };
+    // Without this, the beginning of a number would be taken for all of it.
+    if !matches!(scan.peek()?, b',' | b'}') {
+        return None;
+    }
+    if first == b'"' { decode(value, scratch) } else { Some(value) }
 }
 
 /// Returns where the text of a field is in a line, as it is written there, if the line has the field and it is a
 /// string.
 pub fn text_in(line: &[u8], path: &[String], scratch: &mut Vec<u8>) -> Option<Range<usize>> {
-    let value = value_in(line, path, scratch)?;
-    (line[value.start] == b'"').then(|| value.start + 1..value.end - 1)
-}
-
-/// Returns where the value of a field is in a line, if the line has the field.
-#[inline]
-fn value_in(line: &[u8], path: &[String], scratch: &mut Vec<u8>) -> Option<Range<usize>> {
     let mut scan = Scan::of(line);
     for name in path {
         scan.enter(name.as_bytes(), scratch)?;
     }
-    scan.peek()?;
-    let start = line.len() - scan.0.len();
-    scan.value()?;
-    let end = line.len() - scan.0.len();
-    // Without this, the beginning of a number would be taken for all of it.
-    matches!(scan.peek()?, b',' | b'}').then_some(start..end)
+    if scan.peek()? != b'"' {
+        return None;
+    }
+    let start = line.len() - scan.0.len() + 1;
+    let length = scan.string()?.len();
+    matches!(scan.peek()?, b',' | b'}').then(|| start..start + length)
 }
 
 /// Returns the length of the first line of a text with escapes, and where the next one begins.

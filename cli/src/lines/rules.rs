@@ -86,12 +86,14 @@ impl Keys {
     #[inline(always)] // once a line; the compiler does not by itself
     pub fn key<'a>(&'a mut self, line: &'a [u8]) -> Key<'a> {
         let bare = self.rules.bare(line);
-        let part = match self.rules.field {
-            None => Some(bare),
-            Some(field) => field.of(bare, &mut self.field),
+        let (part, has_field) = match self.rules.field {
+            None => (bare, true),
+            // A line that does not have the field is compared as a whole.
+            Some(field) => match field.of(bare, &mut self.field) {
+                Some(part) => (part, true),
+                None => (bare, false),
+            },
         };
-        // A line that does not have the field is compared as a whole.
-        let (part, has_field) = (part.unwrap_or(bare), part.is_some());
         let (bytes, is_expected) = self.hash.comparison().key(part, &mut self.scratch);
         Key { bytes, hash: self.hash.of_key(bytes), is_expected, has_field }
     }

@@ -70,16 +70,6 @@ impl<'a> Worker<'a> {
         let adds = self.shared.adds();
         let mut counts = chunk.counts;
         (counts.lines, counts.bytes) = (chunk.lines() as u64, chunk.bytes());
-        let mut number = 0;
-        let mut ask = |hash: Prehashed, is_expected: bool, has_field: bool| {
-            counts.not_urls += u64::from(!is_expected);
-            counts.without_field += u64::from(!has_field);
-            if !(adds.is_some() && recent.met(hash.0)) {
-                hashes.push(hash);
-                asked.push(number);
-            }
-            number += 1;
-        };
         if let Some(Field::Paragraphs(_)) = plan.rules.field {
             paragraphs.clear();
             let mut at = 0;
@@ -87,12 +77,22 @@ impl<'a> Worker<'a> {
                 keys.add_paragraphs(line, at, paragraphs);
                 at += line.len();
             }
-            paragraphs.iter().for_each(|it| ask(it.hash, it.is_expected, it.has_field));
             (counts.records, counts.lines) = (counts.lines, paragraphs.len() as u64);
+            for (number, paragraph) in paragraphs.iter().enumerate() {
+                counts.not_urls += u64::from(!paragraph.is_expected);
+                counts.without_field += u64::from(!paragraph.has_field);
+                hashes.push(paragraph.hash);
+                asked.push(number as u32);
+            }
         } else {
-            for line in chunk.iter() {
+            for (number, line) in chunk.iter().enumerate() {
                 let key = keys.key(line);
-                ask(key.hash, key.is_expected, key.has_field);
+                counts.not_urls += u64::from(!key.is_expected);
+                counts.without_field += u64::from(!key.has_field);
+                if !(adds.is_some() && recent.met(key.hash.0)) {
+                    hashes.push(key.hash);
+                    asked.push(number as u32);
+                }
             }
         }
         keys.shrink();

@@ -94,8 +94,11 @@ impl Place {
         self.0.path().join(name)
     }
 
+    /// Writes a file, in a folder that is made if it is not there.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        fs::write(self.path(name), bytes).expect(name);
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect(name);
+        fs::write(path, bytes).expect(name);
     }
 
     pub fn read(&self, name: &str) -> Vec<u8> {

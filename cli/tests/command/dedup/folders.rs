@@ -67,7 +67,6 @@ fn each_input_has_a_file_of_its_name_that_is_compressed_as_it_was() {
     for options in ["--threads 1", "--threads 2 --state seen.koel", "--threads 8"] {
         let place = Place::new();
         place.make_state("seen.koel");
-        fs::create_dir(place.path("in")).unwrap();
         let mut words = format!("dedup {options} --json --output-dir new/out");
         for (name, text) in &texts {
             // The first bytes say it, if the name does not.
@@ -99,9 +98,6 @@ fn each_input_has_a_file_of_its_name_that_is_compressed_as_it_was() {
 #[test]
 fn with_a_state_new_lines_come_after_those_that_are_there() {
     let place = Place::new();
-    for folder in ["in", "out"] {
-        fs::create_dir(place.path(folder)).unwrap();
-    }
     for name in ["f", "f.gz", "f.zst"] {
         place.make_state("seen.koel");
         let words = format!("dedup -s seen.koel --output-dir out in/{name}");
@@ -137,17 +133,15 @@ fn with_a_state_new_lines_come_after_those_that_are_there() {
 #[test]
 fn what_would_be_lost_or_has_no_name_is_refused() {
     let place = Place::new();
-    for folder in ["in", "other", "out", "out/folder", "linked"] {
-        fs::create_dir(place.path(folder)).unwrap();
-    }
-    for name in ["in/a", "in/b", "in/folder", "other/a", "out/x", "file", "out/b"] {
+    for name in
+        ["in/a", "in/b", "in/folder", "other/a", "out/x", "file", "out/b", "linked/a", "links/b"]
+    {
         place.write(name, b"a\n");
     }
+    fs::create_dir(place.path("out/folder")).unwrap();
     symlink("../in/b", place.path("linked/b")).unwrap();
     symlink("out", place.path("link")).unwrap();
     place.write("in/.a.koel-writing", b"a\n");
-    fs::create_dir(place.path("links")).unwrap();
-    place.write("links/b", b"b\n");
     symlink("b", place.path("links/a")).unwrap();
     symlink("nowhere", place.path("links/x")).unwrap();
     place.ok("add out/a", b"a\n");

@@ -53,7 +53,6 @@ impl Scene {
     /// A run into a folder, in which each file may have a line already.
     fn of_folder(lines: u32, before: &'static [u8]) -> Scene {
         let place = Place::new();
-        fs::create_dir(place.path("in")).unwrap();
         let names = ["a", "b.gz", "c.zst", "d", "e.gz"];
         let texts: Vec<Vec<u8>> =
             (0..5).map(|at| padded(at * lines / 2..(at + 2) * lines / 2).repeat(2)).collect();
@@ -81,7 +80,6 @@ impl Scene {
             }
         }
         for (name, bytes) in &self.begin {
-            fs::create_dir_all(self.place.path(name).parent().unwrap()).unwrap();
             self.place.write(name, bytes);
         }
     }

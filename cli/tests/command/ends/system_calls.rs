@@ -202,47 +202,26 @@ fn a_new_state_that_cannot_be_saved_is_reported_before_anything_is_written() {
     assert_eq!(place.names(), ["lines", "log"]);
 }
 
-/// Checks what a run has left whose output had no room for all lines, and repeats it.
-#[track_caller]
-fn assert_goes_on(place: &Place, ran: &Ran, all: &[u8], words: &str) {
-    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    let written = place.read("out");
-    assert!(all.starts_with(&written) && written.len() < all.len());
-    assert!(written.is_empty() || written.ends_with(b"\n"));
-    assert_same(&place.known("seen.koel", all), &written, "what is saved");
-    place.ok(words, "");
-    assert_same(&place.read("out"), all, "after the second run");
-}
-
 #[test]
-fn what_an_output_has_no_room_for_is_not_saved_as_seen() {
-    let place = Place::new();
-    let all = padded(0..150_000);
-    place.write("lines", &all);
-    for &(when, threads) in &[(1, 2), (3, 8), (3, 1), (6, 2)][..rounds(1, 4)] {
-        place.make_state("seen.koel");
-        let _ = fs::remove_file(place.path("out"));
-        let out = place.path("out");
-        let (how, words) =
-            (format!("error=ENOSPC:when={when}+"), format!("{RUN} --threads {threads}"));
-        let Some(ran) = injected(&place, Some(&out), "write", &how, &words) else { return };
-        ran.has("koel: out: No space left on device\n");
-        assert_eq!(place.read("out").is_empty(), when == 1);
-        assert_goes_on(&place, &ran, &all, &words);
-    }
-}
-
-#[test]
-fn of_a_line_that_has_no_room_nothing_stays() {
+fn what_an_output_has_no_room_for_is_not_saved_as_seen_and_of_a_line_nothing_stays() {
     let place = Place::new();
     let long = "x".repeat(200);
     let all: Vec<u8> = (0..20_000).flat_map(|n| format!("{n} {long}\n").into_bytes()).collect();
     place.write("lines", &all);
-    place.make_state("seen.koel");
-    // 1.5 or 3 MB, depending on the shell: more than a chunk, and not at the end of one.
-    let ran = shell(&place, &format!("trap '' XFSZ; ulimit -f 3000; koel {RUN}"));
-    ran.has("koel: out: File too large\n");
-    assert_goes_on(&place, &ran, &all, RUN);
+    // 0.5 to 3 MB, depending on the shell: not at the end of a chunk.
+    for (blocks, threads) in [(3_000, 2), (1_000, 8), (3_000, 1)] {
+        place.make_state("seen.koel");
+        let _ = fs::remove_file(place.path("out"));
+        let words = format!("{RUN} --threads {threads}");
+        let ran = shell(&place, &format!("trap '' XFSZ; ulimit -f {blocks}; koel {words}"));
+        ran.has("koel: out: File too large\n");
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        let written = place.read("out");
+        assert!(all.starts_with(&written) && written.len() < all.len() && written.ends_with(b"\n"));
+        assert_same(&place.known("seen.koel", &all), &written, "what is saved");
+        place.ok(&words, "");
+        assert_same(&place.read("out"), &all, "after the second run");
+    }
 }
 
 #[test]

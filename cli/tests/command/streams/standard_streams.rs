@@ -7,17 +7,13 @@ fn a_closed_stream_is_reported_before_anything_is_done() {
     let place = Place::new();
     place.write("lines", b"a\nb\na\n");
     let said = "koel: standard output is closed";
-    for script in [
-        "koel dedup lines >&-",
-        "koel dedup --count lines >&-",
-        "koel dedup --state seen.koel lines >&-",
-        "koel dedup --state seen.koel -o - lines >&-",
-        "koel dedup --state seen.koel -o /dev/stdout lines >&-",
-    ] {
-        let ran = shell(&place, script);
-        assert_eq!((ran.code, &*ran.stdout), (Some(2), &b""[..]), "{script}: {}", ran.stderr);
+    for options in
+        ["", "--count", "--state seen.koel", "--state seen.koel -o -", "-s s -o /dev/stdout"]
+    {
+        let ran = shell(&place, &format!("koel dedup {options} lines >&-"));
+        assert_eq!((ran.code, &*ran.stdout), (Some(2), &b""[..]), "{options}: {}", ran.stderr);
         ran.has(said);
-        assert_eq!(place.names(), ["lines"], "{script}");
+        assert_eq!(place.names(), ["lines"], "{options}");
     }
     // An input that is closed is like one that cannot be opened: an output is not replaced by nothing.
     place.write("kept", "k\n");

@@ -68,20 +68,22 @@ pub fn run(
     let aside = plan.is_lossless.then(Aside::new).transpose()?;
     let monitor = Arc::new(Monitor::default());
     let watch = Watch::start(&monitor)?;
-    let mut shared = Shared {
+    let noting = match (&keeper, &filter) {
+        (Some(keeper), Filter::Loaded(seen)) => {
+            Noting::new(keeper, seen, &plan.sink, plan.folder.is_some(), plan.rules)
+        }
+        _ => None,
+    };
+    let shared = Arc::new(Shared {
         plan: Arc::clone(plan),
         filter,
         records: keeper.is_some(),
-        noting: None,
+        noting,
         monitor,
         turns: Turns::default(),
         tally: Mutex::default(),
         read: Arc::default(),
-    };
-    shared.noting = keeper.as_ref().zip(shared.changes()).and_then(|(keeper, seen)| {
-        Noting::new(keeper, seen, &plan.sink, plan.folder.is_some(), plan.rules)
     });
-    let shared = Arc::new(shared);
     // What has been forgotten since the state was saved is not known any more.
     shared.pass_time();
     let filter = &shared.filter;

@@ -28,8 +28,8 @@
 //!
 //! A kill or a power failure between any two of these leaves a state and a note that is not younger. That is safe: the
 //! lines between the older length and L are added again, which changes nothing. The note must never be younger than the
-//! state, because the lines between would be in neither. A note is therefore one line that is appended to the file, the
-//! last complete line counts, and only the first one is synced, before the first line of the output is written.
+//! state, because the lines between would be in neither. A note is therefore one line that is appended to the file, and
+//! the last complete line counts. The first one is on the disk before the first line of the output is written.
 //!
 //! A power failure may take lines from the end of the output that were not synced. The state does not have them, so
 //! they are new again.
@@ -162,43 +162,55 @@ impl Noting {
         Some(Noting { path: note_of(&state), state, output, at })
     }
 
-    fn failed(&self, error: &io::Error) -> Failure {
-        Failure::of(format!("{}: cannot note what is written", self.path.display()), error)
-    }
-
     /// Notes the length of the output before the first line is written.
     pub fn begin(&self) -> Result<(), Failure> {
-        let Some(output) = &self.output else { return Ok(()) };
-        let mut at = locked(&self.at);
-        if at.file.is_some() {
+        let Some(output) = self.output.as_ref().filter(|_| locked(&self.at).file.is_none()) else {
             return Ok(());
-        }
-        let begun = output.metadata().and_then(|about| {
-            (at.note.length, at.note.tail) = (about.len(), tail_of(output, about.len())?);
-            self.create(&at.note)
-        });
-        at.file = Some(begun.map_err(|error| self.failed(&error))?);
-        Ok(())
+        };
+        self.put(|note| {
+            note.length = output.metadata()?.len();
+            note.tail = tail_of(output, note.length)?;
+            Ok(())
+        })
     }
 
     /// Notes a file before it takes its place as a whole. The state has the lines in its first `kept` bytes,
     /// uncompressed.
     pub fn places(&self, path: &Path, file: &File, kept: u64) -> Result<(), Failure> {
         file.sync_data().map_err(|error| Failure::about(path, &error))?;
-        let mut at = locked(&self.at);
-        let At { note, file: note_file, .. } = &mut *at;
-        let noted = file.metadata().and_then(|about| {
-            let folder = folder_of(path).canonicalize()?;
+        self.put(|note| {
+            let (about, folder) = (file.metadata()?, folder_of(path).canonicalize()?);
             note.output = folder.join(path.file_name().unwrap_or_default()).into_os_string();
             (note.inode, note.created) = (about.ino(), created(&about));
             (note.tail, note.whole) = (tail_of(file, 0)?, Some(kept));
-            match note_file {
-                Some(file) => append(note, file).and_then(|()| file.sync_data())?,
-                None => *note_file = Some(self.create(note)?),
-            }
             Ok(())
+        })
+    }
+
+    /// Notes that the state on the disk has all lines before this length.
+    pub fn saved(&self, length: u64) -> Result<(), Failure> {
+        let Some(output) = self.output.as_ref().filter(|_| locked(&self.at).file.is_some()) else {
+            return Ok(());
+        };
+        self.put(|note| match tail_of(output, length) {
+            // Somebody has made the output shorter, so what was noted stays.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(()),
+            tail => {
+                (note.length, note.tail) = (length, tail?);
+                Ok(())
+            }
+        })
+    }
+
+    /// Changes the note, and appends it to its file, which is created if it is not there.
+    fn put(&self, change: impl FnOnce(&mut Note) -> io::Result<()>) -> Result<(), Failure> {
+        let At { note, file, .. } = &mut *locked(&self.at);
+        let put = change(note).and_then(|()| match file {
+            Some(file) => append(note, file),
+            None => self.create(note).map(|created| *file = Some(created)),
         });
-        noted.map_err(|error| self.failed(&error))
+        let what = "cannot note what is written";
+        put.map_err(|error| Failure::of(format!("{}: {what}", self.path.display()), &error))
     }
 
     /// Begins the file of the note.
@@ -211,8 +223,7 @@ impl Noting {
             Some((file, about)) => check_owner(&about, &self.state).map(|()| file)?,
             None => OpenOptions::new().append(true).create_new(true).open(&self.path)?,
         };
-        let synced = append(note, &mut file).and_then(|()| file.sync_all());
-        if let Err(error) = synced {
+        if let Err(error) = append(note, &mut file) {
             if is_new {
                 let _ = fs::remove_file(&self.path);
             }
@@ -232,23 +243,6 @@ impl Noting {
         locked(&self.at).written
     }
 
-    /// Notes that the state on the disk has all lines before this length.
-    pub fn saved(&self, length: u64) -> Result<(), Failure> {
-        let mut at = locked(&self.at);
-        let (At { note, file: Some(file), .. }, Some(output)) = (&mut *at, &self.output) else {
-            return Ok(());
-        };
-        let noted = tail_of(output, length).and_then(|tail| {
-            (note.length, note.tail) = (length, tail);
-            append(note, file)
-        });
-        match noted {
-            // Somebody has made the output shorter, so the older note stays.
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(()),
-            noted => noted.map_err(|error| self.failed(&error)),
-        }
-    }
-
     /// Removes the note, because the state has everything.
     pub fn end(&self) {
         if locked(&self.at).file.take().is_some() {
@@ -265,7 +259,8 @@ impl Noting {
 
 fn append(note: &Note, file: &mut File) -> io::Result<()> {
     let line = serde_json::to_string(note).map_err(io::Error::other)? + "\n";
-    file.write_all(line.as_bytes())
+    file.write_all(line.as_bytes())?;
+    file.sync_all()
 }
 
 /// Opens a note that is there. It is asked what it is only once it is open, because another file may get its name at

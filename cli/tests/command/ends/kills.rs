@@ -217,7 +217,7 @@ fn ended_until_done(
 
 #[test]
 fn an_output_is_that_of_a_run_that_nobody_disturbed() {
-    let lines = rounds(300_000, 1_500_000);
+    let lines = rounds(200_000, 1_500_000);
     for (options, signal) in
         [("", Signal::KILL), ("--checkpoint 0.01", Signal::KILL), ("--json", Signal::INT)]
     {
@@ -225,7 +225,8 @@ fn an_output_is_that_of_a_run_that_nobody_disturbed() {
     }
     // In a state that forgets, with this seed, no two of so many lines share a fingerprint.
     let forgetting = "--seed 7 --forget-after 30d --refresh --checkpoint 0.02";
-    let scene = Scene { begin: Vec::new(), ..Scene::of_output(300_000, forgetting) };
+    let scene =
+        Scene { begin: Vec::new(), ..Scene::of_output(rounds(200_000, 300_000), forgetting) };
     scene.is_ended_at_random(Signal::KILL, 1, rounds(6, 50));
 }
 
@@ -252,7 +253,7 @@ fn a_kill_at_any_call_of_a_run_takes_nothing() {
 #[test]
 fn a_kill_at_any_call_of_a_run_into_a_folder_takes_nothing() {
     let scene = Scene::of_folder(rounds(10_000, 40_000), b"");
-    let numbers: Vec<u32> = (1..rounds(12, 60)).collect();
+    let numbers: Vec<u32> = (1..60).step_by(rounds(3, 1)).collect();
     let killed = format!("{} --threads 1", scene.words);
     scene.is_killed_at_calls(&killed, &CALLS.map(|call| (call, &numbers[..])));
 }

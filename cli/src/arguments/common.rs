@@ -97,7 +97,7 @@ pub struct Making {
     ///
     /// The false-positive rate is the probability that a new line is taken for one that has been seen.
     ///
-    /// A higher rate stores fewer bits of each line: 1e-4 takes two thirds and 0.01 takes half of
+    /// A higher rate stores fewer bits of each line: 1e-4 takes some 70 % and 0.01 takes half of
     /// the memory that the default takes.
     #[arg(long, value_name = "P", value_parser = rate, allow_hyphen_values = true)]
     pub rate: Option<f64>,

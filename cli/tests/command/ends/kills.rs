@@ -187,7 +187,7 @@ impl Scene {
 }
 
 /// Repeats a run until it completes. The first runs, at most so many, get a signal after a random time. Returns the
-/// number of those that it has ended.
+/// number of runs that the signal has ended.
 fn ended_until_done(
     signal: Signal,
     took: Duration,

@@ -77,7 +77,7 @@ impl Command for LoadChunk {
             (Value::Nothing, Some(_)) => {
                 let mut set = Set::half();
                 limits::check_more(call, &set, bytes.len())?;
-                set.push(bytes).map_err(invalid)?;
+                set.push(cursor, bytes).map_err(invalid)?;
                 pushed = true;
                 key.put(set);
                 call.changed_as(*name, c"cuckoo.load", c"CF.LOADCHUNK", &begun);
@@ -88,7 +88,7 @@ impl Command for LoadChunk {
             }
             (Value::Set(set), _) if set.is_half() => {
                 limits::check_more(call, set, bytes.len())?;
-                set.push(bytes).map_err(invalid)?;
+                set.push(cursor, bytes).map_err(invalid)?;
                 pushed = true;
             }
             // What follows the last piece, with which the set was complete.

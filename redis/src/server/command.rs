@@ -35,7 +35,7 @@ impl Refusal {
             }
             Refusal::Missing => c"ERR not found",
             Refusal::Half => {
-                c"ERR this filter is still being loaded by CF.LOADCHUNK; it lacks chunks"
+                c"ERR this filter is still being loaded by CF.LOADCHUNK: send its next chunk, or begin again with the first"
             }
             Refusal::Message(message) => message,
             Refusal::Text(text) => {

@@ -96,8 +96,9 @@ unsafe extern "C" fn load(file: *mut raw::RedisModuleIO, version: c_int) -> *mut
 
 /// Reads a set, or nothing if the file ends too soon.
 fn read(file: *mut raw::RedisModuleIO) -> Result<Option<Set>, ChunkError> {
-    let mut assembly = Assembly::default();
+    let (mut assembly, mut number) = (Assembly::default(), 0);
     while !assembly.has_last() {
+        number += 1;
         let mut length = 0;
         // SAFETY: a string that was loaded is ours to free.
         unsafe {
@@ -105,7 +106,7 @@ fn read(file: *mut raw::RedisModuleIO) -> Result<Option<Set>, ChunkError> {
             if raw::RedisModule_IsIOError.unwrap()(file) != 0 || chunk.is_null() {
                 return Ok(None);
             }
-            let pushed = assembly.push(std::slice::from_raw_parts(chunk.cast(), length));
+            let pushed = assembly.push(number, std::slice::from_raw_parts(chunk.cast(), length));
             raw::RedisModule_Free.unwrap()(chunk.cast());
             pushed?;
         }

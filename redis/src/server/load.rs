@@ -88,7 +88,7 @@ fn choose_names(arguments: &[Argument<'_>]) -> Result<(), String> {
             names::choose(Some(prefix.bytes()))
         }
         _ => Err("the only argument of the module is `prefix` and a word that its commands have instead of CF; its \
-                  settings are koel.max-bytes and others"
+                  settings are koel.error-rate, koel.capacity and koel.max-bytes, in the server's file"
             .into()),
     }
 }

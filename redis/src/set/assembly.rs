@@ -4,7 +4,7 @@ use crate::set::chunk::Chunk;
 use crate::set::errors;
 use crate::set::few::Few;
 use crate::set::spec::{Filter, FilterSpec};
-use koel::{PieceLoader, SnapshotError, SnapshotInfo, StableHash};
+use koel::{PieceLoader, SnapshotError, SnapshotErrorKind, SnapshotInfo, StableHash};
 use std::fmt;
 
 /// A set of which some chunks have come.
@@ -25,8 +25,8 @@ pub enum Part {
     Half,
     Pieces(Box<PieceLoader<StableHash>>),
     Few(Few),
-    /// The bytes of a file of koel, which only clients load.
-    File(Vec<u8>),
+    /// The bytes of a file of koel, which only clients load, and the number of its last chunk.
+    File(Vec<u8>, i64),
 }
 
 /// Why a chunk was refused, or why there is none.
@@ -63,18 +63,29 @@ impl From<SnapshotError> for ChunkError {
 }
 
 impl Assembly {
-    /// Takes the next chunk, after checking it.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), ChunkError> {
+    /// Takes the next chunk, after checking it, or the first one again, which begins anew. Chunks of a file are known
+    /// by their numbers, from 1: it may be cut anywhere, so they may look like anything.
+    pub fn push(&mut self, number: i64, bytes: &[u8]) -> Result<(), ChunkError> {
         match &mut self.part {
-            // A file may be cut anywhere, so its chunks may look like anything.
-            Part::File(file) => file.extend_from_slice(bytes),
+            Part::File(file, last) if number == *last + 1 => {
+                file.extend_from_slice(bytes);
+                *last = number;
+            }
+            Part::File(..) if number != 1 => return Err(ChunkError::Misplaced),
             part => match (Chunk::parse(bytes).ok_or(ChunkError::Foreign)?, part) {
                 (Chunk::Piece(piece), part @ Part::Nothing) => {
                     let mut loader = Box::new(Filter::loader());
                     loader.push(piece)?;
                     *part = Part::Pieces(loader);
                 }
-                (Chunk::Piece(piece), Part::Pieces(loader)) => loader.push(piece)?,
+                (Chunk::Piece(piece), Part::Pieces(loader)) => match loader.push(piece) {
+                    Err(error) if error.kind() == SnapshotErrorKind::OutOfOrder => {
+                        let mut again = Filter::loader();
+                        again.push(piece).map_err(|_| error)?;
+                        (**loader, self.bytes) = (again, 0);
+                    }
+                    pushed => pushed?,
+                },
                 (Chunk::Spec(spec), Part::Pieces(loader)) if loader.next().is_none() => {
                     self.spec = Some(spec);
                 }
@@ -82,7 +93,9 @@ impl Assembly {
                     (self.spec, *part) = (Some(spec), Part::Few(few));
                 }
                 (Chunk::Half, part @ Part::Nothing) => *part = Part::Half,
-                (Chunk::File, part @ Part::Nothing) => *part = Part::File(bytes.to_vec()),
+                (Chunk::File, part @ (Part::Nothing | Part::File(..))) if number == 1 => {
+                    (*part, self.bytes) = (Part::File(bytes.to_vec(), 1), 0);
+                }
                 _ => return Err(ChunkError::Misplaced),
             },
         }
@@ -106,7 +119,7 @@ impl Assembly {
             Part::Nothing => false,
             Part::Pieces(loader) => loader.next().is_none(),
             Part::Few(_) | Part::Half => true,
-            Part::File(file) => {
+            Part::File(file, _) => {
                 let end = &file[file.len().saturating_sub(SnapshotInfo::END_BYTES)..];
                 SnapshotInfo::length_in_end(end) == Some(file.len() as u64)
             }

@@ -59,8 +59,9 @@ impl MergeError {
     pub const SEED: Self = MergeError(
         "ERR the filters have different seeds; only filters with one seed can be merged (SEED n)",
     );
-    pub const HALF: Self =
-        MergeError("ERR one of the filters is still being loaded by CF.LOADCHUNK; it lacks chunks");
+    pub const HALF: Self = MergeError(
+        "ERR one of the filters is still being loaded by CF.LOADCHUNK: send its next chunk, or begin again with the first",
+    );
     pub const NO_ROOM: Self = MergeError(
         "ERR there is no room for all items of the other filters in the destination; nothing has changed",
     );

@@ -106,7 +106,7 @@ impl Set {
                 return Ok(Set { spec, body: Body::Few(few) });
             }
             Part::Pieces(loader) => loader.finish()?,
-            Part::File(file) => Filter::read_from(file.as_slice())?,
+            Part::File(file, _) => Filter::read_from(file.as_slice())?,
         };
         let mut set = Set { spec: FilterSpec::of(&filter), body: Body::of(filter) };
         match spec {
@@ -115,11 +115,11 @@ impl Set {
         }
     }
 
-    /// Takes a chunk of half a set, which is whole then if that was the last one. After an error, nothing has changed
-    /// unless it [spoilt](ChunkError::Spoilt) the chunks before.
-    pub fn push(&mut self, chunk: &[u8]) -> Result<(), ChunkError> {
+    /// Takes [a chunk](Assembly::push) of half a set, which is whole then if that was the last one. After an error,
+    /// nothing has changed unless it [spoilt](ChunkError::Spoilt) the chunks before.
+    pub fn push(&mut self, number: i64, chunk: &[u8]) -> Result<(), ChunkError> {
         let Body::Half(assembly) = &mut self.body else { return Err(ChunkError::Misplaced) };
-        match assembly.push(chunk) {
+        match assembly.push(number, chunk) {
             Err(why) if assembly.is_spoilt() => {
                 **assembly = Assembly::default();
                 return Err(ChunkError::Spoilt(Box::new(why)));

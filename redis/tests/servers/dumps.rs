@@ -157,6 +157,40 @@ fn a_file_of_koel_is_loaded_cut_anywhere_and_comes_back() {
     });
 }
 
+/// What a cut-off load left behind is no hindrance: the first chunk begins anew, of a dump and of a file.
+#[test]
+fn chunks_come_one_after_the_other_or_from_the_first_on_again() {
+    each_client(|kind, client| {
+        let (_, file) = state(10_000);
+        let parts = file.chunks(file.len() / 3).zip(1..).map(|(part, n)| (n, part.to_vec()));
+        client.ask("CF.RESERVE a 1500000 EXPANSION 0").ok();
+        client.ask("CF.INSERT a ITEMS 1 2 3");
+        for (what, chunks) in [("file", parts.collect::<Vec<_>>()), ("dump", dump(client, "a"))] {
+            let key = format!("{what} k");
+            let mut push =
+                |place: usize| client.load_chunk(&key, chunks[place].0, &chunks[place].1);
+            assert!(chunks.len() > 3, "{kind:?}: {what}");
+            push(0).ok();
+            for wrong in [2, 3] {
+                let refused = push(wrong);
+                assert!(refused.error().contains("does not follow the one before"), "{refused:?}");
+            }
+            push(1).ok();
+            assert!(push(1).error().contains("follow"), "{kind:?}: {what}");
+            push(0).ok();
+            assert!(push(2).error().contains("follow"), "{kind:?}: {what}");
+            (1..chunks.len()).for_each(|place| push(place).ok());
+            assert!(client.call(&[&"CF.INFO", &key]).field("Seed").text() != "");
+        }
+        // What is no chunk at all changes nothing.
+        client.load_chunk("k", 1, &file[..100]).ok();
+        assert!(client.load_chunk("k", 1, b"garbage").error().contains("not a chunk"));
+        assert!(client.load_chunk("other", 2, &file[..100]).error().contains("follow"));
+        client.load_chunk("k", 2, &file[100..]).ok();
+        assert_eq!(client.len("k"), 10_000);
+    });
+}
+
 /// Made by programs that koel's users may write: for nothing, or with ticks of a length that nobody lives to see.
 #[test]
 fn odd_files_of_koel_are_saved_again_as_they_were_loaded() {

@@ -108,8 +108,7 @@ pub struct Making {
     /// up to four times as many lines; with still more, it rises above --rate, which is reported.
     ///
     /// By default, dedup starts with room for half of the lines that its files may contain, but
-    /// uses at most 60 MB for that, and less than a kilobyte if it uses a state or if the size of the input
-    /// is unknown.
+    /// uses at most 60 MB for that, and 128 KiB if it uses a state or if the size of the input is unknown.
     #[arg(long, value_name = "N", value_parser = number, allow_hyphen_values = true)]
     pub capacity: Option<u64>,
 
@@ -207,7 +206,8 @@ pub struct Reporting {
     ///
     /// Its fields are lines, bytes, not_urls, without_field, unreadable, too_long, rate, rate_exceeded, known, memory_bytes,
     /// state, unchanged, seconds and end, and how many lines were new and repeated, seen, added or forgotten. The value
-    /// of end is complete, limit, SIGINT, SIGTERM, SIGHUP, broken pipe or failed.
+    /// of end is complete, limit, SIGINT, SIGTERM, SIGHUP, broken pipe or failed. The field known is the number of lines
+    /// in the state, and unchanged says that its file needed no save.
     #[arg(long)]
     pub json: bool,
 }

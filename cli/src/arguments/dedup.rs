@@ -223,5 +223,6 @@ Examples:
 
 JSON:
   With --json, the summary of dedup has these fields, too: expected_drops,
-  recovered, compared and saved. With --paragraphs, it has records and emptied.
+  recovered, compared and saved, which says whether what was written will be
+  known to the next run. With --paragraphs, it has records and emptied.
 ";

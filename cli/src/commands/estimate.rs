@@ -24,7 +24,7 @@ pub fn estimate(lines: u64, options: &Dedup) -> Result<Ending, Failure> {
     let rate = match lines <= planned {
         true => format!("at most {rate:.1e}, up to {} lines", HumanCount(planned)),
         false => format!(
-            "higher than {rate:.1e}, which is planned for up to {} lines; --capacity plans for more",
+            "at most {rate:.1e} up to {} lines, and higher beyond; --capacity plans for more",
             HumanCount(planned)
         ),
     };

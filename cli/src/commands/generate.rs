@@ -7,13 +7,17 @@ use crate::failure::Failure;
 use crate::lines::output::Sink;
 use clap::CommandFactory;
 use std::fs;
+use std::io::ErrorKind;
 
 pub fn generate(what: &Generated) -> Result<Ending, Failure> {
     let mut command = Arguments::command();
     match what {
         Generated::Man { folder } => fs::create_dir_all(folder)
             .and_then(|()| clap_mangen::generate_to(command, folder))
-            .map_err(|error| Failure::about(folder, &error))?,
+            .map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => Failure::about(folder, "it is not a folder"),
+                _ => Failure::about(folder, &error),
+            })?,
         Generated::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut command, "koel", &mut script);

@@ -194,7 +194,13 @@ impl Read for Unpacked {
         self.inner.read(into).map_err(|error| match error.kind() {
             kind if OF_CONTENT.contains(&kind) => {
                 let Unpacked { form, advice, .. } = self;
-                let what = format!("{error} (it was taken for {form}, and read up to there; if it is text, {advice})");
+                let why = match kind {
+                    ErrorKind::UnexpectedEof => "it ends too soon, so it may be cut off".into(),
+                    _ => error.to_string(),
+                };
+                let what = format!(
+                    "{why} (it was taken for {form}, and read up to there; if it is text, {advice})"
+                );
                 io::Error::new(kind, what)
             }
             _ => error,

@@ -312,7 +312,7 @@ pub fn cannot_use(path: &Path, error: &SnapshotError) -> Failure {
         ),
         SnapshotErrorKind::HasJournal => format!("{path}: {BEGUN}"),
         SnapshotErrorKind::NotASnapshot if is_empty => {
-            format!("{path}: it is empty; remove it, and dedup makes one")
+            format!("{path}: it is empty, and a state never is; remove it")
         }
         SnapshotErrorKind::NotASnapshot => format!("{text}; use a state saved by dedup or add"),
         SnapshotErrorKind::Incomplete | SnapshotErrorKind::Damaged => {

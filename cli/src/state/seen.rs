@@ -5,7 +5,9 @@ use crate::failure::Failure;
 use crate::state::comparison::{Comparison, LineHash};
 use crate::state::keys::url_key::UrlRules;
 use indicatif::{BinaryBytes, HumanCount};
-use koel::{BuildError, Builder, ConcurrentCuckooFilter, PersistentHasher, Plan, Window};
+use koel::{
+    BuildError, BuildErrorKind, Builder, ConcurrentCuckooFilter, PersistentHasher, Plan, Window,
+};
 use std::path::Path;
 use std::time::Duration;
 
@@ -143,7 +145,13 @@ fn stores_more_than(seen: &Seen, rate: f64) -> bool {
 }
 
 fn cannot_build(error: BuildError) -> Failure {
-    Failure::new(format!("cannot allocate the filter: {error}"))
+    Failure::new(match (error.kind(), error.least_rate()) {
+        (_, Some(least)) => format!(
+            "--rate is too low: {least:.1e} is the least if it is not known how many lines will come; --capacity says that"
+        ),
+        (BuildErrorKind::LimitTooSmall, _) => format!("--max-memory is too small: {error}"),
+        _ => format!("cannot allocate the filter: {error}"),
+    })
 }
 
 /// The limit of a filter's memory, by an option.

@@ -59,6 +59,7 @@ fn what_is_not_known_is_refused_and_what_would_be_accepted_is_said() {
         ("dedup {--no-such-option,--threads 0,--threads 257,--max-memory x}", "error: "),
         ("dedup {--checkpoint 5,--state s --checkpoint -1}", "error: "),
         ("generate completions no-such-shell", "error: "),
+        ("generate man /dev/null", "/dev/null: it is not a folder"),
         ("dedpu", "a similar subcommand exists: 'dedup'"),
         ("dedup {--capacity,--limit} -1", "a whole number"),
         ("dedup --state s --wait {-1,1e300}", "a number of seconds, from 0 to 1e9"),

@@ -71,6 +71,7 @@ fn the_name_or_the_first_bytes_decide_what_is_decompressed() {
     for (input, output, said) in [
         (packed(".gz", b"a\nb\na\n"), once(), ""),
         (packed(".zst", b"a\nb\na\n"), once(), ""),
+        (packed(".gz", b"a\nb\n")[..12].to_vec(), vec![], "it may be cut off"),
         (b"BZh91AY&SY and more".to_vec(), vec![], "koel does not read; use: bzip2 -dc"),
         (b"\xFD7zXZ\0 and more".to_vec(), vec![], "koel does not read; use: xz -dc"),
         (b"\x04\x22\x4D\x18 and more".to_vec(), vec![], "koel does not read; use: lz4 -dc"),

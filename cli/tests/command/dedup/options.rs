@@ -136,7 +136,10 @@ fn an_estimate_is_about_what_a_run_takes_and_needs_no_input() {
     for (words, said) in [
         ("1T --capacity 1T", "1,000,000,000,000 distinct lines\n  memory  "),
         ("1M --capacity 1M", "at most 7.2e-9, up to 4,000,000 lines\n"),
-        ("1G --capacity 1M", "; --capacity plans for more\n"),
+        (
+            "1G --capacity 1M",
+            " up to 4,000,000 lines, and higher beyond; --capacity plans for more\n",
+        ),
     ] {
         let ran = place.ok(&format!("dedup --estimate {words}"), "");
         assert!(ran.text().contains(said), "{words}: {}", ran.text());
@@ -238,7 +241,8 @@ fn what_memory_has_no_room_for_is_neither_written_nor_saved() {
     assert!(!ran.stderr.contains("--max-memory"), "{}", ran.stderr);
     place.assert_refused(&[
         // A capacity that it has no room for is refused before any line is read.
-        ("dedup --max-memory 1M --capacity 1M lines", "cannot allocate the filter"),
+        ("dedup --max-memory 1M --capacity 1M lines", "--max-memory is too small"),
+        ("dedup --forget-after 1h --rate 5e-8 lines", "--rate is too low: 1.2e-7 is"),
         ("{dedup --state,add} seen.koel --max-memory 64K", "--max-memory"),
     ]);
     // The summary of a run that failed says so, and the reason comes last.

@@ -15,7 +15,7 @@ fn what_is_no_state_or_is_not_there_is_refused() {
     place.write("empty.koel", b"");
     let none = "no such state; koel add or koel dedup --state creates one";
     place.assert_refused(&[
-        ("{dedup -s,add,query,info} empty.koel", "empty.koel: it is empty; remove it, and dedup"),
+        ("{dedup -s,add,query,info} empty.koel", "empty.koel: it is empty, and a state never is"),
         ("{query,forget,info} missing.koel", &format!("koel: missing.koel: {none}\n")),
         ("{dedup -s,add,forget} no/seen.koel", "no: No such file or directory"),
         ("{dedup --state,add,forget} -", "a state must be a file"),

@@ -22,7 +22,7 @@ use std::path::Path;
 pyo3::import_exception!(io, UnsupportedOperation);
 
 /// An error of the system about a file, with its number. Python makes the subclass of it that fits.
-fn of_system(number: i32, text: impl Display, path: Option<&Path>) -> PyErr {
+pub fn of_system(number: i32, text: impl Display, path: Option<&Path>) -> PyErr {
     let path = path.map(|path| path.as_os_str().to_os_string());
     PyOSError::new_err((number, text.to_string(), path))
 }
@@ -72,6 +72,9 @@ fn of_file(
         ),
         (_, Some(number)) => of_system(number, without_path(text, path), path),
         (SnapshotErrorKind::Io, None) => of_system(EINVAL, without_path(text, path), path),
+        (SnapshotErrorKind::NotASnapshot, None) if path.is_some_and(is_empty) => {
+            named("it is empty, and a filter never is: remove it to begin anew")
+        }
         (SnapshotErrorKind::WrongHasher, None) => named(
             "its items were hashed in another way, so none of them would be found: by a Rust program with a hash of \
              its own, or by the koel command with options such as --url",
@@ -243,6 +246,10 @@ pub fn forked() -> PyErr {
         "this filter was opened before this process was forked: open it with readonly=True there, open or build it in \
          the child, or pass it to the child pickled",
     )
+}
+
+fn is_empty(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.len() == 0)
 }
 
 /// There is something else, maybe a folder.

@@ -356,8 +356,8 @@ impl Filter {
         }
     }
 
-    fn __enter__(this: Py<Self>) -> Py<Self> {
-        this
+    fn __enter__(this: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        if this.get().closed() { Err(errors::closed()) } else { Ok(this) }
     }
 
     #[pyo3(signature = (*_error))]

@@ -8,6 +8,7 @@ use koel::{
     DurableError, DurableErrorKind, DurableFilter, DurableOptions, PersistentHasher, SnapshotFile,
     StableHash, SyncPolicy, Window,
 };
+use libc::ENOENT;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDelta;
@@ -145,9 +146,10 @@ pub fn path(path: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
         return Ok(None);
     }
     let decoded: PathBuf = path.py().import("os")?.call_method1("fsdecode", (path,))?.extract()?;
-    match decoded.as_os_str().as_encoded_bytes().contains(&0) {
-        true => Err(PyValueError::new_err("embedded null byte")),
-        false => Ok(Some(decoded)),
+    match decoded.as_os_str().as_encoded_bytes() {
+        [] => Err(errors::of_system(ENOENT, "the path is empty", Some(&decoded))),
+        bytes if bytes.contains(&0) => Err(PyValueError::new_err("embedded null byte")),
+        _ => Ok(Some(decoded)),
     }
 }
 

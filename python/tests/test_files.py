@@ -98,7 +98,7 @@ def test_threads_may_close_it_at_once(file):
 @pytest.mark.parametrize("readonly", [False, True])
 def test_errors_are_pythons_own(file, readonly):
     folder = file.parent
-    for missing, options in [(folder / "no" / "such", {}), (file, {"create": False})]:
+    for missing, options in [(folder / "no" / "such", {}), (file, {"create": False}), ("", {})]:
         with pytest.raises(FileNotFoundError) as caught:
             Filter(missing, readonly=readonly, **options)
         assert caught.value.errno == errno.ENOENT and caught.value.filename == str(missing)
@@ -110,6 +110,9 @@ def test_errors_are_pythons_own(file, readonly):
         assert caught.value.errno == number and caught.value.filename == str(there)
     with pytest.raises(IsADirectoryError):
         Filter().save(folder)
+    file.touch()
+    with pytest.raises(ValueError, match=f"{file}: it is empty"):
+        Filter(file, readonly=readonly)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")

@@ -417,6 +417,8 @@ def test_a_closed_filter_is_refused(options, tmp_path, monkeypatch):
     for use in USES.values():
         with pytest.raises(ValueError, match="closed"):
             use(seen)
+    with pytest.raises(ValueError, match="closed"), seen:
+        pass
     assert repr(seen) == ("<pykoel.Filter closed>" if not options else f'<pykoel.Filter "{tmp_path}/seen.koel", closed>')
 
 

@@ -47,6 +47,11 @@ def digits(decimals, scale=1, unit=""):
 percent = digits(4, 100, " %")
 
 
+def short(value):
+    """Two digits, or a whole number."""
+    return f"{value:,.{0 if value >= 9.95 else 1}f}"
+
+
 # Sets that threads share.
 
 WORKLOADS = [

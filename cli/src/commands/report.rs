@@ -46,7 +46,7 @@ pub fn table(
 /// Returns the summary of a command that reads lines.
 pub fn of_lines(plan: &Plan, outcome: &Outcome, rate_exceeded: Option<bool>) -> Report {
     let Outcome { tally, stats, saved, end, .. } = outcome;
-    let Counts { lines, yes, not_urls, without_field, emptied, too_long, .. } = tally.counts;
+    let Counts { lines, yes, kept, not_urls, without_field, emptied, too_long, .. } = tally.counts;
     let of_paragraphs = matches!(plan.rules.field, Some(Field::Paragraphs(_)));
     let not_urls = outcome.hash.comparison().expects_urls().then_some(not_urls);
     let without_field = plan.rules.field.map(|_| without_field);
@@ -62,7 +62,7 @@ pub fn of_lines(plan: &Plan, outcome: &Outcome, rate_exceeded: Option<bool>) -> 
     let (answer, yes) = (plan.verb.done(), yes + outcome.recovered.unwrap_or(0));
     fields.push((answer, json!(yes)));
     text += &format!(", {} {answer}", HumanCount(yes));
-    let others = HumanCount(lines - yes);
+    let others = HumanCount(lines - yes - kept);
     text += &match plan.verb {
         Verb::Dedup => format!(", {others} repeated"),
         Verb::Add => String::new(),
@@ -75,7 +75,11 @@ pub fn of_lines(plan: &Plan, outcome: &Outcome, rate_exceeded: Option<bool>) -> 
         add_drops(plan, outcome, &mut text, &mut fields);
         fields.push(("saved", json!(is_saved)));
     }
+    if plan.verb == Verb::Forget {
+        fields.push(("kept", json!(kept)));
+    }
     for (number, one, more) in [
+        (kept, "is too old to be forgotten", "are too old to be forgotten"),
         (not_urls.unwrap_or(0), "is not a URL", "are not URLs"),
         (without_field.unwrap_or(0), "does not have the field", "do not have the field"),
         (emptied, "record has none left", "records have none left"),

@@ -58,6 +58,8 @@ pub struct Counts {
     pub yes: u64,
     /// Lines that were selected, whether they are written or only counted.
     pub selected: u64,
+    /// Lines that could not be removed: the filter has forgotten what tells them apart.
+    pub kept: u64,
     /// Lines that should be URLs and are not.
     pub not_urls: u64,
     /// Lines that do not have the field by which lines are compared.
@@ -78,6 +80,7 @@ impl AddAssign for Counts {
         self.bytes += more.bytes;
         self.yes += more.yes;
         self.selected += more.selected;
+        self.kept += more.kept;
         self.not_urls += more.not_urls;
         self.without_field += more.without_field;
         self.unreadable += more.unreadable;

@@ -98,7 +98,14 @@ impl<'a> Worker<'a> {
         keys.shrink();
         let answered = match (adds, self.shared.changes()) {
             (Some(seen), _) => self.add(seen, chunk.number, counts.lines as usize),
-            (None, Some(seen)) => Ok(seen.remove_many(&self.hashes)),
+            (None, Some(seen)) => {
+                let removed = seen.remove_many(hashes);
+                let others = hashes.iter().zip(&removed).filter(|(_, removed)| !**removed);
+                let others: Vec<_> = others.map(|(hash, _)| *hash).collect();
+                counts.kept =
+                    seen.contains_many(&others).into_iter().filter(|is| *is).count() as u64;
+                Ok(removed)
+            }
             (None, None) => filter.find(&self.hashes),
         };
         match answered {

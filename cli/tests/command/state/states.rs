@@ -40,7 +40,7 @@ fn json_of_all_commands_has_every_field() {
     for (words, own, output, fields_of_it) in [
         ("add", "added", "", json!({ "added": 2, "known": 2 })),
         ("query", "seen", "a\nb\na\n", json!({ "seen": 3, "known": 2 })),
-        ("forget", "forgotten", "", json!({ "forgotten": 2, "known": 0 })),
+        ("forget", "forgotten kept", "", json!({ "forgotten": 2, "kept": 0, "known": 0 })),
         ("dedup -s", of_dedup, "a\nb\n", json!({ "new": 2, "repeated": 1, "recovered": null })),
     ] {
         let ran = place.ok(&format!("{words} seen.koel --json"), "a\nb\na\n");
@@ -72,6 +72,21 @@ fn what_is_added_is_seen_and_what_is_forgotten_is_new_again() {
         place.shows(words, "a\n", code, said);
     }
     place.row("dedup --state added.koel", "a\nb\nc\n", 0, "c\n", "");
+}
+
+/// A state that has grown far beyond its plan cannot tell its oldest lines from others any more.
+#[test]
+fn lines_that_cannot_be_forgotten_are_counted_and_stay_seen() {
+    let place = Place::new();
+    let lines = numbered(0..300_000);
+    place.ok("add --capacity 1 --rate 0.1 seen.koel", &lines);
+    let forgotten = place.json("forget seen.koel", &lines);
+    let [lines_of_all, yes, kept] =
+        ["lines", "forgotten", "kept"].map(|name| forgotten[name].as_u64());
+    let (yes, kept) = (yes.unwrap(), kept.unwrap());
+    assert!(kept > 1_000 && yes > 250_000 && Some(yes + kept) <= lines_of_all, "{forgotten}");
+    place.row("query --count seen.koel", &lines, 0, format!("{kept}\n"), "");
+    place.shows("forget seen.koel", &lines, 1, " are too old to be forgotten; ");
 }
 
 #[test]

@@ -56,6 +56,17 @@ impl fmt::Display for ChunkError {
     }
 }
 
+impl ChunkError {
+    /// Whether it is only not the chunk that comes next.
+    fn is_of_order(&self) -> bool {
+        match self {
+            ChunkError::Misplaced => true,
+            ChunkError::Koel(error) => error.kind() == SnapshotErrorKind::OutOfOrder,
+            _ => false,
+        }
+    }
+}
+
 impl From<SnapshotError> for ChunkError {
     fn from(error: SnapshotError) -> Self {
         ChunkError::Koel(error)
@@ -63,29 +74,35 @@ impl From<SnapshotError> for ChunkError {
 }
 
 impl Assembly {
-    /// Takes the next chunk, after checking it, or the first one again, which begins anew. Chunks of a file are known
-    /// by their numbers, from 1: it may be cut anywhere, so they may look like anything.
+    /// Takes the next chunk, or the first one of any set, which begins anew.
+    pub fn push_or_begin(&mut self, number: i64, bytes: &[u8]) -> Result<(), ChunkError> {
+        match self.push(number, bytes) {
+            Err(why) if why.is_of_order() => {
+                let mut again = Assembly::default();
+                again.push(number, bytes).map_err(|_| why)?;
+                *self = again;
+                Ok(())
+            }
+            pushed => pushed,
+        }
+    }
+
+    /// Takes the next chunk, after checking it. Chunks of a file are known by their numbers, from 1: it may be cut
+    /// anywhere, so they may look like anything.
     pub fn push(&mut self, number: i64, bytes: &[u8]) -> Result<(), ChunkError> {
         match &mut self.part {
             Part::File(file, last) if number == *last + 1 => {
                 file.extend_from_slice(bytes);
                 *last = number;
             }
-            Part::File(..) if number != 1 => return Err(ChunkError::Misplaced),
+            Part::File(..) => return Err(ChunkError::Misplaced),
             part => match (Chunk::parse(bytes).ok_or(ChunkError::Foreign)?, part) {
                 (Chunk::Piece(piece), part @ Part::Nothing) => {
                     let mut loader = Box::new(Filter::loader());
                     loader.push(piece)?;
                     *part = Part::Pieces(loader);
                 }
-                (Chunk::Piece(piece), Part::Pieces(loader)) => match loader.push(piece) {
-                    Err(error) if error.kind() == SnapshotErrorKind::OutOfOrder => {
-                        let mut again = Filter::loader();
-                        again.push(piece).map_err(|_| error)?;
-                        (**loader, self.bytes) = (again, 0);
-                    }
-                    pushed => pushed?,
-                },
+                (Chunk::Piece(piece), Part::Pieces(loader)) => loader.push(piece)?,
                 (Chunk::Spec(spec), Part::Pieces(loader)) if loader.next().is_none() => {
                     self.spec = Some(spec);
                 }
@@ -93,8 +110,8 @@ impl Assembly {
                     (self.spec, *part) = (Some(spec), Part::Few(few));
                 }
                 (Chunk::Half, part @ Part::Nothing) => *part = Part::Half,
-                (Chunk::File, part @ (Part::Nothing | Part::File(..))) if number == 1 => {
-                    (*part, self.bytes) = (Part::File(bytes.to_vec(), 1), 0);
+                (Chunk::File, part @ Part::Nothing) if number == 1 => {
+                    *part = Part::File(bytes.to_vec(), number);
                 }
                 _ => return Err(ChunkError::Misplaced),
             },

@@ -115,11 +115,11 @@ impl Set {
         }
     }
 
-    /// Takes [a chunk](Assembly::push) of half a set, which is whole then if that was the last one. After an error,
+    /// Takes [a chunk](Assembly::push_or_begin) of half a set, which is whole then if that was the last one. After an error,
     /// nothing has changed unless it [spoilt](ChunkError::Spoilt) the chunks before.
     pub fn push(&mut self, number: i64, chunk: &[u8]) -> Result<(), ChunkError> {
         let Body::Half(assembly) = &mut self.body else { return Err(ChunkError::Misplaced) };
-        match assembly.push(number, chunk) {
+        match assembly.push_or_begin(number, chunk) {
             Err(why) if assembly.is_spoilt() => {
                 **assembly = Assembly::default();
                 return Err(ChunkError::Spoilt(Box::new(why)));

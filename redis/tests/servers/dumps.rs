@@ -184,10 +184,18 @@ fn chunks_come_one_after_the_other_or_from_the_first_on_again() {
         }
         // What is no chunk at all changes nothing.
         client.load_chunk("k", 1, &file[..100]).ok();
-        assert!(client.load_chunk("k", 1, b"garbage").error().contains("not a chunk"));
+        assert!(client.load_chunk("k", 1, b"garbage").error().contains("follow"));
         assert!(client.load_chunk("other", 2, &file[..100]).error().contains("follow"));
         client.load_chunk("k", 2, &file[100..]).ok();
         assert_eq!(client.len("k"), 10_000);
+        // So does the first chunk of another kind, either way.
+        let dumped = dump(client, "a");
+        client.load_chunk("to-a-dump", 1, &file[..100]).ok();
+        load(client, "to-a-dump", &dumped);
+        assert_eq!(client.digest("to-a-dump"), client.digest("a"), "{kind:?}");
+        load(client, "to-a-file", &dumped[..1]);
+        client.load_chunk("to-a-file", 1, &file).ok();
+        assert_eq!(client.len("to-a-file"), 10_000, "{kind:?}");
     });
 }
 

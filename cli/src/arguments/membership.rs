@@ -128,7 +128,8 @@ Examples:
 /// probability equal to the rate of the state, remove another line with the same fingerprint.
 ///
 /// In a state that has grown far beyond its plan, the oldest lines are too old to be forgotten: they stay seen, and the
-/// summary says how many (kept in the JSON). So give a state that lines are to be removed from the capacity that it will need.
+/// summary says how many (kept in the JSON). So give a state that lines are to be removed from the capacity that it
+/// will need.
 #[derive(Args)]
 #[command(after_long_help = "\
 Exit status:

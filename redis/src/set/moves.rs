@@ -115,8 +115,8 @@ impl Set {
         }
     }
 
-    /// Takes [a chunk](Assembly::push_or_begin) of half a set, which is whole then if that was the last one. After an error,
-    /// nothing has changed unless it [spoilt](ChunkError::Spoilt) the chunks before.
+    /// Takes [a chunk](Assembly::push_or_begin) of half a set, which is whole then if that was the last one. After an
+    /// error, nothing has changed unless it [spoilt](ChunkError::Spoilt) the chunks before.
     pub fn push(&mut self, number: i64, chunk: &[u8]) -> Result<(), ChunkError> {
         let Body::Half(assembly) = &mut self.body else { return Err(ChunkError::Misplaced) };
         match assembly.push_or_begin(number, chunk) {

@@ -13,9 +13,10 @@ import kit, tables
 
 # The file of each table. Some benches have only a picture.
 TABLES = {
-    "batches": "batches.txt", "dedup": "results.txt", "dropped": "dropped.txt", "durable": "table.md", "errors": "errors.txt",
-    "files": "files.txt", "growth": "sets.txt", "hints": "hints.txt", "loads": "loads.txt", "partitioned": "partitioned.txt",
-    "peers": "table.txt", "snapshots": "snapshots.txt", "waits": "waits.txt", "wheel": "table.md", "windows": "table.txt",
+    "alone": "alone.txt", "batches": "batches.txt", "dedup": "results.txt", "dropped": "dropped.txt", "durable": "table.md",
+    "errors": "errors.txt", "files": "files.txt", "growth": "sets.txt", "hints": "hints.txt", "loads": "loads.txt",
+    "partitioned": "partitioned.txt", "peers": "table.txt", "snapshots": "snapshots.txt", "waits": "waits.txt",
+    "wheel": "table.md", "windows": "table.txt",
 }  # fmt: skip
 COMMITTED = [kit.TOP / folder for folder in ("benches/results", "benches/dedup", "python/benches/results", "redis/bench/results")]
 

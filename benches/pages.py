@@ -154,8 +154,8 @@ def made():
         rows = [f"| {label} | {cells(figures, owner, template.replace('<>', words))} |" for label, owner, words in lines]
         yield page, heading, rows
     # The tables of the command lie beside its figures.
-    for file, make in (("benches/dedup/run.csv", tables.dedup), ("benches/dedup/files.csv", tables.files)):
-        [figures] = kit.read(kit.TOP / file)
+    for name, make in {"run": tables.dedup, "files": tables.files, "alone": tables.alone}.items():
+        [figures] = kit.read(kit.TOP / f"benches/dedup/{name}.csv")
         for table in re.findall(r"(?m)(?:^\|.*\n)+", make(figures)):
             heading, _, *rows = table.splitlines()
             yield "cli/README.md", heading, rows

@@ -158,8 +158,8 @@ def windows(figures):
 
 
 def hints(figures):
-    columns = ["insert", "hit", "miss", "contains_many, hit", "insert_many"]
-    return f"{figures.about()}\n\n{grids(figures, columns, 1, ', M/s')}"
+    columns = ["fill", "hit", "miss", "bulk fill", "bulk hit"]
+    return f"{figures.about()}\nMillion operations a second; medians.\n\n{grids(figures, columns, 1)}"
 
 
 def snapshots(figures):
@@ -390,6 +390,17 @@ def dedup(figures):
     for row in figures.of(what="missing"):
         told += f"{row.set}: at most {row.most:.0f} lines are missing\n"
     return told
+
+
+def alone(figures):
+    ways = ["whole lines", "`--json-field`", "with `--url`"]
+    costs = [["CPU of `koel dedup`", *ways]]
+    for name in distinct([row for row in figures.of(what="cpu") if row.at in ways], "set"):
+        rows = [figures.row(name, "cpu", way) for way in ways]
+        costs.append([name, *(f"{row.value:.2f} s" if row else "–" for row in rows)])
+    columns = {"time": ("time", digits(0, 1e3, " ms")), "memory": ("memory", digits(0, 1e-6, " MB"))}
+    queries = table(figures, figures.of(at="query", what="time"), "`koel query`", columns)
+    return f"{figures.about()}\n\n{markdown(costs, '---')}\n{markdown(queries, '---')}"
 
 
 def files(figures):

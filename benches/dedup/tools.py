@@ -8,11 +8,11 @@ sys.path.append(str(TOP / "benches"))
 from kit import Figures, run
 
 
-def begin(bench, about, size, usual, tiny):
+def begin(bench, about, size, usual, tiny, usual_rounds=3):
     """Reads the command line. Returns the figures, the folder for results, the size, the rounds and a folder to work in."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(size, nargs="?", type=int, help=f"by default {usual:,}")
-    parser.add_argument("rounds", nargs="?", type=int, default=3, help="by default 3")
+    parser.add_argument("rounds", nargs="?", type=int, default=usual_rounds, help=f"by default {usual_rounds}")
     parser.add_argument(
         "folder", nargs="?", help="keeps the peers and the inputs for the next run; by default target/dedup", type=pathlib.Path
     )

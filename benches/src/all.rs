@@ -44,7 +44,7 @@ const fn tools(name: &'static str, minutes: u64, command: &'static str) -> Part 
     Part { name, minutes, results: "benches/dedup", needs, command }
 }
 
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 15] = [
     // Five repetitions at 2 MiB, and three at 32 MiB (1.5 minutes each) and at 128 MiB (5 minutes each).
     own("peers", 22),
     own("growth", 9),
@@ -54,8 +54,16 @@ const PARTS: [Part; 13] = [
     disk("waits", 4),
     own("loads", 3),
     own("dropped", 1),
+    Part {
+        name: "hints",
+        minutes: 8,
+        results: "benches/results",
+        needs: ["Linux and Python 3", r#"test "$(uname)" = Linux && command -v python3"#],
+        command: r#"benches/hints --out "$OUT" $QUICK"#,
+    },
     tools("run", 5, r#"benches/dedup/run --out "$OUT" $QUICK"#),
     tools("files", 4, r#"benches/dedup/files --out "$OUT" $QUICK"#),
+    tools("alone", 4, r#"benches/dedup/alone --out "$OUT" $QUICK"#),
     Part {
         name: "wheel",
         minutes: 6,

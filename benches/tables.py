@@ -187,10 +187,9 @@ def waits(figures):
 def loads(figures):
     columns = {
         "capacity": ("buckets", lambda row: row.at),
-        "buckets×slots": ("buckets", lambda row: f"{row.value:.0f}×{figures.value(row.set, 'slots', row.at):.0f}"),
-        "shards": ("shards", digits(0)), "fills": ("fills", digits(0)),
+        "buckets": ("buckets", digits(0)), "shards": ("shards", digits(0)), "fills": ("fills", digits(0)),
     } | {what: (what, digits(2, 100, " %")) for what in ("mean", "worst", "promised")}  # fmt: skip
-    return f"{figures.about()}\n{text(table(figures, figures.of(what='buckets'), 'bits', columns))}"
+    return f"{figures.about()}\n{text(table(figures, figures.of(what='buckets'), 'bits×slots', columns))}"
 
 
 def dropped(figures):
@@ -198,7 +197,7 @@ def dropped(figures):
         "bits an item": ("bits an item", digits(2)), "new URLs dropped": ("dropped", digits(0)), "of": ("of", digits(0)),
         "%": ("dropped", lambda row: f"{100 * row.value / figures.value(row.set, 'of'):.4f}"),
     }  # fmt: skip
-    return f"{figures.about()}\n{text(table(figures, figures.of(what='dropped'), 'bits', columns))}"
+    return f"{figures.about()}\n{text(table(figures, figures.of(what='dropped'), 'bits×slots', columns))}"
 
 
 # Sets that outlive their process.

@@ -2,14 +2,15 @@
 //!
 //! * *loads*: how full do tables get before they first refuse an item? These are the figures behind
 //!   `src/layout/sizing.rs`. For each layout and size, a filter is filled many times, each time with different keys,
-//!   until the first refusal. Told are the mean load factor, the worst, and that at the promised capacity. It is an
-//!   error if a table refuses an item that was promised room.
+//!   until the first refusal. Told are the mean load factor, the worst, and that at the promised capacity. Tables are
+//!   planned so that one fill in ten million, or fewer, refuses an item that was promised room. It is an error if many
+//!   more do.
 //! * *dropped*: how many new URLs does a crawler drop because the filter takes them for URLs that it has seen? A stream
 //!   goes through a filter that is full at the end of the stream. Each new URL is followed by one that has come before.
 
 use crate::kit::arguments::{Arguments, Result};
 use crate::kit::figures::Figures;
-use koel::{ConcurrentCuckooFilter, Prehashed};
+use koel::{ConcurrentCuckooFilter, Prehashed, Stats};
 
 /// A rate for each layout, from 8 to 32 bits. The last one has wide buckets.
 const RATES: [f64; 11] =
@@ -18,11 +19,19 @@ const RATES: [f64; 11] =
 const SIZES: [usize; 16] =
     [1, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_003];
 
+/// The fills of a table that may refuse an item below its capacity: one in so many, as `src/layout/sizing.rs` plans.
+const PLANNED: f64 = 1e7;
+
+/// The name of a layout.
+fn layout(stats: &Stats) -> String {
+    format!("{}×{}", stats.fingerprint_bits, stats.slots_per_bucket)
+}
+
 pub fn loads(mut arguments: Arguments) -> Result<()> {
     let (out, test) = (arguments.out("")?, arguments.test);
     arguments.end()?;
     let mut figures = Figures::new("loads");
-    let mut short = 0;
+    let (mut all, mut short) = (0, 0);
     for rate in RATES {
         for size in SIZES {
             let fills = if test { 1 } else { (10_000_000 / (size + 20)).clamp(8, 200_000) };
@@ -42,11 +51,11 @@ pub fn loads(mut arguments: Arguments) -> Result<()> {
             let stats = filter.stats();
             let mean = held.iter().sum::<usize>() as f64 / fills as f64;
             let worst = held.iter().copied().min().unwrap_or(0);
-            short += usize::from(worst < size);
-            let (set, at) = (stats.fingerprint_bits.to_string(), size.to_string());
+            all += fills;
+            short += held.iter().filter(|held| **held < size).count();
+            let (set, at) = (layout(&stats), size.to_string());
             for (what, unit, figure) in [
                 ("buckets", "buckets", (stats.slots / stats.slots_per_bucket) as f64),
-                ("slots", "slots", stats.slots_per_bucket as f64),
                 ("shards", "shards", stats.shards as f64),
                 ("fills", "fills", fills as f64),
                 ("mean", "share", mean / stats.slots as f64),
@@ -57,8 +66,12 @@ pub fn loads(mut arguments: Arguments) -> Result<()> {
             }
         }
     }
+    let said = format!("Of {all} fills, {short} refused an item below the capacity.");
+    figures.say("refused", said.clone());
     figures.write(&out.join("loads.csv"))?;
-    if short == 0 { Ok(()) } else { Err(format!("{short} tables held less than promised").into()) }
+    // By chance, far more than expected come once in some thousand runs.
+    let most = all as f64 / PLANNED * 2.0 + 5.0;
+    if short as f64 <= most { Ok(()) } else { Err(said.into()) }
 }
 
 pub fn dropped(mut arguments: Arguments) -> Result<()> {
@@ -77,7 +90,7 @@ pub fn dropped(mut arguments: Arguments) -> Result<()> {
             }
         }
         let bits = 8.0 * filter.size_in_bytes() as f64 / urls as f64;
-        let set = filter.stats().fingerprint_bits.to_string();
+        let set = layout(&filter.stats());
         figures.note(&set, "bits an item", "", "bits", bits);
         figures.note(&set, "dropped", "", "URLs", f64::from(dropped));
         figures.note(&set, "of", "", "URLs", urls as f64);

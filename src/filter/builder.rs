@@ -152,7 +152,8 @@ impl Settings {
 }
 
 impl<S> Builder<S> {
-    /// Sets the number of distinct items that have to fit. There is no default.
+    /// Sets the number of distinct items that have to fit. There is no default. By chance, fewer than one filter of
+    /// fixed size in ten million refuses one of them.
     pub fn capacity(mut self, items: usize) -> Self {
         self.settings.capacity = Some(items);
         self

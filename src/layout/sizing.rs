@@ -1,8 +1,8 @@
 //! The [`Layout`] of a filter: all numbers that are chosen when it is built, and how they are chosen.
 //!
 //! The rate determines how buckets are cut into lanes, and the capacity how many buckets there are. The promise is that
-//! `capacity` distinct items fit. So the planned load is that which a table reaches in the worst of very many fills before
-//! it first refuses an item, and not on average.
+//! `capacity` distinct items fit, but in one fill of ten million. So the planned load is that which a table reaches in
+//! the worst of very many fills before it first refuses an item, and not on average.
 
 use crate::error::{BuildError, BuildErrorKind};
 use crate::layout::bucket::Lanes;
